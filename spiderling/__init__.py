@@ -1,0 +1,15 @@
+"""Spiderling: a crawler that builds a text corpus in a language you name.
+
+Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
+
+    spiders/spiderling.py   seeds in, pages out
+    scheduler.py            translates between Scrapy's engine and the frontier
+    frontier/               which URL is fetched next, and which host is left alone
+    middlewares/ handler.py politeness, limits, the connection itself
+    workers.py text/        bytes to clean text, away from the event loop
+    pipelines/              verdicts on a page; the corpus
+    extensions/yieldfeed.py what a page gave goes back to the frontier
+    checkpoint.py           text and state are written together
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,96 @@
+"""The add-on: installs everything that belongs to a crawl.  ``ADDONS = {"spiderling.addon.SpiderlingAddon": 300}``
+
+It computes nothing.  What Scrapy reads before add-ons are loaded stands in settings.py:
+COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.  A value that the user's project
+sets itself (priority ``project`` or above) wins, except for the parts that make the crawl.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy.settings import BaseSettings
+
+COMPONENTS: dict[str, Any] = {
+    "SCHEDULER": "spiderling.scheduler.Scheduler",
+    "LOG_FORMATTER": "spiderling.logformat.QuietLogFormatter",
+}
+DEFAULTS: dict[str, Any] = {
+    "CONCURRENT_REQUESTS": 500,
+    # the frontier hands out only what is due; slots of the downloader must not hold it back again
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
+    "DOWNLOAD_DELAY": 0,
+    # per response, and a page is one item: more would start that many idle tasks for each page
+    "CONCURRENT_ITEMS": 1,
+    "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 64_000_000,
+    "COOKIES_ENABLED": False,
+    "REFERER_ENABLED": False,
+    "METAREFRESH_ENABLED": False,
+    "HTTPPROXY_ENABLED": False,
+    # redirects, retries and content encodings are the frontier's and the handler's
+    "REDIRECT_ENABLED": False,
+    "RETRY_ENABLED": False,
+    "COMPRESSION_ENABLED": False,
+    "ROBOTSTXT_OBEY": False,
+    # both let anybody with access to this machine's loopback run code in the crawler
+    "REMOTE_CONTROL_ENABLED": False,
+    "TELNETCONSOLE_ENABLED": False,
+    "LOG_LEVEL": "INFO",
+    "USER_AGENT": "",
+}
+_HANDLERS = {"http": "spiderling.handler.DownloadHandler", "https": "spiderling.handler.DownloadHandler"}
+_DOWNLOADER_MIDDLEWARES = {
+    "spiderling.middlewares.limits.LimitsMiddleware": 100,
+    "spiderling.middlewares.robots.RobotsMiddleware": 900,
+    "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+}
+_SPIDER_MIDDLEWARES = {
+    "spiderling.middlewares.wakeup.WakeUp": 10,
+    "spiderling.middlewares.exits.ExitsMiddleware": 990,
+    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+}
+_PIPELINES = {
+    "spiderling.pipelines.clean.CleanPipeline": 100,
+    "spiderling.pipelines.language.LanguagePipeline": 200,
+    "spiderling.pipelines.quality.QualityPipeline": 300,
+    "spiderling.pipelines.dedup.DedupPipeline": 400,
+    "spiderling.pipelines.corpus.CorpusPipeline": 500,
+}
+_EXTENSIONS = {
+    "spiderling.extensions.lifecycle.Lifecycle": 10,
+    "spiderling.extensions.yieldfeed.YieldFeed": 20,
+    "spiderling.extensions.control.Control": 30,
+    "spiderling.extensions.progress.Progress": 40,
+    "scrapy.extensions.logstats.LogStats": None,
+}
+
+
+class SpiderlingAddon:
+    """Scrapy calls ``update_settings`` once, before any component is made."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        for name, value in COMPONENTS.items():
+            settings.set(name, value, priority="addon")
+        for name, value in DEFAULTS.items():
+            if settings.getpriority(name) == 0:
+                settings.set(name, value, priority="addon")
+        _merge(settings, "DOWNLOAD_HANDLERS", _HANDLERS)
+        _merge(settings, "DOWNLOADER_MIDDLEWARES", _DOWNLOADER_MIDDLEWARES)
+        _merge(settings, "SPIDER_MIDDLEWARES", _SPIDER_MIDDLEWARES)
+        _merge(settings, "ITEM_PIPELINES", _PIPELINES)
+        _merge(settings, "EXTENSIONS", _EXTENSIONS)
+
+
+def _merge(settings: BaseSettings, name: str, ours: dict[str, Any]) -> None:
+    """Add *ours* to a setting that is a dict; entries that the user made himself stay."""
+    theirs = settings[name]
+    for key, value in ours.items():
+        if key not in theirs:
+            theirs.set(key, value, priority="addon")

@@ -1,0 +1,117 @@
+"""Checkpoints: Outcomes and the frontier's changes become durable together, or not at all.
+
+``add`` is called right after ``frontier.report`` in one synchronous step.  From time to
+time what has gathered is cut off as one immutable batch: the documents, and the changes
+that the frontier drained at that same moment.  One thread writes the batches in order:
+segment bytes, fsync, then one transaction with the changes and the segment's length.
+So after any kill the state and the corpus agree, and what was not committed is fetched
+again as if for the first time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spiderling.frontier import Frontier
+    from spiderling.frontier.store import Changes, Store
+    from spiderling.items import Outcome
+    from spiderling.segments import SegmentWriter
+
+
+class _Batch(NamedTuple):
+    documents: list[bytes]
+    changes: Changes
+
+
+class Checkpoint:
+    """Gathers outcomes and writes batches; belongs to the event loop, writes in a thread of its own."""
+
+    def __init__(
+        self, frontier: Frontier, store: Store, segments: SegmentWriter, max_outcomes: int,
+        now: Callable[[], float], failed: Callable[[StorageError], None],
+    ) -> None:  # fmt: skip
+        """*failed* is called once, on the event loop, when a batch could not be written."""
+        self._frontier = frontier
+        self._store = store
+        self._segments = segments
+        self._max_outcomes = max_outcomes
+        self._now = now
+        self._failed = failed
+        self._documents: list[bytes] = []
+        self._digests: list[int] = []
+        self._outcomes = 0
+        self._meta: dict[str, str] = {}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._writing: asyncio.Future[None] | None = None
+        self.error: StorageError | None = None
+        """Why writing stopped; nothing is written any more."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take what *outcome* leaves behind; it is durable after the next ``flush``."""
+        if outcome.document is not None:
+            self._documents.append(outcome.document)
+        self._digests.extend(outcome.digests)
+        self._outcomes += 1
+        if self._outcomes >= self._max_outcomes:
+            self.begin()
+
+    def note(self, key: str, value: object) -> None:
+        """Write *value* (JSON) under *key* in the store's table ``meta`` with the next batch."""
+        self._meta[key] = json.dumps(value)
+
+    def tick(self) -> None:
+        """Begin a batch if there is anything to write."""
+        if self._outcomes or self._meta or not self._frontier.journal.is_empty:
+            self.begin()
+
+    def begin(self) -> None:
+        """Start to write what has gathered, unless a batch is still being written or writing has failed."""
+        if self.error is None and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, self._cut())
+            self._writing.add_done_callback(self._written)
+
+    async def flush(self) -> None:
+        """Return when everything added before is durable; raises StorageError if it cannot be."""
+        for _ in range(2):  # the batch being written, then the one cut now
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
+            if self.error is not None:
+                raise self.error
+            if _ == 0:
+                self.begin()
+
+    async def close(self) -> None:
+        """Write the rest and release the files; raises StorageError, with the files released all the same."""
+        try:
+            await self.flush()
+        finally:
+            self._writer.shutdown()
+            self._segments.close()
+            self._store.close()
+
+    def _cut(self) -> _Batch:
+        changes = replace(self._frontier.drain(self._now()), digests=self._digests, meta=self._meta)
+        batch = _Batch(self._documents, changes)
+        self._documents, self._digests, self._meta, self._outcomes = [], [], {}, 0
+        return batch
+
+    def _write(self, batch: _Batch) -> None:
+        """In the writer's thread."""
+        row = self._segments.append(batch.documents)
+        changes = batch.changes if row is None else replace(batch.changes, segments=[row])
+        self._store.commit(changes)
+
+    def _written(self, writing: asyncio.Future[None]) -> None:
+        error = writing.exception()
+        if error is not None and self.error is None:
+            self.error = error if isinstance(error, StorageError) else StorageError(f"a checkpoint failed: {error!r}.")
+            self._failed(self.error)

@@ -1,0 +1,200 @@
+"""One crawl, assembled: options, languages, directory, store, frontier, checkpoint.
+
+The scheduler opens it before anything else and every other component finds it there
+(``crawl_of``).  ``finish`` is the one way in which a finished request is accounted for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spiderling import __version__, languages, signals
+from spiderling.addresses import AddressPolicy
+from spiderling.checkpoint import Checkpoint
+from spiderling.clock import Clock
+from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
+from spiderling.frontier import Fetch, Frontier, Report
+from spiderling.frontier.store import SqliteStore, State
+from spiderling.jobdir import Jobdir
+from spiderling.options import PREFIX, Options
+from spiderling.segments import SegmentWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from spiderling.items import Outcome
+    from spiderling.languages import LanguageInfo
+
+logger = logging.getLogger(__name__)
+
+FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
+"""Options that a resumed crawl must not change: what is kept already was judged by them."""
+
+
+class Crawl:
+    """An open crawl; ``close`` makes everything durable and releases the directory."""
+
+    def __init__(self, options: Options, directory: Path, failed: Callable[[SpiderlingError], None]) -> None:
+        """Open or resume the crawl in *directory*; *failed* is called when it cannot go on.
+
+        Raises BadInput, JobdirError or StorageError; nothing is left open then.
+        """
+        self.options = options
+        self.failed = failed
+        self.clock = Clock()
+        self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
+        self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
+        policy = _address_policy(options)
+        self.jobdir = Jobdir(directory)
+        try:
+            store = SqliteStore(self.jobdir.database)
+            state = store.load()
+            self.is_resumed = bool(state.meta)
+            changed = _compare_options(options, state.meta, directory)
+            self.known_digests = state.digests
+            """Digests of kept pages and texts; pipeline 400 adds to it."""
+            self.frontier = Frontier(options, policy.allows)
+            self.frontier.restore(state, self.clock.now())
+            segments = SegmentWriter(
+                self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
+            )
+        except BaseException:
+            self.jobdir.close()
+            raise
+        self.checkpoint = Checkpoint(
+            self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed
+        )
+        self.parked = store.parked
+        self._note_manifest(state, changed)
+        self.requests_before = self.frontier.ledger.totals["requests"]
+        self.stopping = False
+
+    @property
+    def is_finished(self) -> bool:
+        return self.frontier.is_finished
+
+    def finish(self, outcome: Outcome) -> Report:
+        """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
+        report = self.frontier.report(outcome, self.clock.now())
+        self.checkpoint.add(outcome)
+        return report
+
+    def event(self, what: str) -> None:
+        """Log something that a person did or should know, and keep it in the state."""
+        logger.info(what)
+        self.frontier.journal.event(self.clock.now(), what)
+
+    async def close(self) -> None:
+        """Make everything durable; raises StorageError if that is impossible."""
+        try:
+            await self.checkpoint.close()
+        finally:
+            self.jobdir.close()
+
+    def _note_manifest(self, state: State, changed: list[str]) -> None:
+        note = self.checkpoint.note
+        note("options", asdict(self.options))
+        note("version", __version__)
+        if not state.meta:
+            note("created", self.clock.now())
+        for line in changed:
+            self.event(f"option changed: {line}")
+
+
+def crawl_of(crawler: Crawler) -> Crawl | None:
+    """The crawl of a running crawler; None when it could not be opened."""
+    engine = crawler._engine
+    crawl = getattr(engine.scheduler, "crawl", None) if engine is not None else None
+    return crawl if isinstance(crawl, Crawl) else None
+
+
+def fetch_of(request: Request | None) -> Fetch | None:
+    """The frontier's Fetch that a request carries out; None for requests that did not come from the frontier."""
+    fetch = request.meta.get("spiderling_fetch") if request is not None else None
+    return fetch if isinstance(fetch, Fetch) else None
+
+
+def options_of(settings: BaseSettings, spider: Spider) -> Options:
+    """The options of a crawl: settings, and above them the spider's arguments ``lang`` and ``recognise``."""
+    values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
+    for name in ("lang", "recognise"):
+        if getattr(spider, name, None):
+            values[PREFIX + name.upper()] = getattr(spider, name)
+    _refuse_unknown_arguments(spider)
+    options = Options.from_settings(values)
+    if not options.lang:
+        raise BadInput(
+            "no language is given: say -a lang=cs (codes or English names, several with commas); "
+            "`scrapy train` makes a model for a language that is not bundled."
+        )
+    return options
+
+
+def _refuse_unknown_arguments(spider: Spider) -> None:
+    """An argument that the spider does not declare as a class attribute is a typing error.
+
+    Those of tools that start spiders (scrapyd's ``_job``) begin with an underscore.
+    """
+    cls = type(spider)
+    for name in getattr(spider, "arguments", ()):
+        if not name.startswith("_") and not hasattr(cls, name):
+            known = [key for key in vars(cls).get("__annotations__", {}) if isinstance(getattr(cls, key, None), str)]
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean -a {near[0]}=?" if near else f"; known are {', '.join(known)}"
+            raise BadInput(f"the spider {spider.name} has no argument {name!r}{hint}")
+
+
+def directory_of(settings: BaseSettings, options: Options) -> Path:
+    """JOBDIR, by default ``crawls/<lang>``."""
+    return Path(settings.get("JOBDIR") or f"crawls/{options.lang.replace(',', '+').replace(' ', '')}")
+
+
+def send_retired(crawler: Crawler, report: Report) -> None:
+    """Tell extensions and the log which hosts a report retired."""
+    for host in report.retired:
+        account = host.account
+        logger.info(
+            "Retired %s: yield rate %.4f after %d pages, %.2f MB",
+            host.name, account.rate, account.pages, account.downloaded_bytes / 1e6,
+        )  # fmt: skip
+        crawler.signals.send_catch_log(signals.host_retired, host=host, spider=crawler.spider)
+
+
+def _address_policy(options: Options) -> AddressPolicy:
+    if options.contact:
+        return AddressPolicy.parse(options.allow_networks)
+    if not options.allow_networks:
+        raise BadInput(
+            "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
+            "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
+        )
+    return AddressPolicy.parse(options.allow_networks, public=False)
+
+
+def _compare_options(options: Options, meta: Mapping[str, str], directory: Path) -> list[str]:
+    """Lines 'name: old -> new' of what changed since the crawl was last run."""
+    former = json.loads(meta.get("options", "{}"))
+    lines = []
+    for name, value in asdict(options).items():
+        old = former.get(name, value)
+        if old == value:
+            continue
+        if name in FIXED_OPTIONS:
+            raise JobdirError(
+                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
+                "Resume it with the same value, or begin another with -s JOBDIR=..."
+            )
+        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
+    return lines
+
+
+__all__ = ["Crawl", "StorageError", "crawl_of", "directory_of", "fetch_of", "options_of", "send_retired"]

@@ -1,0 +1,155 @@
+"""Content codings of HTTP (gzip, deflate, br, zstd), undone in a stream and in bounded memory."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+
+import brotli  # type: ignore[import-untyped]
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ACCEPT_ENCODING = b"gzip, deflate, br, zstd"
+_MAX_LAYERS = 2
+_BROKEN = (zlib.error, brotli.error, zstd.ZstdError, EOFError, ValueError)
+_Codec = Callable[[bytes, int], bytes]
+
+
+class DecodedTooBig(Exception):  # noqa: N818 - what happened, not a fault of ours
+    """A layer of the body is larger than allowed once decoded."""
+
+
+class BodyDecoder:
+    """Undoes the Content-Encoding of one body, chunk by chunk, in bounded memory (RFC 9110, 8.4).
+
+    No layer gives out more than *limit* bytes in all: beyond that `decode` raises DecodedTooBig,
+    which is how decompression bombs end.  Servers err, so browsers' leniency is kept:
+    data that breaks off or goes wrong yields what had been decoded, a body that never was
+    compressed is passed on as it is, and so is everything under an unknown coding.
+    """
+
+    def __init__(self, content_encoding: bytes, limit: int) -> None:
+        parts = (part.strip() for part in content_encoding.decode("latin-1").lower().split(","))
+        codings = [part for part in parts if part not in ("", "identity")]
+        self.understood = len(codings) <= _MAX_LAYERS and all(coding in _CODECS for coding in codings)
+        """Whether what comes out is the content itself."""
+        self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.understood else []
+
+    def decode(self, data: bytes) -> bytes:
+        """What *data*, the next bytes of the body, adds to the content."""
+        for layer in self._layers:
+            data = layer.decode(data)
+        return data
+
+
+class _Layer:
+    """One coding; while nothing has come out, the next reading of the same label may be tried."""
+
+    def __init__(self, readings: tuple[Callable[[], _Codec], ...], limit: int) -> None:
+        self._readings = iter((*readings, _as_it_is))
+        self._codec = next(self._readings)()
+        self._pending = bytearray()
+        self._left = limit
+        self._begun = False
+
+    def decode(self, data: bytes) -> bytes:
+        if not self._begun:
+            self._pending += data
+        try:
+            decoded = self._codec(data, self._left + 1)
+        except _BROKEN:
+            return self._after_error()
+        if decoded and not self._begun:
+            self._begun = True
+            self._pending.clear()
+        self._left -= len(decoded)
+        if self._left < 0:
+            raise DecodedTooBig
+        return decoded
+
+    def _after_error(self) -> bytes:
+        if self._begun:
+            self._codec = _nothing
+            return b""
+        self._codec = next(self._readings)()
+        data = bytes(self._pending)
+        self._pending.clear()
+        return self.decode(data)
+
+
+def _inflate(window_bits: int) -> Callable[[], _Codec]:
+    """A codec for deflate data in the wrapping that zlib's *window_bits* stands for."""
+
+    def make() -> _Codec:
+        stream = zlib.decompressobj(window_bits)
+
+        def decode(data: bytes, most: int) -> bytes:
+            if stream.eof:
+                return b""
+            before = stream.copy()  # an error loses what its whole call had decoded
+            try:
+                return stream.decompress(data, most)
+            except zlib.error:
+                return _salvage(before, data, most)
+
+        return decode
+
+    return make
+
+
+def _salvage(stream: zlib._Decompress, data: bytes, most: int) -> bytes:
+    """What can be decoded of broken *data*, at most *most* bytes; raises zlib.error when that is nothing."""
+    decoded = bytearray()
+    try:
+        for start in range(0, len(data), 8):
+            decoded += stream.decompress(data[start : start + 8], most - len(decoded))
+            if len(decoded) >= most:
+                break
+    except zlib.error:
+        if not decoded:
+            raise
+    return bytes(decoded)
+
+
+def _brotli() -> _Codec:
+    stream = brotli.Decompressor()
+
+    def decode(data: bytes, most: int) -> bytes:
+        decoded = bytearray()
+        while not stream.is_finished() and len(decoded) < most:
+            piece = stream.process(data, output_buffer_limit=most - len(decoded))
+            if not piece:
+                break
+            decoded += piece
+            data = b""  # while input is missing, one call gives out no more than 32 kB of what is ready
+        return bytes(decoded)
+
+    return decode
+
+
+def _zstd() -> _Codec:
+    # RFC 9659: no window beyond 8 MB may be asked of a receiver
+    stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 23})
+    return lambda data, most: b"" if stream.eof else stream.decompress(data, most)
+
+
+def _as_it_is() -> _Codec:
+    return lambda data, most: data
+
+
+def _nothing(data: bytes, most: int) -> bytes:
+    return b""
+
+
+_GZIP = (_inflate(31),)
+_CODECS: dict[str, tuple[Callable[[], _Codec], ...]] = {
+    "gzip": _GZIP,
+    "x-gzip": _GZIP,
+    "deflate": (_inflate(15), _inflate(-15)),  # zlib's wrapping by RFC 9110, none by some servers
+    "br": (_brotli,),
+    "zstd": (_zstd,),
+}

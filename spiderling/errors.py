@@ -1,0 +1,23 @@
+"""The errors that a user may cause, as one small tree.
+
+    SpiderlingError        says what, where and what to do; shown without a traceback
+      BadInput             an argument, option or file that cannot be used
+      JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
+      StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
+"""
+
+
+class SpiderlingError(Exception):
+    """Base class: ``str(error)`` is the whole message that the user reads."""
+
+
+class BadInput(SpiderlingError):
+    """An argument, an option or a file given by the user cannot be used."""
+
+
+class JobdirError(SpiderlingError):
+    """The crawl directory cannot be used by this crawl."""
+
+
+class StorageError(SpiderlingError):
+    """The store or a corpus segment could not be written."""

@@ -1,0 +1,204 @@
+"""``control.yaml`` in the crawl's directory: re-read while the crawl runs, each change logged in the state."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import ipaddress
+import logging
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from scrapy import signals
+
+from spiderling.crawl import crawl_of
+from spiderling.errors import BadInput
+from spiderling.frontier.yields import RetirementRule
+from spiderling.options import parse_yield_profile
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from spiderling.crawl import Crawl
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 2.0
+_MAX_BYTES = 1_000_000
+TEMPLATE = """\
+# Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
+# block: ["ads.example.com", "*.shop.example"]   # no further request to these hosts
+# block_networks: ["192.0.2.0/24"]               # ... nor to these addresses
+# reopen: ["example.org"]                        # let a retired or blocked host go on
+# seeds: ["https://example.org/"]                # further seeds
+# host_interval_s: 10                            # seconds between two requests to a host
+# ip_interval_s: 0.5                             # ... to an address
+# yield_profile: permissive                      # off, permissive, normal, paper or a number
+# max_pages: 100000                              # stop (to be resumed) after so many pages in all
+# max_downloaded_mb: 50000                       # ... or megabytes
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFile:
+    """The contents of ``control.yaml``; what is not given is None or empty."""
+
+    block: list[str] = field(default_factory=list)
+    block_networks: list[str] = field(default_factory=list)
+    reopen: list[str] = field(default_factory=list)
+    seeds: list[str] = field(default_factory=list)
+    host_interval_s: float | None = None
+    ip_interval_s: float | None = None
+    yield_profile: str | None = None
+    max_pages: float | None = None
+    max_downloaded_mb: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ControlFile:
+        """Raises BadInput that names the key and what it must be."""
+        try:
+            data = yaml.safe_load(text) or {}
+        except yaml.YAMLError as error:
+            raise BadInput(f"it is no YAML: {' '.join(str(error).split())}") from error
+        if not isinstance(data, dict):
+            raise BadInput("it must hold lines such as 'host_interval_s: 10'")
+        known = {spec.name: spec for spec in fields(cls)}
+        unknown = [str(key) for key in data if key not in known]
+        if unknown:
+            raise BadInput(f"there is no key {unknown[0]!r}; known are {', '.join(known)}")
+        return cls(**{key: _checked(key, value) for key, value in data.items() if value is not None})
+
+
+class Control:
+    """Polls the file and applies what changed."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._task: asyncio.Task[None] | None = None
+        self._stamp: tuple[int, int] | None = None
+        self._applied = ControlFile()
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Control:
+        return cls(crawler)
+
+    async def _opened(self, spider: Spider) -> None:
+        crawl = crawl_of(self._crawler)
+        if crawl is None:
+            return
+        if not crawl.jobdir.control.exists():
+            crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
+        await self._look(crawl)
+        self._task = asyncio.ensure_future(self._poll(crawl))
+
+    def _closed(self, spider: Spider) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _poll(self, crawl: Crawl) -> None:
+        while True:
+            await asyncio.sleep(_POLL_S)
+            await self._look(crawl)
+            await self._keep_budget(crawl)
+
+    async def _look(self, crawl: Crawl) -> None:
+        path = crawl.jobdir.control
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            if status.st_size > _MAX_BYTES:
+                raise BadInput(f"it is larger than {_MAX_BYTES} bytes")
+            wanted = ControlFile.parse(_read(path))
+        except FileNotFoundError:
+            return
+        except (BadInput, OSError, UnicodeDecodeError) as error:
+            logger.error("%s is left aside until it is mended: %s", path, error)
+            return
+        await self._apply(crawl, wanted)
+
+    async def _apply(self, crawl: Crawl, wanted: ControlFile) -> None:
+        former, self._applied = self._applied, wanted
+        for spec in fields(ControlFile):
+            old, new = getattr(former, spec.name), getattr(wanted, spec.name)
+            if old != new:
+                crawl.event(f"control.yaml: {spec.name}: {old!r} -> {new!r}")
+        self._apply_rates(crawl, wanted)
+        self._apply_blocks(crawl, wanted)
+        for url in wanted.seeds:
+            if url not in former.seeds:
+                crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
+        for name in wanted.reopen:
+            if name not in former.reopen:
+                await self._reopen(crawl, name)
+        self._crawler.engine.scheduler.wake()  # type: ignore[union-attr]
+
+    def _apply_rates(self, crawl: Crawl, wanted: ControlFile) -> None:
+        schedule, options = crawl.frontier.schedule, crawl.options
+        schedule.host_interval_s = options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
+        schedule.ip_interval_s = options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
+        factor = parse_yield_profile(wanted.yield_profile or options.yield_profile)
+        crawl.frontier.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
+
+    def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
+        globs = [glob.lower() for glob in wanted.block]
+        for host in crawl.frontier.block_where(lambda name: any(fnmatch.fnmatchcase(name, glob) for glob in globs)):
+            crawl.event(f"blocked {host.name}")
+        networks = [ipaddress.ip_network(text, strict=False) for text in wanted.block_networks]
+        crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
+
+    async def _reopen(self, crawl: Crawl, name: str) -> None:
+        host = crawl.frontier.hosts.get(name.lower())
+        if host is None or not host.is_closed:
+            logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
+            return
+        await crawl.checkpoint.flush()
+        rows = crawl.parked(host.id)
+        crawl.frontier.reopen(host, rows, crawl.clock.now())
+        crawl.event(f"reopened {host.name} with {len(rows)} URLs")
+
+    async def _keep_budget(self, crawl: Crawl) -> None:
+        totals, wanted = crawl.frontier.ledger.totals, self._applied
+        spent = (
+            (wanted.max_pages is not None and totals["pages"] >= wanted.max_pages)
+            or (wanted.max_downloaded_mb is not None and totals["downloaded_bytes"] >= wanted.max_downloaded_mb * 1e6)
+        )  # fmt: skip
+        if spent and not crawl.stopping:
+            crawl.event("the budget in control.yaml is spent")
+            scheduler = self._crawler.engine.scheduler
+            scheduler.stop()  # type: ignore[union-attr]
+            self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason="budget"))
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _checked(key: str, value: Any) -> Any:
+    if key in ("block", "block_networks", "reopen", "seeds"):
+        return _checked_list(key, value)
+    if key == "yield_profile":
+        parse_yield_profile(str(value))
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise BadInput(f"{key} is {value!r}; it must be a number from 0 upward")
+    return float(value)
+
+
+def _checked_list(key: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+        raise BadInput(f'{key} is {value!r}; it must be a list such as ["example.org"]')
+    if key == "block_networks":
+        for part in value:
+            try:
+                ipaddress.ip_network(part, strict=False)
+            except ValueError as error:
+                raise BadInput(f"block_networks: {error}") from error
+    return value

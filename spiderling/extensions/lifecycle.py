@@ -1,0 +1,65 @@
+"""Begin and end of a crawl: refusal of bad input, the crawl's log file, the checkpoint's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import CloseSpider
+
+from spiderling.crawl import crawl_of
+from spiderling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from spiderling.crawl import Crawl
+
+logger = logging.getLogger(__name__)
+
+
+class Lifecycle:
+    """Closes the spider when the crawl could not be opened; else keeps ``crawl.log`` and makes checkpoints."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._log: logging.Handler | None = None
+        self._ticking: asyncio.Task[None] | None = None
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Lifecycle:
+        return cls(crawler)
+
+    def _opened(self, spider: Spider) -> None:
+        crawl, scheduler = crawl_of(self._crawler), self._crawler.engine.scheduler
+        if isinstance(scheduler, Scheduler) and scheduler.error is not None:
+            raise CloseSpider(scheduler.close_reason)
+        if crawl is None:
+            return
+        self._log = _file_log(crawl)
+        self._ticking = asyncio.ensure_future(self._tick(crawl))
+
+    def _closed(self, spider: Spider) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if self._log is not None:
+            logging.getLogger().removeHandler(self._log)
+            self._log.close()
+
+    async def _tick(self, crawl: Crawl) -> None:
+        while True:
+            await asyncio.sleep(crawl.options.checkpoint_s)
+            crawl.checkpoint.tick()
+
+
+def _file_log(crawl: Crawl) -> logging.Handler:
+    handler = logging.FileHandler(crawl.jobdir.log, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setLevel(logging.INFO)
+    logging.getLogger().addHandler(handler)
+    return handler

@@ -1,0 +1,147 @@
+"""One line a minute that a person can read, and a summary at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+
+from spiderling.crawl import crawl_of
+from spiderling.frontier.hosts import HostState
+from spiderling.frontier.yields import threshold
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from spiderling.crawl import Crawl
+
+logger = logging.getLogger(__name__)
+
+
+class Progress:
+    """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._task: asyncio.Task[None] | None = None
+        self._last_pages = 0
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Progress:
+        return cls(crawler)
+
+    def _opened(self, spider: Spider) -> None:
+        crawl = crawl_of(self._crawler)
+        if crawl is None:
+            return
+        logger.info(start_line(crawl))
+        self._last_pages = crawl.frontier.ledger.totals["pages"]
+        self._task = asyncio.ensure_future(self._report(crawl))
+
+    async def _report(self, crawl: Crawl) -> None:
+        while True:
+            await asyncio.sleep(crawl.options.progress_s)
+            logger.info(self._line(crawl))
+            self._to_stats(crawl)
+
+    def _closed(self, spider: Spider, reason: str) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        crawl = crawl_of(self._crawler)
+        if crawl is None:
+            return
+        self._to_stats(crawl)
+        logger.info("%s", summary(crawl, reason))
+
+    def _line(self, crawl: Crawl) -> str:
+        ledger = crawl.frontier.ledger
+        totals = ledger.totals
+        pages, self._last_pages = totals["pages"] - self._last_pages, totals["pages"]
+        states = Counter(host.state for host in crawl.frontier.hosts)
+        hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
+        return (
+            f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
+            f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
+            f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {ledger.waiting:,} URLs wait; "
+            f"hosts: {hosts}; bottleneck: {self._bottleneck(crawl, states)}"
+        )
+
+    def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
+        """What more of would make the crawl faster."""
+        engine = self._crawler.engine
+        scraper = engine.scraper.slot
+        if scraper is not None and scraper.active_size > scraper.max_active_size / 2:
+            return "text workers (SPIDERLING_WORKERS)"
+        if engine.downloader.needs_backout():
+            return "connections (CONCURRENT_REQUESTS)"
+        if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
+            return "DNS"
+        if states[HostState.READY] + states[HostState.SNOOZED] > 0:
+            return "politeness (hosts wait for their turn)"
+        return "hosts (too few have URLs waiting)"
+
+    def _to_stats(self, crawl: Crawl) -> None:
+        stats = self._crawler.stats
+        for key, value in crawl.frontier.ledger.counts().items():
+            stats.set_value(f"spiderling/{key}", value)
+
+
+def start_line(crawl: Crawl) -> str:
+    """What is crawled, where, and by which threshold hosts are retired."""
+    factor = crawl.options.yield_factor()
+    if factor is None:
+        rule = "no host is retired for its yield"
+    else:
+        rule = f"t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
+    verb = "Resuming" if crawl.is_resumed else "Starting"
+    languages = ", ".join(f"{info.name} ({info.code})" for info in crawl.accepted)
+    return (
+        f"{verb} the crawl in {crawl.jobdir.path}: {languages}, told apart from "
+        f"{', '.join(code for code in crawl.recognised) or 'nothing'}; yield profile {crawl.options.yield_profile}: {rule}"
+    )
+
+
+def summary(crawl: Crawl, reason: str) -> str:
+    """The crawl so far, as a table a person can read."""
+    ledger, totals = crawl.frontier.ledger, crawl.frontier.ledger.totals
+    retired = sum(host.state is HostState.RETIRED for host in crawl.frontier.hosts)
+    rows = [
+        ("pages", f"{totals['pages']:,}"),
+        ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
+        ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
+        ("yield rate", f"{ledger.yield_rate:.4f}"),
+        ("words", f"{totals['words']:,}"),
+        ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
+        ("hosts", f"{len(crawl.frontier.hosts):,}, {retired:,} of them retired"),
+        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
+        ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common())),
+        ("balance", _balance(crawl)),
+        ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
+        ("state", str(crawl.jobdir.database)),
+    ]
+    table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
+    return f"The crawl in {crawl.jobdir.path} {_standing(crawl, reason)}\n{table}"
+
+
+def _balance(crawl: Crawl) -> str:
+    ledger = crawl.frontier.ledger
+    parts = f"{ledger.ends.total():,} ends + {ledger.waiting:,} waiting + {ledger.in_transit:,} in transit"
+    return f"{ledger.discovered:,} discovered = {parts}" + (" (WRONG)" if ledger.imbalance else "")
+
+
+def _standing(crawl: Crawl, reason: str) -> str:
+    if not crawl.is_finished:
+        return f"was paused ({reason}); the same command goes on with it."
+    if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
+        return (
+            "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "
+            "to go on, add seeds with -a seeds=..."
+        )
+    return "is finished."
+

@@ -1,0 +1,68 @@
+"""What a page gave goes back to the frontier: four of the five exits of a request, by Scrapy's signals.
+
+item_scraped, item_dropped, item_error and spider_error; the fifth, the errback, is
+``Scheduler.failed``.  A callback without a page ends in middlewares/exits.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+
+from spiderling.crawl import crawl_of, fetch_of
+from spiderling.items import PageItem
+from spiderling.outcomes import of_item, of_response
+from spiderling.reasons import Reason
+from spiderling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from spiderling.items import Outcome
+
+
+class YieldFeed:
+    """Turns each exit into one Outcome and settles it."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        crawler.signals.connect(self._scraped, signals.item_scraped)
+        crawler.signals.connect(self._dropped, signals.item_dropped)
+        crawler.signals.connect(self._item_error, signals.item_error)
+        crawler.signals.connect(self._spider_error, signals.spider_error)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> YieldFeed:
+        return cls(crawler)
+
+    def _scraped(self, item: Any) -> None:
+        if isinstance(item, PageItem):
+            self._settle(of_item(item, Reason.KEPT))
+
+    def _dropped(self, item: Any, exception: BaseException) -> None:
+        if isinstance(item, PageItem):
+            self._forget(item)
+            self._settle(of_item(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE))
+
+    def _item_error(self, item: Any) -> None:
+        if isinstance(item, PageItem):
+            self._forget(item)
+            self._settle(of_item(item, Reason.ITEM_ERROR))
+
+    def _spider_error(self, response: Response | None) -> None:
+        request = getattr(response, "request", None)
+        if response is not None and fetch_of(request) is not None and hasattr(response, "body"):
+            self._settle(of_response(response, Reason.SPIDER_ERROR))
+
+    def _forget(self, item: PageItem) -> None:
+        """A page that is not kept does not make others duplicates."""
+        crawl = crawl_of(self._crawler)
+        if crawl is not None:
+            crawl.known_digests.difference_update(item.digests)
+
+    def _settle(self, outcome: Outcome) -> None:
+        scheduler = self._crawler.engine.scheduler
+        if isinstance(scheduler, Scheduler) and scheduler.crawl is not None:
+            scheduler.settle(outcome)

@@ -1,0 +1,30 @@
+"""The frontier: which URL is fetched next, and which host is left alone.
+
+Three levels, as in BUbiNG: URL -> host -> address.  A URL waits in the queue of its
+host; hosts with work stand on the workbench under the address of their first URL,
+ordered by the time at which both host and address are due.
+
+States of a URL: *waiting* (in its host's queue), *in transit* (handed out by ``take``,
+not yet reported), *ended* (with a Reason).  A mention that is refused never becomes
+one of them.  ``discovered = ends + waiting + in transit`` always (ledger.py).
+
+States of a host (hosts.py): resolving, ready, in process, snoozed, exhausted; and
+closed ones that only a person reopens: retired, blocked, forbidden.
+
+How a URL passes, and who decides:
+
+    admission.py   scope.py, distance, seen.py      may it be discovered?
+    priority.py    its rank in the queue
+    schedule.py    names.py, workbench.py           when is its host looked at?
+    robots.py      is it allowed?
+    frontier.py    put, take, may_start, report     the only door
+    yields.py      has the host earned its next request?
+    books.py       ledger.py, journal.py            every change of state, counted and kept
+    store.py       rows.py                          what survives a kill
+
+Nothing here reads a clock or does I/O, except store.py.
+"""
+
+from spiderling.frontier.frontier import Fetch, Frontier, Report
+
+__all__ = ["Fetch", "Frontier", "Report"]

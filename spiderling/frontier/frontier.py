@@ -1,0 +1,399 @@
+"""The frontier's door: ``put``, ``take``, ``resolved``, ``report``.  The package's docstring holds the map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from spiderling.frontier.admission import Admission
+from spiderling.frontier.books import Books
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.ledger import Ledger
+from spiderling.frontier.names import NameStatus
+from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
+from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.rows import robots_of
+from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.store import Changes, State, UrlRow
+from spiderling.frontier.tasks import RobotsTasks
+from spiderling.frontier.yields import RetirementRule
+from spiderling.items import Link, Outcome
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from spiderling.urls import CanonicalUrl, canonicalize, serialize
+
+_MAX_ENDS_PER_STEP = 500
+"""URLs that may end while one host is looked through, so that no call takes long."""
+_STEP_PAUSE_S = 0.01
+_FAILURES_PER_RETRY = 3
+"""A host's queue is given up after so many times (retries + 1) failures in a row."""
+
+
+class Fetch(NamedTuple):
+    """A request to be made now: of a page, or (``robots`` set) of a robots.txt."""
+
+    id: int
+    url: str
+    address: str
+    """The one address to connect to; judged and charged."""
+    host: Host
+    payload: bytes | None = None
+    robots: RobotsTask | None = None
+
+
+class Report(NamedTuple):
+    """What became of a reported URL."""
+
+    ended: bool
+    """False: it waits for another attempt."""
+    retired: tuple[Host, ...] = ()
+
+
+class Frontier:
+    """All URLs and hosts of one crawl; ``drain`` gives what the store must learn.
+
+    No method reads a clock: ``now`` is the caller's, in seconds, and never goes back.
+    """
+
+    def __init__(self, options: Options, allows: Callable[[str], bool] = lambda address: True) -> None:
+        """*allows* judges an address that a name resolved to (SSRF guard)."""
+        self.rule = RetirementRule(options.yield_factor(), options.yield_min_pages, options.yield_min_bytes)
+        self._options = options
+        self._books = Books(options)
+        self._admission = Admission(options, self._books)
+        self._robots = Robots(options)
+        self._allows = allows
+        self._is_blocked_address: Callable[[str], bool] = lambda address: False
+        self.schedule = Schedule(options, self._may_connect)
+        self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.journal)
+        self.hosts = self._books.hosts
+        self.journal = self._books.journal
+
+    @property
+    def ledger(self) -> Ledger:
+        """The counts; ``ledger.imbalance`` is 0 unless there is a bug."""
+        return self._books.ledger
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing waits and nothing is in transit."""
+        return not (self.ledger.waiting or self.ledger.in_transit)
+
+    # -- URLs come in
+
+    def put_seed(self, url: str, now: float) -> Reason | None:
+        """Accept a seed at distance 0; returns why it was refused, or None."""
+        target = canonicalize(url)
+        if target is None:
+            return self._admission.refuse(Reason.BAD_URL)
+        return self._accept(target, 0, SEED_RANK, now)
+
+    def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
+        """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.
+
+        *payload* comes back with the Fetch; *salt* tells apart requests for one URL.
+        """
+        target = canonicalize(url)
+        if target is None:
+            return self._admission.refuse(Reason.BAD_URL)
+        distance = self._admission.distance_from(source, target)
+        return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt)
+
+    def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float) -> None:
+        """Accept the links of one page as a batch; *verdict* is how the page ended."""
+        for link in links:
+            target = canonicalize(link.url)
+            if target is None:
+                self._admission.refuse(Reason.BAD_URL)
+                continue
+            same_host = target.host == source.name
+            rank = link_rank(verdict, link.text_block, same_host)
+            self._accept(target, source.distance + (not same_host), rank, now)
+
+    def _accept(
+        self, target: CanonicalUrl, distance: int, rank: int, now: float,
+        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"",
+    ) -> Reason | None:  # fmt: skip
+        accepted = self._admission.accept(target, distance, rank, redirects, payload, salt)
+        if isinstance(accepted, Reason):
+            return accepted
+        self.schedule.wake(accepted.host, now)
+        return None
+
+    # -- URLs go out
+
+    def next_due(self) -> float | None:
+        """When ``take`` will next have something to look at; None when nothing waits for a time."""
+        return self.schedule.next_due()
+
+    def names_wanted(self) -> list[str]:
+        """Names to be resolved now; each is to be answered with ``resolved`` or ``unresolved``."""
+        return self.schedule.names_wanted()
+
+    def take(self, now: float) -> Fetch | None:
+        """A request whose host and address are due at *now*: handed out, in transit, its address charged."""
+        while (place := self.schedule.pop(now)) is not None:
+            host, address = place
+            fetch = self._next_fetch(host, address, now)
+            if fetch is not None:
+                return self._hand_out(fetch, now)
+        return None
+
+    def _next_fetch(self, host: Host, address: str, now: float) -> Fetch | None:
+        """The host's first robots.txt or URL that may be fetched from *address*; without one the host is placed."""
+        for _ in range(_MAX_ENDS_PER_STEP):
+            if host.is_closed or not host.has_work:
+                self.schedule.rest(host)
+                return None
+            step = self._examine(host, now)
+            if step is None:
+                continue
+            if isinstance(step, Host):
+                return None
+            if step.address == address:
+                return step
+            self.schedule.wait_at(host, step.address, now)
+            return None
+        host.due = max(host.due, now + _STEP_PAUSE_S)
+        self.schedule.wait_at(host, address, now)
+        return None
+
+    def _examine(self, host: Host, now: float) -> Fetch | Host | None:
+        """A Fetch for the head of the queue; the host when it has to wait; None when the head ended."""
+        head = host.next_up()
+        name = self.schedule.name_of(head.url, now)
+        if name.status in (NameStatus.UNKNOWN, NameStatus.PAUSED):
+            self.schedule.place(host, now)
+            return host
+        if name.status is not NameStatus.FRESH:
+            self._end_head(host, Reason.DNS if name.status is NameStatus.DEAD else Reason.ADDRESS_FORBIDDEN, now)
+            return None
+        if isinstance(head, RobotsTask):
+            return Fetch(0, head.url, name.address, host, robots=head)
+        return self._judge(head, name.address, now)
+
+    def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
+        """What robots.txt says of *url*, as in ``_examine``."""
+        target = canonicalize(url.url)
+        assert target is not None, "what waits in a queue can be parsed"
+        verdict = self._robots.judge(target.origin, target.url, now)
+        if verdict is RobotsVerdict.ALLOWED:
+            return Fetch(url.key, url.url, address, url.host, url.payload)
+        if verdict is RobotsVerdict.MISSING:
+            return None if self._tasks.ask(url.host, target.origin) else url.host
+        if verdict is RobotsVerdict.PAUSED:
+            url.host.due = max(url.host.due, self._robots.records[target.origin].expires)
+            self.schedule.wait_at(url.host, address, now)
+            return url.host
+        forbidden = verdict is RobotsVerdict.FORBIDDEN
+        self._end_head(url.host, Reason.ROBOTS_FORBIDDEN if forbidden else Reason.ROBOTS_UNREACHABLE, now)
+        return None
+
+    def _end_head(self, host: Host, reason: Reason, now: float) -> None:
+        if host.tasks:
+            self._tasks.fail(host.tasks.popleft(), now)
+        else:
+            self._books.end_waiting(host.pop(), reason)
+
+    def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
+        host = fetch.host
+        if fetch.robots is not None:
+            host.tasks.popleft()
+        else:
+            self._books.hand_out(host.pop())
+        self.schedule.hand_out(host, fetch.address, now)
+        self.ledger.totals["requests"] += 1
+        return fetch
+
+    def may_start(self, fetch: Fetch, now: float) -> float | None:
+        """The last gate: 0 when the request may start now, else seconds to wait; None when the host was closed."""
+        if fetch.host.is_closed or not self._may_connect(fetch.address):
+            return None
+        due = self.schedule.earliest_start(fetch.host, fetch.address)
+        if due > now:
+            return due - now
+        self.started(fetch, now)
+        return 0.0
+
+    def started(self, fetch: Fetch, now: float) -> None:
+        """The request's connection is being opened: both intervals count from here."""
+        self.schedule.started(fetch.host, fetch.address, now)
+
+    def give_back(self, fetch: Fetch, now: float) -> None:
+        """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
+        url = self._books.in_transit.pop(fetch.id, None)
+        if fetch.robots is not None:
+            fetch.host.tasks.appendleft(fetch.robots)
+            if fetch.host.is_closed:
+                self._tasks.drop(fetch.host)
+        elif url is not None:
+            self._books.wait_again(url, first=True)
+            if fetch.host.is_closed:
+                self._books.purge(fetch.host, CLOSED_STATES[fetch.host.state])
+        self.schedule.release(fetch.host, now)
+
+    # -- answers come back
+
+    def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
+        """*name* has *addresses* for *ttl_s* seconds; the first allowed one is used."""
+        self.schedule.resolved(name, addresses, ttl_s, now)
+
+    def unresolved(self, name: str, permanent: bool, now: float) -> None:
+        """*name* does not exist (*permanent*), or its servers do not answer for now."""
+        self.schedule.unresolved(name, permanent, now)
+
+    def robots_answered(self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float) -> None:
+        """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
+        task, host = fetch.robots, fetch.host
+        assert task is not None
+        host.account.downloaded_bytes += len(body)
+        self.ledger.totals["downloaded_bytes"] += len(body)
+        self.ledger.totals["robots"] += 1
+        self.journal.hosts.add(host)
+        too_slow = self._tasks.answered(task, status, body, location, now)
+        if too_slow is not None:
+            self.close(too_slow, HostState.FORBIDDEN)
+        self.schedule.release(host, now)
+
+    def report(self, outcome: Outcome, now: float) -> Report:
+        """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
+        url = self._books.in_transit.pop(outcome.url_id, None) if outcome.url_id is not None else None
+        target = canonicalize(outcome.url)
+        host = url.host if url else self.hosts.get(target.host) if target else None
+        self.ledger.add(outcome)
+        if host is None:
+            return Report(ended=False)
+        self._account(host, outcome)
+        ended = url is not None and not self._waits_again(url, outcome, now)
+        self.put_links(host, outcome.links, outcome.reason, now)
+        retired = self._retire_if_poor(host)
+        if url is not None:
+            self.schedule.release(host, now)
+        return Report(ended, retired)
+
+    def _account(self, host: Host, outcome: Outcome) -> None:
+        host.account.pages += outcome.is_judged
+        host.account.downloaded_bytes += outcome.body_bytes
+        host.account.kept_bytes += outcome.kept_bytes
+        host.documents += outcome.reason is Reason.KEPT
+        host.words += outcome.words
+        self.journal.hosts.add(host)
+
+    def _waits_again(self, url: QueuedUrl, outcome: Outcome, now: float) -> bool:
+        """End *url* or let it wait for another attempt."""
+        if outcome.may_pass:
+            self._back_off(url.host, outcome, now)
+            if url.tries < self._options.retries and not url.host.is_closed:
+                url.tries += 1
+                self._books.wait_again(url, first=False)
+                return True
+        else:
+            url.host.failures = 0
+        reason = outcome.reason
+        if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
+            followed = self._follow(url, outcome.redirect_to, now)
+            if followed is None:
+                return True
+            reason = followed
+        self._books.end_in_transit(url, reason)
+        return False
+
+    def _back_off(self, host: Host, outcome: Outcome, now: float) -> None:
+        """Pause a host that fails; give up its queue when it fails for too long."""
+        host.failures += 1
+        pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
+        if outcome.retry_after_s is not None:
+            pause = max(outcome.retry_after_s, self.schedule.interval(host))
+        host.due = max(host.due, now + min(pause, self._options.max_snooze_s))
+        if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
+            self._books.purge(host, outcome.reason)
+
+    def _follow(self, url: QueuedUrl, location: str, now: float) -> Reason | None:
+        """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
+
+        The target is a newly found URL at the same distance, with the same request.
+        """
+        target = canonicalize(location)
+        if target is None:
+            self._admission.refuse(Reason.BAD_URL)
+            return Reason.REDIRECTED
+        if target.url == _canonical(url.url):
+            spelled = serialize(location)
+            if spelled is None or spelled == url.url or url.url != target.url:
+                return Reason.REDIRECT_LOOP
+            if url.host.is_closed:
+                return CLOSED_STATES[url.host.state]
+            url.url = spelled
+            self._books.wait_again(url, first=True)
+            return None
+        if url.redirects >= self._options.max_redirects:
+            return Reason.REDIRECT_LOOP
+        salt = b"redirect" if url.payload else b""
+        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, url.payload, salt)
+        return Reason.REDIRECTED
+
+    # -- hosts
+
+    def close(self, host: Host, state: HostState) -> int:
+        """RETIRED, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
+
+        A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
+        """
+        if host.is_closed:
+            return 0
+        host.state = state
+        self.schedule.rest(host)
+        self._tasks.drop(host)
+        self.journal.hosts.add(host)
+        return self._books.purge(host, CLOSED_STATES[state])
+
+    def reopen(self, host: Host, parked: list[UrlRow], now: float) -> None:
+        """Let a closed host go on with its *parked* URLs, all of them committed; it is not retired again."""
+        if not host.is_closed:
+            return
+        self._books.reopen(host, parked)
+        self.schedule.place(host, now)
+
+    def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
+        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked."""
+        self._admission.is_blocked = is_blocked
+        blocked = [host for host in self.hosts if not host.is_closed and is_blocked(host.name)]
+        for host in blocked:
+            self.close(host, HostState.BLOCKED)
+        return blocked
+
+    def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
+        """Connect to no address that satisfies *is_blocked*; all names are asked for and judged again."""
+        self._is_blocked_address = is_blocked
+        self.schedule.forget_addresses()
+
+    def _may_connect(self, address: str) -> bool:
+        return self._allows(address) and not self._is_blocked_address(address)
+
+    def _retire_if_poor(self, host: Host) -> tuple[Host, ...]:
+        if host.is_closed or host.exempt or not self.rule.retires(self.hosts.account_of(host)):
+            return ()
+        unit = tuple(member for member in self.hosts.unit_of(host) if not (member.is_closed or member.exempt))
+        for member in unit:
+            self.close(member, HostState.RETIRED)
+        return unit
+
+    # -- the store
+
+    def drain(self, now: float) -> Changes:
+        """What the store must learn since the last call, as one immutable batch."""
+        self.schedule.forget_idle(now)
+        return self.journal.drain(self._books.seen, self._robots, self.ledger)
+
+    def restore(self, state: State, now: float) -> None:
+        """Take up what was committed; no host is due before *now* plus its interval."""
+        self._books.restore(state)
+        self._robots.records = {row.origin: robots_of(row) for row in state.robots}
+        for host in self.hosts:
+            host.due = max(host.due, now + self.schedule.interval(host))
+            self.schedule.place(host, now)
+
+
+def _canonical(url: str) -> str | None:
+    target = canonicalize(url)
+    return target.url if target else None

@@ -1,0 +1,81 @@
+"""The robots.txt requests that are queued or in transit, and the hosts that wait for their answers."""
+
+from __future__ import annotations
+
+from spiderling.frontier.admission import Admission
+from spiderling.frontier.hosts import Host, HostState, RobotsTask
+from spiderling.frontier.journal import Journal
+from spiderling.frontier.robots import Robots
+from spiderling.frontier.schedule import Schedule
+from spiderling.options import Options
+from spiderling.urls import CanonicalUrl, canonicalize, origins_of
+
+
+class RobotsTasks:
+    """One request per origin at a time; a redirect moves it to the queue of another host."""
+
+    def __init__(
+        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, journal: Journal
+    ) -> None:
+        self._max_redirects = options.max_redirects
+        self._max_delay_s = options.max_crawl_delay_s
+        self._robots = robots
+        self._admission = admission
+        self._schedule = schedule
+        self._journal = journal
+        self._awaited: dict[str, Host] = {}
+        """The host that goes on when an origin's robots.txt is there."""
+
+    def ask(self, host: Host, origin: str) -> bool:
+        """Let *host* fetch *origin*'s robots.txt first; False: it is on the way from a host it redirects to."""
+        if origin in self._awaited:
+            host.state = HostState.SNOOZED
+            return False
+        self._awaited[origin] = host
+        host.tasks.append(RobotsTask(origin, origin + "/robots.txt"))
+        return True
+
+    def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
+        """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
+        target = canonicalize(location) if location else None
+        if target is not None and task.redirects < self._max_redirects:
+            self._follow(task, target, now)
+            return None
+        return self._settle(task.origin, status, body, now)
+
+    def fail(self, task: RobotsTask, now: float) -> None:
+        """*task* cannot be carried out."""
+        self._settle(task.origin, 0, b"", now)
+
+    def drop(self, host: Host) -> None:
+        """*host* was closed; hosts whose robots.txt redirects to it ask again when they are due."""
+        while host.tasks:
+            waiting = self._awaited.pop(host.tasks.popleft().origin, None)
+            if waiting is not None and waiting is not host:
+                self._schedule.place(waiting, waiting.due)
+
+    def _follow(self, task: RobotsTask, target: CanonicalUrl, now: float) -> None:
+        """Ask the redirect's host, under its own politeness."""
+        waiting = self._awaited.get(task.origin)
+        host = self._admission.host(target.host, waiting.distance if waiting else 0)
+        if host.is_closed:
+            self.fail(task, now)
+            return
+        host.tasks.append(RobotsTask(task.origin, target.url, task.redirects + 1))
+        self._schedule.wake(host, now)
+
+    def _settle(self, origin: str, status: int, body: bytes, now: float) -> Host | None:
+        if status:
+            self._robots.answered(origin, status, body, now)
+        else:
+            self._robots.failed(origin, now)
+        host = self._awaited.pop(origin, None)
+        if host is None or host.is_closed:
+            return None
+        host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
+        self._journal.hosts.add(host)
+        if host.crawl_delay_s > self._max_delay_s and not host.exempt:
+            return host
+        host.due = max(host.due, host.last_start + self._schedule.interval(host))
+        self._schedule.place(host, now)
+        return None

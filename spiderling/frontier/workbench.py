@@ -1,0 +1,117 @@
+"""The workbench: hosts with work, ordered by the time they are due.
+
+Two nested heaps, after BUbiNG (Boldi et al. 2018; Mercator's back queues before it):
+addresses ordered by the later of their own due time and that of their first host;
+in each address the hosts ordered by their due time.  So a thousand hosts on one
+address cost one entry of the outer heap.
+
+Invariants: a host stands on the workbench at most once; an entry whose ticket is
+not the host's, or whose key is not the address's, is stale and skipped.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+from spiderling.frontier.hosts import Host
+
+NO_ADDRESS = ""
+"""Hosts whose next step needs no connection (dead names, names to be asked again)."""
+
+
+@dataclass(slots=True, eq=False)
+class _Address:
+    due: float = 0.0
+    last_start: float = -math.inf
+    key: float = -1.0
+    """Its time in the outer heap; -1 when it is not there."""
+    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
+
+
+class Workbench:
+    """Acquire with ``pop``, give back with ``add``; times are the caller's."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[str, _Address] = {}
+        self._heap: list[tuple[float, int, str]] = []
+        self._serial = 0
+
+    def add(self, host: Host, address: str) -> None:
+        """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
+        host.ticket += 1
+        entry = self._addresses.setdefault(address, _Address())
+        self._serial += 1
+        heapq.heappush(entry.hosts, (host.due, self._serial, host.ticket, host))
+        self._schedule(address, entry)
+
+    def remove(self, host: Host) -> None:
+        """Take *host* off; nothing happens if it is not there."""
+        host.ticket += 1
+
+    def charge(self, address: str, due: float) -> None:
+        """No host of *address* is popped before *due*."""
+        entry = self._addresses.setdefault(address, _Address())
+        if due > entry.due:
+            entry.due = due
+            self._schedule(address, entry)
+
+    def start(self, address: str, now: float) -> None:
+        """A connection to *address* is being opened."""
+        self._addresses.setdefault(address, _Address()).last_start = now
+
+    def last_start(self, address: str) -> float:
+        """When a connection to *address* was last opened; -inf once that is over by its interval."""
+        entry = self._addresses.get(address)
+        return entry.last_start if entry else -math.inf
+
+    def pop(self, now: float) -> tuple[Host, str] | None:
+        """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""
+        while (due := self.next_due()) is not None and due <= now:
+            address = heapq.heappop(self._heap)[2]
+            entry = self._addresses[address]
+            entry.key = -1.0
+            host = heapq.heappop(entry.hosts)[3]
+            host.ticket += 1
+            self._schedule(address, entry)
+            return host, address
+        return None
+
+    def next_due(self) -> float | None:
+        """When ``pop`` will next give a host; None when it holds none."""
+        while self._heap:
+            due, _, address = self._heap[0]
+            entry = self._addresses.get(address)
+            if entry is not None and due == entry.key:
+                self._drop_stale(entry)
+                if self._key(entry) == due:
+                    return due
+                entry.key = -1.0
+                self._schedule(address, entry)
+            heapq.heappop(self._heap)
+        return None
+
+    def forget_idle(self, now: float) -> None:
+        """Drop addresses without hosts whose interval has passed, so that memory follows the active hosts."""
+        idle = [name for name, entry in self._addresses.items() if not entry.hosts and entry.due <= now]
+        for address in idle:
+            del self._addresses[address]
+
+    def _schedule(self, address: str, entry: _Address) -> None:
+        self._drop_stale(entry)
+        key = self._key(entry)
+        if key != entry.key:
+            entry.key = key
+            if key >= 0:
+                self._serial += 1
+                heapq.heappush(self._heap, (key, self._serial, address))
+
+    @staticmethod
+    def _key(entry: _Address) -> float:
+        return max(entry.due, entry.hosts[0][0], 0.0) if entry.hosts else -1.0
+
+    @staticmethod
+    def _drop_stale(entry: _Address) -> None:
+        while entry.hosts and entry.hosts[0][2] != entry.hosts[0][3].ticket:
+            heapq.heappop(entry.hosts)

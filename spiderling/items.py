@@ -1,0 +1,77 @@
+"""The values that travel between the parts: PageItem and Outcome.
+
+``PageItem`` is what a spider yields: a response, to be filled in by the pipelines.
+``Outcome`` is what a finished request leaves behind: one immutable value that goes
+to the frontier (``report``) and to the checkpoint (``add``) in one synchronous step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from spiderling.text import Page
+
+
+@dataclass(slots=True, eq=False)
+class PageItem:
+    """A response on its way through the pipelines, with what they found in it."""
+
+    response: Response
+    page: Page | None = None
+    """What the text worker found; set by pipeline 100."""
+    language: str | None = None
+    """The accepted language of the document; set by pipeline 200."""
+    document: bytes | None = None
+    """The rendered document, UTF-8; set by pipeline 500."""
+    kept_bytes: int = 0
+    """UTF-8 bytes of new clean text in the document."""
+    digests: tuple[int, ...] = ()
+    """Digests that are new with this page; set by pipeline 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A URL found on a page, as the frontier wants it."""
+
+    url: str
+    text_block: bool = False
+    """Whether the block that encloses the link was classified as running text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one finished request leaves behind."""
+
+    url_id: int | None
+    """The frontier's id of the URL, or None for a further item of the same response."""
+    url: str
+    """The URL that was asked for."""
+    reason: Reason
+    status: int = 0
+    """HTTP status; 0 when no response came."""
+    may_pass: bool = False
+    """Whether another attempt may succeed (timeouts, 429, 503 ...)."""
+    retry_after_s: float | None = None
+    redirect_to: str | None = None
+    """Absolute target of a redirect, as the server gave it."""
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    """Body after content decoding, re-coded to UTF-8 (undecodable: as received)."""
+    kept_bytes: int = 0
+    """UTF-8 bytes of new clean text."""
+    words: int = 0
+    language: str | None = None
+    document: bytes | None = None
+    digests: tuple[int, ...] = ()
+    links: tuple[Link, ...] = field(default=(), repr=False)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it counts in the yield's n: a completed response with a final status."""
+        return self.status >= 200 and self.reason is not Reason.REDIRECTED and self.status != 304 and not self.may_pass

@@ -1,0 +1,70 @@
+"""The directory that holds a crawl: its layout, its lock, and what makes it foreign."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import IO
+
+from spiderling.errors import JobdirError
+
+_OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
+
+
+class Jobdir:
+    """An opened and locked crawl directory; ``close`` releases the lock.
+
+    The lock is flock(2) on ``state/lock``: it ends with the process, however that ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use."""
+        self.path = path
+        self.state = path / "state"
+        self.corpus = path / "corpus"
+        self.log = path / "crawl.log"
+        self.control = path / "control.yaml"
+        self.database = self.state / "frontier.sqlite"
+        try:
+            self._refuse_foreign()
+            self.state.mkdir(parents=True, exist_ok=True)
+            self.corpus.mkdir(exist_ok=True)
+            self._lock = self._acquire()
+        except OSError as error:
+            raise JobdirError(
+                f"the crawl directory {path} cannot be used: {error.strerror or error}. "
+                "Mend its permissions, or give another with -s JOBDIR=..."
+            ) from error
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def _refuse_foreign(self) -> None:
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
+        if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
+            raise JobdirError(
+                f"{self.path} holds files of something else and no crawl. Give an empty or new directory "
+                "with -s JOBDIR=..."
+            )
+
+    def _acquire(self) -> IO[str]:
+        lock = (self.state / "lock").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "another process"
+            lock.close()
+            raise JobdirError(
+                f"the crawl directory {self.path} is in use by {holder}. Stop that crawl first, or give another "
+                "with -s JOBDIR=..."
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        lock.flush()
+        return lock

@@ -1,0 +1,44 @@
+"""Spider middleware: a response whose callback yields no page still ends its URL (no-page).
+
+It also notes on Requests of a subclass which page they were found on, for their distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+from spiderling.crawl import fetch_of
+from spiderling.items import PageItem
+from spiderling.outcomes import of_response
+from spiderling.reasons import Reason
+from spiderling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class ExitsMiddleware:
+    """Counts what a callback yields for one response."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ExitsMiddleware:
+        return cls(crawler)
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        pages = 0
+        async for entry in result:
+            if isinstance(entry, PageItem):
+                pages += 1
+            elif isinstance(entry, Request):
+                entry.meta["spiderling_source"] = response.url
+            yield entry
+        scheduler = self._crawler.engine.scheduler
+        if not pages and fetch_of(response.request) is not None and isinstance(scheduler, Scheduler):
+            scheduler.settle(of_response(response, Reason.NO_PAGE))

@@ -1,0 +1,80 @@
+"""Downloader middleware: which answers go on to the spider.  Redirects and error statuses end here."""
+
+from __future__ import annotations
+
+import email.utils
+import time
+from typing import TYPE_CHECKING, Any
+
+import ada_url
+
+from spiderling.crawl import fetch_of
+from spiderling.outcomes import Refused
+from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+_MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
+_RETRY_AFTER_OBEYED = {429, 503}
+
+
+class LimitsMiddleware:
+    """Raises Refused for what is no page; requests that ask for such statuses (handle_httpstatus_list) get them."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LimitsMiddleware:
+        return cls(crawler)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if 200 <= response.status < 300 or fetch_of(request) is None:
+            return response
+        if _wants_status(request, self._crawler.spider, response.status):
+            return response
+        target = redirect_target(response)
+        if target is not None and not request.meta.get("dont_redirect"):
+            raise Refused(Reason.REDIRECTED, response, redirect_to=target)
+        raise Refused(
+            Reason.HTTP_ERROR,
+            response,
+            may_pass=response.status in _MAY_PASS,
+            retry_after_s=retry_after_s(response, time.time()) if response.status in _RETRY_AFTER_OBEYED else None,
+        )
+
+
+def redirect_target(response: Response) -> str | None:
+    """The absolute target of a redirect; None when the response is none, or its Location is no URL."""
+    location = response.headers.get(b"Location")
+    if response.status not in _REDIRECTS or not location:
+        return None
+    try:
+        return str(ada_url.join_url(response.url, location.decode("utf-8", "replace").strip()))
+    except ValueError:
+        return None
+
+
+def retry_after_s(response: Response, wall_time: float) -> float | None:
+    """Seconds that Retry-After asks for (RFC 9110, 10.2.3: a number or a date); None without a usable one."""
+    text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()
+    if text.isdigit() and len(text) < 10:
+        return float(text)
+    date = email.utils.parsedate_tz(text) if text else None
+    if date is None:
+        return None
+    try:
+        return max(0.0, email.utils.mktime_tz(date) - wall_time)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _wants_status(request: Request, spider: Spider | None, status: int) -> bool:
+    if request.meta.get("handle_httpstatus_all"):
+        return True
+    wanted: Any = request.meta.get("handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", ()))
+    return status in wanted

@@ -1,0 +1,34 @@
+"""Downloader middleware next to the socket: host and IP interval and the host's state once more."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from spiderling.crawl import crawl_of, fetch_of
+from spiderling.outcomes import NotMade
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+
+class PolitenessMiddleware:
+    """Holds a request back until its address is due again; a request that must not be made goes back."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> PolitenessMiddleware:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        """Return when the request may start; raises NotMade when its host was closed or the crawl is stopping."""
+        crawl, fetch = crawl_of(self._crawler), fetch_of(request)
+        if crawl is None or fetch is None:
+            return
+        while (wait := crawl.frontier.may_start(fetch, crawl.clock.now())) != 0:
+            if wait is None or crawl.stopping:
+                raise NotMade(f"{request.url} goes back to the frontier")
+            await asyncio.sleep(wait)

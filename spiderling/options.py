@@ -1,0 +1,197 @@
+"""Every ``SPIDERLING_*`` option: name, unit, default, bounds and one sentence.
+
+``Options.from_settings(mapping)`` is the only way in.  It refuses unknown names
+(naming the nearest), wrong types and values out of bounds, each in one sentence.
+Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from spiderling.errors import BadInput
+
+PREFIX = "SPIDERLING_"
+
+
+def _option(
+    default: Any,
+    help_text: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Iterable[str] = (),
+) -> Any:
+    """A dataclass field that carries its own documentation and bounds."""
+    metadata = {"help": help_text, "low": low, "high": high, "choices": tuple(choices)}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one crawl; field ``host_interval_s`` is ``SPIDERLING_HOST_INTERVAL_S``."""
+
+    # what is built
+    lang: str = _option("", "Languages of the corpus: ISO 639 codes or English names, with commas; same as -a lang=.")
+    recognise: str = _option("", "Further languages to be told apart; same as -a recognise=.")
+
+    # who we are
+    contact: str = _option(
+        "", "E-mail address or URL that site owners can reach you at; required for public addresses."
+    )
+    robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
+
+    # what may be fetched
+    tlds: str = _option("", "Only these top-level domains, separated by commas (cz,com,org); empty: all.")
+    max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
+    max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
+    max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
+    max_host_queue: int = _option(20_000, "URLs that may wait for one host; further ones end as host-full.", low=1)
+    allow_networks: str = _option(
+        "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
+    )
+    hosts: str = _option(
+        "", "Fixed addresses of host names, 'glob=address[:port]' separated by commas, instead of DNS."
+    )
+    nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
+
+    # politeness
+    host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
+    ip_interval_s: float = _option(
+        0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
+    )
+    max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
+    robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
+    retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
+    retry_delay_s: float = _option(
+        60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
+    )
+    max_snooze_s: float = _option(3600.0, "Longest pause that Retry-After or back-off can cause.", low=0)
+    max_redirects: int = _option(5, "Redirects in a row before redirect-loop.", low=0, high=20)
+    ramp_up_per_s: float = _option(
+        50.0, "How many more simultaneous requests are allowed each second after the start.", low=1
+    )
+
+    # limits of one response
+    max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
+    first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
+    timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
+    page_timeout_s: float = _option(20.0, "Seconds of a text worker that one page may use.", low=0.1)
+    stop_timeout_s: float = _option(
+        10.0, "Seconds that running transfers may finish in when the crawl is stopped.", low=0
+    )
+
+    # yield
+    yield_profile: str = _option(
+        "normal",
+        "Threshold t(n) = f*(log10 n - 1) below which a host is retired: off, permissive (f=.002), normal (.005), "
+        "paper (.01), or a number for f.",
+    )
+    yield_min_pages: int = _option(8, "No host is retired before so many judged responses ...", low=1)
+    yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
+    yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
+    retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
+
+    # text
+    models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
+    workers: int = _option(
+        0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
+    )
+    boilerplate: str = _option("justext", "How boilerplate is told from text.", choices=("justext", "justext-stock"))
+    justext_preset: str = _option("balanced", "How strict jusText is.", choices=("strict", "balanced", "permissive"))
+    min_language_share: float = _option(
+        0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
+    )
+    min_known_share: float = _option(
+        0.5, "Share of the text's character trigrams that the language's model must know.", low=0, high=1
+    )
+    min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
+    max_badness: float = _option(
+        60.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
+    )
+
+    # corpus and state
+    dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
+    checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
+    checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
+    progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Options:
+        """Read the ``SPIDERLING_*`` keys of *settings*.
+
+        Raises BadInput for an unknown name, a wrong type or a value out of bounds.
+        """
+        known = {PREFIX + spec.name.upper(): spec for spec in fields(cls)}
+        values = {}
+        for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
+            spec = known.get(name)
+            if spec is None:
+                raise BadInput(f"there is no option {name}{_nearest(name, known)}. All are listed in docs/options.md.")
+            value = settings[name]
+            if value is not None:
+                values[spec.name] = _checked(name, spec, value)
+        return cls(**values)
+
+    def yield_factor(self) -> float | None:
+        """The factor f of t(n), or None when retirement is off."""
+        return parse_yield_profile(self.yield_profile)
+
+
+YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
+
+
+def parse_yield_profile(text: str) -> float | None:
+    """The factor of a profile's name or of a number; raises BadInput for anything else."""
+    if text in YIELD_PROFILES:
+        return YIELD_PROFILES[text]
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = -1.0
+    if not 0 < factor < 1:
+        raise BadInput(
+            f"{PREFIX}YIELD_PROFILE is {text!r}; it must be one of {', '.join(YIELD_PROFILES)} "
+            "or a number between 0 and 1."
+        )
+    return factor
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]}?" if matches else ""
+
+
+def _checked(name: str, spec: Field[Any], value: Any) -> Any:
+    """*value* as the option's type, within its bounds."""
+    value = _converted(name, type(spec.default), value)
+    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
+    if choices and value not in choices:
+        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+        raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
+    if spec.name == "yield_profile":
+        parse_yield_profile(value)
+    return value
+
+
+def _converted(name: str, kind: type, value: Any) -> Any:
+    """*value* as *kind*; settings from the command line are strings."""
+    if kind is str:
+        if isinstance(value, (list, tuple)):
+            return ",".join(str(part) for part in value)
+        return str(value).strip()
+    try:
+        number = float(value)
+        if not math.isfinite(number) or (kind is int and number != int(number)):
+            raise ValueError
+        return kind(number)
+    except (TypeError, ValueError, OverflowError):
+        what = "a whole number" if kind is int else "a number"
+        raise BadInput(f"{name} is {value!r}; it must be {what}.") from None

@@ -1,0 +1,135 @@
+"""Outcomes of requests: what a response, an item or a failure means to the frontier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadTimeoutError,
+    DropItem,
+    IgnoreRequest,
+    UnsupportedURLSchemeError,
+)
+
+from spiderling.crawl import fetch_of
+from spiderling.items import Link, Outcome
+from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+    from spiderling.items import PageItem
+    from spiderling.text import Page
+
+
+class DropPage(DropItem):
+    """A page that a pipeline drops, with its Reason."""
+
+    def __init__(self, reason: Reason, message: str = "") -> None:
+        super().__init__(message or reason.help, log_level="DEBUG")
+        self.reason = reason
+
+
+class Refused(IgnoreRequest):
+    """A response that goes no further than the downloader middlewares."""
+
+    def __init__(
+        self, reason: Reason, response: Response, *,
+        may_pass: bool = False, retry_after_s: float | None = None, redirect_to: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(f"{reason.value}: {response.url} ({response.status})")
+        self.reason = reason
+        self.status = response.status
+        self.body_bytes = len(response.body)
+        self.may_pass = may_pass
+        self.retry_after_s = retry_after_s
+        self.redirect_to = redirect_to
+
+
+class NotMade(IgnoreRequest):
+    """A request that was not made, or cut off by the end of the crawl: its URL waits again."""
+
+
+class RobotsDone(IgnoreRequest):
+    """A robots.txt response that the frontier has taken."""
+
+
+def of_item(item: PageItem, reason: Reason) -> Outcome:
+    """The outcome of a page that went through the pipelines."""
+    response, page = item.response, item.page
+    request = response.request
+    fetch = fetch_of(request)
+    kept = reason is Reason.KEPT
+    return Outcome(
+        url_id=fetch.id if fetch else None,
+        url=request.url if request else response.url,
+        reason=reason,
+        status=response.status,
+        wire_bytes=_wire_bytes(request),
+        body_bytes=page.utf8_bytes if page else len(response.body),
+        kept_bytes=item.kept_bytes if kept else 0,
+        words=page.words if kept and page else 0,
+        language=item.language,
+        document=item.document if kept else None,
+        digests=item.digests if kept else (),
+        links=links_of(page) if page else (),
+    )
+
+
+def of_response(response: Response, reason: Reason) -> Outcome:
+    """The outcome of a response that a callback handled, or failed to handle, without a page."""
+    fetch = fetch_of(response.request)
+    return Outcome(
+        url_id=fetch.id if fetch else None,
+        url=response.request.url if response.request else response.url,
+        reason=reason,
+        status=response.status,
+        wire_bytes=_wire_bytes(response.request),
+        body_bytes=len(response.body),
+    )
+
+
+def of_failure(request: Request, error: BaseException) -> Outcome:
+    """The outcome of a request that gave no response, or one that was refused."""
+    fetch = fetch_of(request)
+    reason, may_pass = _judge(error)
+    wire_bytes = _wire_bytes(request)
+    return Outcome(
+        url_id=fetch.id if fetch else None,
+        url=request.url,
+        reason=reason,
+        status=getattr(error, "status", 0),
+        may_pass=may_pass,
+        retry_after_s=getattr(error, "retry_after_s", None),
+        redirect_to=getattr(error, "redirect_to", None),
+        wire_bytes=wire_bytes,
+        body_bytes=getattr(error, "body_bytes", wire_bytes),
+    )
+
+
+def links_of(page: Page) -> tuple[Link, ...]:
+    """The links of a page that may be followed."""
+    return tuple(Link(link.url, link.text_block) for link in page.links if not link.rel_nofollow)
+
+
+def _judge(error: BaseException) -> tuple[Reason, bool]:
+    """The Reason of a failure, and whether another attempt may succeed."""
+    if isinstance(error, Refused):
+        return error.reason, error.may_pass
+    reason: Any = getattr(error, "reason", None)
+    if isinstance(reason, Reason):
+        return reason, False
+    if isinstance(error, DownloadTimeoutError):
+        return Reason.TIMEOUT, True
+    if isinstance(error, CannotResolveHostError):
+        return Reason.DNS, True
+    if isinstance(error, (IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError)):
+        return Reason.ABANDONED, False
+    return Reason.CONNECTION, True
+
+
+def _wire_bytes(request: Request | None) -> int:
+    return int(request.meta.get("wire_bytes") or 0) if request is not None else 0

@@ -1,0 +1,70 @@
+"""Pipeline 100: one trip to a text worker, which does all that is dear: decode, parse, classify, identify, digest."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from spiderling.crawl import crawl_of
+from spiderling.items import PageItem
+from spiderling.outcomes import DropPage
+from spiderling.reasons import Reason
+from spiderling.text import TextOptions
+from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+_CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
+
+
+class CleanPipeline:
+    """Sets ``item.page``; drops pages without running text."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._workers: WorkerPool | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CleanPipeline:
+        return cls(crawler)
+
+    async def open_spider(self) -> None:
+        crawl = crawl_of(self._crawler)
+        if crawl is None:
+            return
+        options = crawl.options
+        accepted = [info.code for info in crawl.accepted]
+        config = WorkerConfig(TextOptions.from_options(options, accepted), tuple(crawl.recognised), options.models)
+        size = options.workers or max(1, (os.cpu_count() or 2) - 1)
+        self._workers = WorkerPool(size, config, options.page_timeout_s)
+        await self._workers.start()
+
+    async def close_spider(self) -> None:
+        if self._workers is not None:
+            await self._workers.close()
+
+    async def process_item(self, item: Any) -> Any:
+        """Fill ``item.page``; raises DropPage(WORKER_CRASH, UNDECODABLE or BOILERPLATE_ONLY)."""
+        if not isinstance(item, PageItem) or self._workers is None:
+            return item
+        response = item.response
+        try:
+            item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
+        except WorkerCrash as error:
+            raise DropPage(Reason.WORKER_CRASH, str(error)) from error
+        if item.page.encoding_detected is None:
+            raise DropPage(Reason.UNDECODABLE)
+        if not any(paragraph.cls == "good" for paragraph in item.page.paragraphs):
+            raise DropPage(Reason.BOILERPLATE_ONLY)
+        return item
+
+
+def declared_charset(response: Response) -> str | None:
+    """The charset in the Content-Type header, if it has one."""
+    match = _CHARSET.search(response.headers.get(b"Content-Type") or b"")
+    return match[1].decode("ascii") if match else None

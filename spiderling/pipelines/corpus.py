@@ -1,0 +1,95 @@
+"""Pipeline 500: renders the document as prevertical, the format of Sketch Engine and of SpiderLing's corpora."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from spiderling.crawl import crawl_of, fetch_of
+from spiderling.items import PageItem
+from spiderling.urls import top_level_domain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy.crawler import Crawler
+
+    from spiderling.text import Page, Paragraph
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
+_SPECIAL = re.compile('[&<>"\n\r\t]')
+
+
+class CorpusPipeline:
+    """Sets ``item.document`` and ``item.kept_bytes``; the checkpoint writes it."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CorpusPipeline:
+        return cls(crawler)
+
+    def open_spider(self) -> None:
+        self._crawl = crawl_of(self._crawler)
+
+    def process_item(self, item: Any) -> Any:
+        if not isinstance(item, PageItem) or item.page is None or self._crawl is None:
+            return item
+        item.kept_bytes = item.page.clean_bytes
+        item.document = render(self._attributes(item), item.page.paragraphs)
+        return item
+
+    def _attributes(self, item: PageItem) -> dict[str, object]:
+        response, page = item.response, item.page
+        assert page is not None and self._crawl is not None
+        fetch = fetch_of(response.request)
+        host = fetch.host if fetch else None
+        return {
+            "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
+            "url": response.url,
+            "host": host.name if host else "",
+            "tld": top_level_domain(host.name) if host else "",
+            "title": page.title,
+            "lang": item.language or "",
+            "langs": " ".join(f"{code}:{share:.2f}" for code, share in page.languages.items()),
+            "ip": str(response.ip_address or ""),
+            "crawl_date": datetime.fromtimestamp(self._crawl.clock.now(), timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+            "published": _published(page),
+            "enc_declared": page.encoding_declared or "",
+            "enc_detected": page.encoding_detected or "",
+            "distance": host.distance if host else "",
+            "length": page.clean_bytes,
+            "words": page.words,
+            "file_type": "html",
+            "licence": page.licence or "",
+            "badness": f"{page.badness:.1f}",
+        }
+
+
+def render(attributes: dict[str, object], paragraphs: Iterable[Paragraph]) -> bytes:
+    """One ``<doc>`` with its kept paragraphs; empty attributes are left out.  UTF-8, one line an element or text."""
+    head = "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
+    lines = [f"<doc{head}>"]
+    for paragraph in paragraphs:
+        if paragraph.kept:
+            heading = ' heading="1"' if paragraph.heading else ""
+            language = f' lang="{paragraph.language}"' if paragraph.language else ""
+            lines += [f'<p class="{paragraph.cls}"{heading}{language}>', escape(paragraph.text), "</p>"]
+    lines.append("</doc>\n")
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
+def escape(text: str) -> str:
+    """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
+
+
+def _published(page: Page) -> str:
+    """The first date that the page states of itself, as it states it."""
+    for name in ("article:published_time", "date", "dc.date", "dcterms.date"):
+        if page.meta.get(name):
+            return page.meta[name][:40]
+    return ""

@@ -1,0 +1,46 @@
+"""Pipeline 200: is the page in an accepted language, and is it that language at all?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spiderling.crawl import crawl_of
+from spiderling.items import PageItem
+from spiderling.outcomes import DropPage
+from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class LanguagePipeline:
+    """Sets ``item.language``; drops pages of other languages."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._accepted: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LanguagePipeline:
+        return cls(crawler)
+
+    def open_spider(self) -> None:
+        crawl = crawl_of(self._crawler)
+        if crawl is not None:
+            self._options = crawl.options
+            self._accepted = frozenset(info.code for info in crawl.accepted)
+
+    def process_item(self, item: Any) -> Any:
+        """Raises DropPage(WRONG_LANGUAGE)."""
+        if not isinstance(item, PageItem) or item.page is None:
+            return item
+        page = item.page
+        share = sum(page.languages.get(code, 0.0) for code in self._accepted)
+        if (
+            page.language not in self._accepted
+            or share < self._options.min_language_share
+            or page.known_share < self._options.min_known_share
+        ):
+            raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")
+        item.language = page.language
+        return item

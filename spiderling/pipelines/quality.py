@@ -1,0 +1,42 @@
+"""Pipeline 300: is there enough text, and has it the function words of a text?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spiderling.crawl import crawl_of
+from spiderling.items import PageItem
+from spiderling.outcomes import DropPage
+from spiderling.reasons import Reason
+from spiderling.text import clean_text
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class QualityPipeline:
+    """Drops pages that are too short or too bad."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> QualityPipeline:
+        return cls(crawler)
+
+    def open_spider(self) -> None:
+        crawl = crawl_of(self._crawler)
+        if crawl is not None:
+            self._min_chars = crawl.options.min_text_chars
+            self._max_badness = crawl.options.max_badness
+
+    def process_item(self, item: Any) -> Any:
+        """Raises DropPage(BAD_QUALITY)."""
+        if not isinstance(item, PageItem) or item.page is None:
+            return item
+        chars = len(clean_text(item.page.paragraphs))
+        if chars < self._min_chars:
+            raise DropPage(Reason.BAD_QUALITY, f"only {chars} characters of clean text")
+        if item.page.badness > self._max_badness:
+            raise DropPage(Reason.BAD_QUALITY, f"badness {item.page.badness:.1f}")
+        return item

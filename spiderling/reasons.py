@@ -1,0 +1,78 @@
+"""Every way a URL or a page can end, and every way a mention of a URL is refused.
+
+An *end* belongs to a URL that the frontier had accepted (it was *discovered*):
+``discovered = ends + waiting + in transit`` holds at every moment.  A *mention*
+is refused before that and is counted apart.  The value of a Reason is its key in
+the stats (``spiderling/ends/<value>``, ``spiderling/mentions/<value>``), in the
+store and in the logs.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Reason(Enum):
+    """One way to end, with the sentence that reports print for it."""
+
+    help: str
+
+    def __new__(cls, key: str, help_text: str) -> Reason:
+        member = object.__new__(cls)
+        member._value_ = key
+        member.help = help_text
+        return member
+
+    # refused mentions: the URL was never accepted
+    BAD_URL = ("bad-url", "not an http(s) URL that can be fetched")
+    OUT_OF_SCOPE = ("out-of-scope", "outside the allowed top-level domains, or a file type without text")
+    SEEN = ("seen", "already discovered")
+    TOO_FAR = ("too-far", "its host is farther from the seeds than SPIDERLING_MAX_DISTANCE")
+    TRAP = ("trap", "the URL looks generated without end: too long, too deep or repetitive")
+
+    # ends before a request
+    HOST_RETIRED = ("host-retired", "its host gave too little text for the bytes it cost")
+    HOST_BLOCKED = ("host-blocked", "its host was blocked by the user")
+    HOST_FULL = ("host-full", "its host's queue was full")
+    DNS = ("dns", "the host name does not resolve")
+    ADDRESS_FORBIDDEN = ("address-forbidden", "the host name resolves to a private or reserved address only")
+    ROBOTS_FORBIDDEN = ("robots-forbidden", "robots.txt forbids it")
+    ROBOTS_UNREACHABLE = ("robots-unreachable", "robots.txt could not be fetched, so nothing is allowed")
+    CRAWL_DELAY = ("crawl-delay", "the site asks for a longer delay than SPIDERLING_MAX_CRAWL_DELAY_S")
+
+    # ends of a request
+    REDIRECTED = ("redirected", "the server sent us elsewhere; the target is a URL of its own")
+    REDIRECT_LOOP = ("redirect-loop", "redirects without an end")
+    HTTP_ERROR = ("http-error", "the server answered with an error status")
+    NOT_TEXT = ("not-text", "the content type is not one that holds running text")
+    TOO_BIG = ("too-big", "larger than SPIDERLING_MAX_BODY_BYTES")
+    TIMEOUT = ("timeout", "no complete answer in time")
+    CONNECTION = ("connection", "the connection was refused or broke off")
+    ABANDONED = ("abandoned", "a component of the project dropped the request")
+
+    # ends of a page
+    UNDECODABLE = ("undecodable", "the bytes could not be decoded to text")
+    WORKER_CRASH = ("worker-crash", "the page killed or hung a text worker")
+    BOILERPLATE_ONLY = ("boilerplate-only", "no paragraph of running text")
+    WRONG_LANGUAGE = ("wrong-language", "not in an accepted language")
+    BAD_QUALITY = ("bad-quality", "too short, or too few function words for a text")
+    OPTED_OUT = ("opted-out", "the page refuses text mining")
+    DUPLICATE = ("duplicate", "the same bytes or the same text were kept before")
+    NEAR_DUPLICATE = ("near-duplicate", "nearly all of its text was kept before")
+    DROPPED_BY_PIPELINE = ("dropped-by-pipeline", "a pipeline that is not ours dropped the item")
+    ITEM_ERROR = ("item-error", "a pipeline raised an exception")
+    SPIDER_ERROR = ("spider-error", "the spider's callback raised an exception")
+    NO_PAGE = ("no-page", "handled by a callback that yielded no page")
+    KEPT = ("kept", "its text is in the corpus")
+
+    @classmethod
+    def of(cls, key: str) -> Reason:
+        """The Reason with this key; raises KeyError if there is none."""
+        return _BY_KEY[key]
+
+
+_BY_KEY = {reason.value: reason for reason in Reason}
+
+
+MENTIONS = frozenset({Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP})
+"""Reasons that refuse a mention; all others are ends."""

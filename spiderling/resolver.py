@@ -1,0 +1,176 @@
+"""Host names to IP addresses, asynchronously, with the time that the answer may be kept.
+
+No answer is kept here: the frontier keeps addresses until they expire.  A look-up
+asks for A records and, only when there are none, for AAAA: most crawlers have no
+IPv6 route, and a host with both is the same site on either.  Search domains and the
+hosts file are not consulted; fixed addresses are the host map's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import aiodns
+import pycares
+
+from spiderling.addresses import HostMap, literal_address, parse_endpoint
+
+MIN_TTL_S = 60.0
+MAX_TTL_S = 3600.0
+
+# c-ares keeps answers of its own for up to an hour, without a bound on their number;
+# a new channel every so many queries keeps that to some tens of megabytes.
+_QUERIES_PER_CHANNEL = 20_000
+
+_NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
+_NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
+
+
+class NameNotFound(Exception):  # noqa: N818 - the name of the answer, not of a fault
+    """The name does not exist or has no address; asking again soon is useless."""
+
+
+class NameServerFailure(Exception):  # noqa: N818
+    """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The addresses of one name, never empty, and for how many seconds they may be used."""
+
+    addresses: tuple[str, ...]
+    ttl_s: float
+
+
+class Resolver:
+    """Answers from the host map, from the name itself when it is an address, else from DNS."""
+
+    def __init__(
+        self,
+        host_map: HostMap,
+        nameservers: str = "",
+        *,
+        concurrency: int = 500,
+        timeout_s: float = 3.0,
+        tries: int = 3,
+    ) -> None:
+        """*nameservers* is ``address[:port]`` separated by commas, empty for the system's.
+
+        Up to *concurrency* queries run at once, any number may wait: all answers come through one
+        UDP socket, whose default buffer holds a burst of a few hundred.
+        *timeout_s* is that of the first try; c-ares lengthens it and asks the next server.
+        Raises BadInput for a name server that is no address.
+        """
+        self._host_map = host_map
+        self._servers = _servers(nameservers)
+        self._timeout_s = timeout_s
+        self._tries = tries
+        self._slots = asyncio.Semaphore(concurrency)
+        self._running: dict[str, asyncio.Task[Resolution]] = {}
+        self._channel: aiodns.DNSResolver | None = None
+        self._asked = 0
+
+    async def resolve(self, name: str) -> Resolution:
+        """The addresses of *name*; raises NameNotFound or NameServerFailure.
+
+        Callers that ask for the same name at the same time share one query; a caller that is
+        cancelled does not disturb the others.
+        """
+        name = name.lower().rstrip(".")
+        known = self._without_dns(name)
+        if known is not None:
+            return Resolution((known,), MAX_TTL_S)
+        if not _is_dns_name(name):
+            raise NameNotFound(f"{name[:100]!r} is not a host name")
+        task = self._running.get(name)
+        if task is None:
+            task = self._running[name] = asyncio.ensure_future(self._look_up(name))
+            task.add_done_callback(lambda done: self._finished(name, done))
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """End all look-ups and close the sockets; the resolver can not be used after."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    def _without_dns(self, name: str) -> str | None:
+        mapped = self._host_map.lookup(name)
+        if mapped is not None:
+            return mapped.address
+        if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3
+            return "127.0.0.1"
+        return literal_address(name)
+
+    def _finished(self, name: str, task: asyncio.Task[Resolution]) -> None:
+        del self._running[name]
+        if not task.cancelled():
+            task.exception()  # marked as seen, for when every caller was cancelled
+
+    async def _look_up(self, name: str) -> Resolution:
+        async with self._slots:
+            for record_type in ("A", "AAAA"):
+                found = await self._query(name, record_type)
+                if found is not None:
+                    return found
+        raise NameNotFound(f"{name} has no address")
+
+    async def _query(self, name: str, record_type: str) -> Resolution | None:
+        """The records of one type, None when the name has none; raises as `resolve` does."""
+        channel = self._current_channel()
+        try:
+            result = await channel.query_dns(name, record_type)
+        except aiodns.error.DNSError as error:
+            code = error.args[0] if error.args else None
+            if code == aiodns.error.ARES_ENODATA:
+                return None
+            message = f"{name}: {error.args[-1] if error.args else 'DNS error'}"
+            raise (NameNotFound if code in _NO_SUCH_NAME else NameServerFailure)(message) from error
+        return _resolution(result)
+
+    def _current_channel(self) -> aiodns.DNSResolver:
+        """The channel to ask; made on first use, when the event loop runs, and renewed in between."""
+        if self._asked % _QUERIES_PER_CHANNEL == 0:
+            self._channel = None  # queries that still run hold it; it closes with the last of them
+        if self._channel is None:
+            self._channel = aiodns.DNSResolver(self._servers, timeout=self._timeout_s, tries=self._tries)
+        self._asked += 1
+        return self._channel
+
+
+def _resolution(result: pycares.DNSResult) -> Resolution | None:
+    """The addresses of an answer; its TTL is the smallest on the way, CNAMEs included."""
+    addresses = tuple(
+        str(record.data.addr)
+        for record in result.answer
+        if isinstance(record.data, (pycares.ARecordData, pycares.AAAARecordData))
+    )
+    if not addresses:
+        return None
+    ttl_s = min(record.ttl for record in result.answer)
+    return Resolution(addresses, min(max(float(ttl_s), MIN_TTL_S), MAX_TTL_S))
+
+
+def _is_dns_name(name: str) -> bool:
+    """Whether *name* can be asked for: ASCII, within the lengths of RFC 1035, no empty label."""
+    return (
+        len(name) <= 253
+        and name.isascii()
+        and name.isprintable()
+        and all(0 < len(label) <= 63 for label in name.split("."))
+        and not _NOT_IN_NAMES.intersection(name)
+    )
+
+
+def _servers(option: str) -> list[str]:
+    servers = []
+    for part in (piece.strip() for piece in option.split(",")):
+        if part:
+            address, port = parse_endpoint(part, "SPIDERLING_NAMESERVERS")
+            servers.append(f"[{address}]:{port or 53}" if ":" in address else f"{address}:{port or 53}")
+    return servers

@@ -1,0 +1,332 @@
+"""The Scrapy scheduler: translates between the engine and the frontier, and wakes the engine.  No policy.
+
+    enqueue_request   Request -> frontier.put      (seeds, and any Request of a subclass)
+    next_request      frontier.take -> Request     (only what is due now; robots.txt too)
+    started           the handler's connect -> frontier.started
+    settle            the request is over: outcome -> Crawl.finish
+
+The engine asks for requests when something happens, else every five seconds.  So that a
+quiet crawl keeps its pace, the spider middleware ``WakeUp`` sleeps in ``process_start``
+until the next host is due and then yields WAKE_UP, which ``enqueue_request`` swallows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.request import request_from_dict
+
+from spiderling import signals
+from spiderling.addresses import HostMap
+from spiderling.crawl import Crawl, directory_of, fetch_of, options_of, send_retired
+from spiderling.errors import SpiderlingError, StorageError
+from spiderling.frontier import Fetch
+from spiderling.outcomes import NotMade, RobotsDone, of_failure
+from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
+    from twisted.python.failure import Failure
+
+    from spiderling.items import Outcome
+
+logger = logging.getLogger(__name__)
+
+FAILURES = frozenset({"bad-input", "storage-failed"})
+"""Finish reasons of a crawl that could not begin or go on; the command then exits with 1."""
+SWALLOWED = "spiderling_swallowed"
+"""Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
+WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
+_OWN_META = frozenset({
+    "spiderling_fetch", "address", "verbatim_url", "judge_type", "wire_bytes", "download_slot", "download_latency",
+    "is_start_request", "spiderling_errback",
+})  # fmt: skip
+_HEADERS = {
+    b"Accept": b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1",
+    b"Accept-Language": b"*",
+}
+
+
+class Scheduler(BaseScheduler):
+    """Opens the crawl and hands out its requests."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._headers = dict(_HEADERS)
+        self._unpicklable: dict[bytes, Request] = {}
+        """Requests whose callback has no name in the spider; they are lost when the process ends."""
+        self._resolving: set[asyncio.Task[None]] = set()
+        self._active: set[int | str] = set()
+        """Requests handed out and not settled: ids of pages, URLs of robots.txt files."""
+        self._opened_at = 0.0
+        self.crawl: Crawl | None = None
+        self.error: SpiderlingError | None = None
+        """Why the crawl could not be opened or had to stop."""
+        self.changed = asyncio.Event()
+        """Set when something may be due earlier than it was."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        return cls(crawler)
+
+    # -- the engine's side
+
+    def open(self, spider: Spider) -> None:
+        """Open the crawl; a failure is kept in ``error`` and closes the spider once it is open (Lifecycle)."""
+        try:
+            options = options_of(self._crawler.settings, spider)
+            directory = directory_of(self._crawler.settings, options)
+            self._resolver = Resolver(HostMap.parse(options.hosts), options.nameservers)
+            self.crawl = Crawl(options, directory, self._stop)
+        except SpiderlingError as error:
+            self._note_error(error)
+            return
+        self._headers[b"User-Agent"] = user_agent(self._crawler.settings.get("USER_AGENT"), options).encode()
+        self._headers[b"Accept-Language"] = accept_language([info.code for info in self.crawl.accepted])
+        self._opened_at = self.crawl.clock.now()
+
+    def close(self, reason: str) -> Deferred[None]:
+        """Make everything durable."""
+        return deferred_from_coro(self._close())
+
+    async def _close(self) -> None:
+        for task in self._resolving:
+            task.cancel()
+        if self.crawl is None:
+            return
+        await self._resolver.close()
+        try:
+            await self.crawl.close()
+        except SpiderlingError as error:
+            self._note_error(error)
+
+    @property
+    def close_reason(self) -> str:
+        """The finish reason that ``error`` leads to; one of FAILURES."""
+        return "storage-failed" if isinstance(self.error, StorageError) else "bad-input"
+
+    def has_pending_requests(self) -> bool:
+        return self.crawl is not None and not self.crawl.is_finished
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Put *request* into the frontier; False when it was refused (seen, not http ...)."""
+        if request.meta.get(SWALLOWED):
+            return True
+        if self.crawl is None:
+            return False
+        now = self.crawl.clock.now()
+        is_start = request.meta.get("is_start_request", False)
+        if is_start and _is_plain(request):
+            refusal = self.crawl.frontier.put_seed(request.url, now)
+        else:
+            payload = self._payload(request)
+            source = request.meta.get("spiderling_source")
+            refusal = self.crawl.frontier.put_request(request.url, payload, _salt(request), source, now)
+        if refusal is not None:
+            logger.debug("Refused %s: %s", request.url, refusal.value)
+        self.wake()
+        return refusal is None
+
+    def next_request(self) -> Request | None:
+        """A request that is due now, or None."""
+        crawl = self.crawl
+        if crawl is None or crawl.stopping:
+            return None
+        self._resolve_names()
+        now = crawl.clock.now()
+        if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
+            return None
+        fetch = crawl.frontier.take(now)
+        self._resolve_names()
+        if fetch is None:
+            return None
+        self._active.add(fetch.id or fetch.url)
+        return self._request(fetch)
+
+    def started(self, request: Request) -> None:
+        """The download handler is opening the connection for *request*."""
+        fetch = fetch_of(request)
+        if fetch is not None and self.crawl is not None:
+            self.crawl.frontier.started(fetch, self.crawl.clock.now())
+
+    # -- the components' side
+
+    def settle(self, outcome: Outcome) -> bool:
+        """A request is over: account for it; returns whether its URL ended (False: it waits for another attempt)."""
+        assert self.crawl is not None
+        report = self.crawl.finish(outcome)
+        send_retired(self._crawler, report)
+        self._active.discard(outcome.url_id or 0)
+        self.wake()
+        return report.ended
+
+    def settle_robots(self, fetch: Fetch, status: int, body: bytes, location: str | None) -> None:
+        """A robots.txt request is over; *status* 0 when no answer came."""
+        assert self.crawl is not None
+        self.crawl.frontier.robots_answered(fetch, status, body, location, self.crawl.clock.now())
+        self._active.discard(fetch.url)
+        self.wake()
+
+    def give_back(self, fetch: Fetch) -> None:
+        """A request was not made after all: its URL waits again."""
+        assert self.crawl is not None
+        self.crawl.frontier.give_back(fetch, self.crawl.clock.now())
+        self._active.discard(fetch.id or fetch.url)
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again for what is due."""
+        self.changed.set()
+
+    def stop(self) -> None:
+        """The crawl is being stopped: nothing new is handed out, transfers may finish for ``stop_timeout_s``."""
+        if self.crawl is None or self.crawl.stopping:
+            return
+        self.crawl.stopping = True
+        asyncio.get_running_loop().call_later(
+            self.crawl.options.stop_timeout_s,
+            lambda: self._crawler.signals.send_catch_log(signals.transfers_cut),
+        )
+
+    def failed(self, failure: Failure) -> Any:
+        """Errback of every request: settle it; the request's own errback is called if its URL ended."""
+        request, error = failure.request, failure.value  # type: ignore[attr-defined]
+        fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
+        if fetch is None or isinstance(error, RobotsDone):
+            return None
+        if isinstance(error, NotMade):
+            self.give_back(fetch)
+        elif fetch.robots is not None:
+            self.settle_robots(fetch, 0, b"", None)
+        elif fetch.id in self._active:
+            logger.debug("%s: %s", request.url, error)
+            ended = self.settle(of_failure(request, error))
+            if ended and errback is not None:
+                return errback(failure)
+        return None
+
+    def _stop(self, error: SpiderlingError) -> None:
+        """The crawl cannot go on: close the spider; everything acknowledged is safe."""
+        self._note_error(error)
+        engine = self._crawler.engine
+        if engine.spider is not None:
+            self.stop()
+            self._closing = asyncio.ensure_future(engine.close_spider_async(reason=self.close_reason))
+
+    def _note_error(self, error: SpiderlingError) -> None:
+        if self.error is None:
+            self.error = error
+            logger.error("The crawl stops: %s", error)
+
+    # -- translation
+
+    def _request(self, fetch: Fetch) -> Request:
+        meta: dict[str, Any] = {"spiderling_fetch": fetch, "address": fetch.address, "verbatim_url": True}
+        if fetch.payload is not None:
+            request = self._restored(fetch)
+            request.meta.update(meta)
+            request.meta["spiderling_errback"] = request.errback
+            request.errback = self.failed
+        else:
+            meta["judge_type"] = fetch.robots is None
+            request = Request(fetch.url, meta=meta, dont_filter=True, errback=self.failed)
+        for name, value in self._headers.items():
+            request.headers.setdefault(name, value)
+        return request
+
+    def _payload(self, request: Request) -> bytes:
+        """*request* in a form that survives the process."""
+        spider = self._crawler.spider
+        data = request.to_dict(spider=spider) if _has_named_callbacks(request, spider) else None
+        if data is not None:
+            data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
+            try:
+                return pickle.dumps(data, protocol=5)
+            except (pickle.PicklingError, TypeError, AttributeError, ValueError):
+                pass
+        logger.warning(
+            "%r cannot be written to disk (its callbacks must be methods of the spider, its meta picklable): "
+            "it is kept in memory and fetched without them if the crawl is interrupted.", request,
+        )  # fmt: skip
+        token = uuid.uuid4().bytes
+        self._unpicklable[token] = request
+        return token
+
+    def _restored(self, fetch: Fetch) -> Request:
+        assert fetch.payload is not None
+        request = self._unpicklable.get(fetch.payload)
+        if request is None and len(fetch.payload) != 16:
+            request = request_from_dict(pickle.loads(fetch.payload), spider=self._crawler.spider)
+        if request is None:
+            return Request(fetch.url, dont_filter=True)
+        meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}
+        return request.replace(url=fetch.url, dont_filter=True, meta=meta)
+
+    # -- names
+
+    def _resolve_names(self) -> None:
+        assert self.crawl is not None
+        for name in self.crawl.frontier.names_wanted():
+            task = asyncio.ensure_future(self._resolve(name))
+            self._resolving.add(task)
+            task.add_done_callback(self._resolving.discard)
+
+    async def _resolve(self, name: str) -> None:
+        assert self.crawl is not None
+        frontier, clock = self.crawl.frontier, self.crawl.clock
+        try:
+            answer = await self._resolver.resolve(name)
+        except (NameNotFound, NameServerFailure) as error:
+            frontier.unresolved(name, isinstance(error, NameNotFound), clock.now())
+        except Exception:
+            logger.exception("Resolving %s failed", name)
+            frontier.unresolved(name, False, clock.now())
+        else:
+            frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
+        self.wake()
+
+
+def user_agent(setting: str | None, options: Any) -> str:
+    """The User-Agent: the setting if somebody chose one, else our product token with the contact."""
+    if setting:
+        return setting
+    return f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
+
+
+def accept_language(codes: list[str]) -> bytes:
+    return ", ".join([*codes, "*;q=0.3"]).encode()
+
+
+def _is_plain(request: Request) -> bool:
+    """Whether nothing but the URL matters."""
+    own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", "depth"}
+    return not (
+        request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
+        or own_meta or request.method != "GET"
+    )  # fmt: skip
+
+
+def _salt(request: Request) -> bytes:
+    """What tells requests for one URL apart, as Scrapy's dupefilter would: method, body, ``dont_filter``."""
+    if request.dont_filter:
+        return uuid.uuid4().bytes
+    return b"" if request.method == "GET" and not request.body else request.method.encode() + request.body
+
+
+def _has_named_callbacks(request: Request, spider: Spider | None) -> bool:
+    return all(_is_method(function, spider) for function in (request.callback, request.errback) if function)
+
+
+def _is_method(function: Callable[..., Any], spider: Spider | None) -> bool:
+    return getattr(function, "__self__", None) is spider and hasattr(spider, getattr(function, "__name__", ""))

@@ -1,0 +1,72 @@
+"""Seeds: from a file, from the command line, or from the language models."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from spiderling.errors import BadInput
+from spiderling.languages import LanguageInfo
+from spiderling.urls import canonicalize
+
+logger = logging.getLogger(__name__)
+
+_MAX_REPORTED_LINES = 20
+
+
+def read_seeds(argument: str, accepted: Sequence[LanguageInfo]) -> list[str]:
+    """The seed URLs that *argument* names (a file or URLs), or those of the *accepted* languages' models.
+
+    Lines that are no URL are reported by number and left out.  Raises BadInput when the
+    file cannot be read, is no text, or no URL is left.
+    """
+    if not argument.strip():
+        urls = [url for info in accepted for url in info.seeds()]
+        where = "the models of " + ", ".join(info.code for info in accepted)
+        lines: Iterable[tuple[int, str]] = enumerate(urls, 1)
+    elif "://" in argument:
+        where, lines = "-a seeds=", enumerate(argument.replace(",", " ").split(), 1)
+    else:
+        where, lines = argument, enumerate(_read_lines(Path(argument)), 1)
+    seeds = _valid(lines, where)
+    if not seeds:
+        raise BadInput(f"there is no seed URL in {where}; give a file with one URL a line, or URLs, with -a seeds=.")
+    return seeds
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"the seed file {path} cannot be read: {error.strerror}. Give a file with one URL a line, "
+            "or URLs that begin with http:// or https://, with -a seeds=."
+        ) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise BadInput(f"the seed file {path} is not a text file in UTF-8; it must hold one URL a line.")
+    return text.splitlines()
+
+
+def _valid(lines: Iterable[tuple[int, str]], where: str) -> list[str]:
+    """The URLs among *lines*, each once; comments and empty lines do not count."""
+    urls: dict[str, None] = {}
+    bad = 0
+    for number, line in lines:
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        url = text if "://" in text else f"http://{text}"
+        if canonicalize(url) is None or " " in text or "." not in text:
+            bad += 1
+            if bad <= _MAX_REPORTED_LINES:
+                logger.warning("%s, line %d is no http(s) URL and is left out: %.100r", where, number, text)
+        else:
+            urls[url] = None
+    if bad > _MAX_REPORTED_LINES:
+        logger.warning("%s: %d lines in all were left out", where, bad)
+    return list(urls)

@@ -1,0 +1,103 @@
+"""Corpus segments: append-only files of independent zstd frames, known to the store by their length.
+
+A segment is valid up to the length that the store holds; what lies behind it was
+never acknowledged and is cut off at the next start.  Every batch is a frame of its
+own, so a segment can be read up to any recorded length (``zstd -dc`` reads it all).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from spiderling.errors import StorageError
+from spiderling.frontier.store import SegmentRow
+
+SUFFIX = ".prevert.zst"
+_LEVEL = 3
+
+
+class SegmentWriter:
+    """Writes documents to ``<directory>/<prefix>-00001.prevert.zst`` and so on; used by one thread."""
+
+    def __init__(self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = ()) -> None:
+        """Recover *directory* to what the store *known*s, then go on behind it.
+
+        Raises StorageError if a segment is shorter than recorded: acknowledged text is missing.
+        """
+        self._directory = directory
+        self._prefix = prefix
+        self._max_bytes = max_bytes
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        rows = {row.name: row for row in known}
+        _recover(directory, rows)
+        names = sorted(rows)
+        self._number = len(names)
+        self._current = rows[names[-1]] if names else None
+        self._file: IO[bytes] | None = None
+
+    def append(self, documents: list[bytes]) -> SegmentRow | None:
+        """Write *documents* as one frame, durably; the segment's new row, or None for no documents.
+
+        Raises StorageError when the disk refuses.
+        """
+        if not documents:
+            return None
+        frame = self._compressor.compress(b"".join(documents))
+        try:
+            row = self._open()
+            assert self._file is not None
+            self._file.write(frame)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StorageError(f"the corpus in {self._directory} could not be written: {error.strerror}.") from error
+        self._current = SegmentRow(row.name, row.length_bytes + len(frame), row.documents + len(documents))
+        return self._current
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> SegmentRow:
+        """The row of the segment to append to, its file open; a new one when the last is full."""
+        row = self._current
+        if row is None or row.length_bytes >= self._max_bytes:
+            self.close()
+            self._number += 1
+            row = SegmentRow(f"{self._prefix}-{self._number:05d}{SUFFIX}", 0, 0)
+        if self._file is None:
+            self._file = (self._directory / row.name).open("ab")
+            _sync_directory(self._directory)
+        return row
+
+
+def _recover(directory: Path, known: Mapping[str, SegmentRow]) -> None:
+    """Cut every segment back to its recorded length; delete those that were never recorded."""
+    for path in directory.glob(f"*{SUFFIX}"):
+        if path.name not in known:
+            path.unlink()
+    for row in known.values():
+        path = directory / row.name
+        size = path.stat().st_size if path.exists() else 0
+        if size < row.length_bytes:
+            raise StorageError(
+                f"{path} has {size} bytes, but {row.length_bytes} were acknowledged: it was changed or deleted. "
+                "Restore it from a backup, or begin anew in another JOBDIR."
+            )
+        if size > row.length_bytes:
+            os.truncate(path, row.length_bytes)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a new file's name durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,15 @@
+"""Scrapy settings of this project.  All that belongs to a crawl is installed by the add-on (addon.py).
+
+The three settings below the line are read before add-ons are: a project of your own that
+uses the add-on copies them.
+"""
+
+BOT_NAME = "spiderling"
+SPIDER_MODULES = ["spiderling.spiders"]
+NEWSPIDER_MODULE = "spiderling.spiders"
+ADDONS = {"spiderling.addon.SpiderlingAddon": 300}
+
+# ----------------------------------------------------------------------------------------
+COMMANDS_MODULE = "spiderling.commands"
+TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"

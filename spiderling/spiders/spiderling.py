@@ -1,0 +1,48 @@
+"""The spider: seeds in, pages out.  Links take the fast way, with their page, not as Requests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, Spider
+
+from spiderling.crawl import crawl_of
+from spiderling.errors import BadInput
+from spiderling.items import PageItem
+from spiderling.seeds import read_seeds
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+
+class SpiderlingSpider(Spider):
+    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a recognise=sk,pl]``."""
+
+    name = "spiderling"
+    lang: str = ""
+    """Languages of the corpus: ISO 639 codes or English names, with commas."""
+    recognise: str = ""
+    """Further languages to be told apart."""
+    seeds: str = ""
+    """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds."""
+
+    def __init__(self, name: str | None = None, **arguments: Any) -> None:
+        super().__init__(name, **arguments)
+        self.arguments = tuple(arguments)
+
+    async def start(self) -> AsyncIterator[Any]:
+        """A Request for each seed."""
+        crawl = crawl_of(self.crawler)
+        if crawl is None:
+            return
+        try:
+            urls = read_seeds(self.seeds, crawl.accepted)
+        except BadInput as error:
+            crawl.failed(error)
+            return
+        for url in urls:
+            yield Request(url)
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        yield PageItem(response)

@@ -1,0 +1,69 @@
+"""Badness: how far the most frequent function words of a language fall short in a text.
+
+Schäfer, Barbaresi, Bildhauer, *The Good, the Bad, and the Hazy: Design Decisions in
+Web Corpus Construction* (WAC-8, 2013).  For each word w of the profile, m and s are
+mean and standard deviation of log10 of its relative frequency over training
+documents; a text in which w has the relative frequency f pays
+
+    min(LIMIT, max(0, (m - log10 f) / s))
+
+and the sum is the text's badness: lists, menus and word salad are high, running text
+is low.  The paper lets a missing word cost LIMIT, which makes every short text bad;
+here it counts as half an occurrence, which comes to the same in long texts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+LIMIT = 10.0
+PROFILE_WORDS = 10
+_MIN_SD = 0.15
+_FUNCTION_WORD_CHARS = 4
+
+Profile = Mapping[str, tuple[float, float]]
+"""word -> (mean, standard deviation) of log10 of its relative frequency."""
+
+
+def badness(words: Sequence[str], profile: Profile) -> float:
+    """The badness of a text, 0 .. LIMIT * len(profile); 0 without a profile (scripts without spaces).
+
+    *words* are lower-case.
+    """
+    if not profile:
+        return 0.0
+    if not words:
+        return LIMIT * len(profile)
+    counts = Counter(words)
+    return sum(_fine(counts[word], len(words), *expected) for word, expected in profile.items())
+
+
+def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float]]:
+    """The profile of the PROFILE_WORDS words that stand in most documents (each a list of lower-case words).
+
+    Short words come first: a long one among the most frequent is likely the topic of the documents.
+    """
+    logs: dict[str, list[float]] = {}
+    for document in documents:
+        for word, count in Counter(document).items():
+            logs.setdefault(word, []).append(math.log10(count / len(document)))
+    first = sorted(logs, key=lambda word: (-len(logs[word]), -sum(map(_power, logs[word])), word))
+    first = first[: 3 * PROFILE_WORDS]
+    chosen = sorted(first, key=lambda word: len(word) > _FUNCTION_WORD_CHARS)[:PROFILE_WORDS]
+    return {word: _spread(logs[word]) for word in chosen}
+
+
+def _fine(count: int, words: int, mean: float, sd: float) -> float:
+    return min(LIMIT, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
+
+
+def _power(log: float) -> float:
+    return float(10**log)
+
+
+def _spread(logs: Sequence[float]) -> tuple[float, float]:
+    mean = sum(logs) / len(logs)
+    sd = math.sqrt(sum((log - mean) ** 2 for log in logs) / len(logs))
+    return round(mean, 3), round(max(sd, _MIN_SD), 3)

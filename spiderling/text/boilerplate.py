@@ -1,0 +1,158 @@
+"""Which paragraphs are running text: jusText's rules (Pomikálek 2011, chapter 3).
+
+`classify` first looks at each paragraph alone (length, density of links and of
+stop words), then at its neighbours.  It is linear in the number of paragraphs and,
+unlike the package, its rule for headings works in the first pass as published.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spiderling.text.html import Block, tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+GOOD, NEARGOOD, SHORT, BAD = "good", "neargood", "short", "bad"
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Thresholds; lengths in characters, densities as shares."""
+
+    length_low: int = 70
+    length_high: int = 200
+    stopwords_low: float = 0.30
+    stopwords_high: float = 0.32
+    max_link_density: float = 0.2
+    max_heading_distance: int = 200
+
+
+PRESETS = {
+    "strict": Rules(),
+    "balanced": Rules(55, 140, 0.20, 0.25, 0.35),
+    "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
+}
+_UNSPACED_SCALE = 0.36  # 25 of 70 characters: what a sentence takes in Chinese, Japanese or Thai
+
+
+def rules_for(preset: str, unspaced: bool) -> Rules:
+    """The preset's rules; a script without spaces has shorter paragraphs and no stop words."""
+    rules = PRESETS[preset]
+    if not unspaced:
+        return rules
+    low, high = round(rules.length_low * _UNSPACED_SCALE), round(rules.length_high * _UNSPACED_SCALE)
+    return replace(rules, length_low=low, length_high=high, stopwords_low=0.0, stopwords_high=0.0)
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether most letters are of a script that writes no spaces between words."""
+    return 2 * len(_UNSPACED.findall(text)) > sum(map(str.isalpha, text))
+
+
+def classify(blocks: Sequence[Block], stoplist: Collection[str], rules: Rules) -> list[str]:
+    """The final class of each block: 'good' or 'bad' (every 'short' and 'neargood' one is decided)."""
+    first = [_alone(block, stoplist, rules) for block in blocks]
+    classes = list(first)
+    headings = [index for index, block in enumerate(blocks) if block.heading]
+    near = _heads_text(blocks, classes, rules.max_heading_distance)
+    for index in headings:
+        if classes[index] == SHORT and near[index]:
+            classes[index] = NEARGOOD
+    classes = _decide_short(classes)
+    _decide_neargood(classes)
+    near = _heads_text(blocks, classes, rules.max_heading_distance)
+    for index in headings:
+        if classes[index] == BAD and first[index] != BAD and near[index]:
+            classes[index] = GOOD
+    return classes
+
+
+def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Block, str]] | None:
+    """Blocks and classes by the ``justext`` package itself; None where it fails (it raises on odd pages)."""
+    import justext  # only this mode pays for the import
+
+    try:
+        paragraphs = justext.justext(
+            html,
+            frozenset(stoplist),
+            length_low=rules.length_low,
+            length_high=rules.length_high,
+            stopwords_low=rules.stopwords_low,
+            stopwords_high=rules.stopwords_high,
+            max_link_density=rules.max_link_density,
+            max_heading_distance=rules.max_heading_distance,
+        )
+    except Exception:
+        return None
+    return [(Block(tidy(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+
+
+def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
+    """Context-free class."""
+    text, length = block.text, len(block.text)
+    if block.link_chars / length > rules.max_link_density or "©" in text or "&copy" in text:
+        return BAD
+    if length < rules.length_low:
+        return BAD if block.link_chars else SHORT
+    if rules.stopwords_low > 0:
+        words = text.lower().split()
+        density = sum(1 for word in words if word in stoplist) / len(words)
+        if density < rules.stopwords_low:
+            return BAD
+        if density < rules.stopwords_high:
+            return NEARGOOD
+    return GOOD if length > rules.length_high else NEARGOOD
+
+
+def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) -> list[bool]:
+    """For each block, whether a good one begins within *distance* characters after its end."""
+    near, gap = [False] * len(blocks), distance + 1
+    for index in range(len(blocks) - 1, -1, -1):
+        near[index] = gap <= distance
+        gap = 0 if classes[index] == GOOD else gap + len(blocks[index].text)
+    return near
+
+
+def _nearest(classes: Iterable[str], stops: Collection[str]) -> list[str]:
+    """For each place, the nearest earlier class among *stops*; 'bad' at the edge."""
+    found, last = [], BAD
+    for cls in classes:
+        found.append(last)
+        if cls in stops:
+            last = cls
+    return found
+
+
+def _both_sides(classes: Sequence[str], stops: Collection[str]) -> tuple[list[str], list[str]]:
+    return _nearest(classes, stops), _nearest(reversed(classes), stops)[::-1]
+
+
+def _decide_short(classes: Sequence[str]) -> list[str]:
+    """A short block goes with its neighbours; between good and bad, a near-good one on the bad side wins it."""
+    before, after = _both_sides(classes, (GOOD, BAD))
+    near_before, near_after = _both_sides(classes, (GOOD, BAD, NEARGOOD))
+
+    def decided(index: int) -> str:
+        if before[index] == after[index]:
+            return before[index]
+        near = near_before if before[index] == BAD else near_after
+        return GOOD if near[index] == NEARGOOD else BAD
+
+    return [decided(index) if cls == SHORT else cls for index, cls in enumerate(classes)]
+
+
+def _decide_neargood(classes: list[str]) -> None:
+    """A near-good block is bad only between bad ones; earlier decisions count for later blocks."""
+    after = _both_sides(classes, (GOOD, BAD))[1]
+    before = BAD
+    for index, cls in enumerate(classes):
+        if cls == NEARGOOD:
+            classes[index] = BAD if (before, after[index]) == (BAD, BAD) else GOOD
+        before = classes[index]
+
+

@@ -1,0 +1,153 @@
+"""One page, from bytes to clean text: the steps of ``text/`` in their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from spiderling.text import boilerplate
+from spiderling.text.badness import badness
+from spiderling.text.encoding import decode, recode_size
+from spiderling.text.html import Block, Parsed, parse, resolve
+from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels, normalise
+from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+_SAMPLE_BLOCKS = 12
+_MAX_LINK_SHARE = 0.5
+
+
+def process(
+    body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions
+) -> Page:
+    """Everything that the page *body* at *url* gives; no content makes it raise.
+
+    Text is kept when its paragraph is good and of an accepted language, or too short
+    to tell.  Requires that *models* hold the accepted languages.
+    """
+    text, declared, detected = decode(body, http_charset, models.encodings(options.accepted))
+    page = Page(declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
+    if text is not None:
+        page.utf8_bytes = recode_size(text)
+        parsed = parse(text)
+        _head(page, parsed)
+        _Judge(page, models, options).judge(text, parsed.blocks)
+        _links(page, parsed, url, options)
+    clean = clean_text(page.paragraphs).encode("utf-8")
+    page.clean_bytes = len(clean)
+    page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
+    page.text_digest = xxhash.xxh3_128_digest(clean)
+    return page
+
+
+def clean_text(paragraphs: Collection[Paragraph]) -> str:
+    """The kept paragraphs, one a line."""
+    return "\n".join(paragraph.text for paragraph in paragraphs if paragraph.kept)
+
+
+def _head(page: Page, parsed: Parsed) -> None:
+    page.title, page.meta, page.html_lang = parsed.title, parsed.meta, parsed.html_lang
+    page.canonical = parsed.rels.get("canonical")
+    page.licence = parsed.rels.get("license") or parsed.meta.get("dcterms.license") or parsed.meta.get("dc.rights")
+
+
+def _links(page: Page, parsed: Parsed, url: str, options: TextOptions) -> None:
+    """Links with the paragraph that encloses them; the package's paragraphs are found by their text."""
+    texts = [paragraph.text for paragraph in page.paragraphs]
+    same = len(texts) == len(parsed.blocks)
+    places = {} if same else {text: index for index, text in enumerate(texts)}
+    for link, target in resolve(parsed.links[: options.max_links], url, parsed.base):
+        block = link.block if same or link.block < 0 else places.get(parsed.blocks[link.block].text, -1)
+        good = block >= 0 and page.paragraphs[block].cls == boilerplate.GOOD
+        page.links.append(PageLink(target, link.anchor, "nofollow" in link.rel, block, good))
+
+
+class _Judge:
+    """Classes and languages of a page's blocks.
+
+    All blocks that could be text go through the language models once, before they are
+    classified, because the stop words are those of the accepted languages *and* of
+    the page's own: an English page is to be found English rather than boilerplate.
+    """
+
+    def __init__(self, page: Page, models: LanguageModels, options: TextOptions) -> None:
+        self._page = page
+        self._models = models
+        self._options = options
+
+    def judge(self, html: str, blocks: list[Block]) -> None:
+        """Fill in paragraphs, languages, known share and badness."""
+        self._identify(blocks)
+        stoplist, rules = self._rules(blocks)
+        classes: Sequence[str] | None = None
+        if self._options.boilerplate == "justext-stock":
+            found = boilerplate.stock(html, stoplist, rules)
+            if found is not None:
+                blocks, classes = [block for block, _ in found], [cls for _, cls in found]
+                self._identify(blocks)
+        classes = classes or boilerplate.classify(blocks, stoplist, rules)
+        good = [index for index, cls in enumerate(classes) if cls == boilerplate.GOOD]
+        self._measure(blocks, good)
+        both = zip(blocks, classes, strict=True)
+        self._page.paragraphs = [self._paragraph(index, block, cls) for index, (block, cls) in enumerate(both)]
+
+    def _identify(self, blocks: Sequence[Block]) -> None:
+        long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
+        self._guesses: Guesses = self._models.identify([blocks[index].text for index in long])
+        self._row = {index: row for row, index in enumerate(long)}
+        self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
+        self._language = {index: code for index, code in self._sure.items() if self._is_known(code, index)}
+
+    def _is_known(self, code: str, index: int) -> bool:
+        return self._guesses.known_share(code, [self._row[index]]) >= self._options.min_known_share
+
+    def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], boilerplate.Rules]:
+        """Stop words and thresholds for this page, from its longest blocks."""
+        sample = sorted(self._row, key=lambda index: -len(blocks[index].text))[:_SAMPLE_BLOCKS]
+        own = self._guesses.nearest([self._row[index] for index in sample])
+        codes = {*self._options.accepted, *([own] if own else [])}
+        unspaced = boilerplate.is_unspaced("".join(blocks[index].text[:1000] for index in sample))
+        stoplist = frozenset().union(*(self._models[code].stoplist for code in codes))
+        return stoplist, boilerplate.rules_for(self._options.preset, unspaced)
+
+    def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
+        """What holds for the good text as a whole; what is too short to tell goes with it."""
+        page = self._page
+        rows = [self._row[index] for index in good if index in self._row]
+        nearest = self._guesses.nearest(rows)
+        if nearest is None:
+            return
+        known = self._guesses.known_share(nearest, rows) >= self._options.min_known_share
+        rest = nearest if known else None
+        chars: dict[str, int] = {}
+        for index in good:
+            code = self._language.get(index) if index in self._sure else rest
+            if code:
+                chars[code] = chars.get(code, 0) + len(blocks[index].text)
+        total = sum(len(blocks[index].text) for index in good)
+        page.languages = {code: count / total for code, count in sorted(chars.items(), key=lambda item: -item[1])}
+        page.language = next(iter(page.languages), nearest)
+        own = [index for index in good if self._language.get(index, page.language) == page.language]
+        page.known_share = self._guesses.known_share(page.language, [self._row[i] for i in own if i in self._row])
+        words = normalise(" ".join(blocks[index].text for index in own)).split()
+        page.badness = badness(words, self._models[page.language].profile)
+
+    def _paragraph(self, index: int, block: Block, cls: str) -> Paragraph:
+        if cls != boilerplate.GOOD:
+            return Paragraph(block.text, cls, block.heading, None, False)
+        language = self._language.get(index)
+        return Paragraph(block.text, cls, block.heading, language, self._is_kept(index, language))
+
+    def _is_kept(self, index: int, language: str | None) -> bool:
+        """By its language; one that is sure but known to no language is judged by what the accepted ones know."""
+        if language is not None or index not in self._sure:
+            return language is None or language in self._options.accepted
+        return any(self._is_known(code, index) for code in self._options.accepted)
+
+
+def _may_be_text(block: Block) -> bool:
+    length = len(block.text)
+    return length >= MIN_CHARS and block.link_chars <= _MAX_LINK_SHARE * length

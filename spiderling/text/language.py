@@ -1,0 +1,229 @@
+"""Which language a text is in: naive Bayes over character n-grams, and an open-set test.
+
+A model is the counts of the 1- to ORDER-grams of a plain text in one language.
+`LanguageModels` joins the models of all languages to be told apart into one table
+of log-probabilities over hashed n-grams, so that a whole page (each paragraph and
+their sum) is scored by one look-up.  Naive Bayes names the nearest of the known
+languages.  Whether the text *is* in that language says its *known share*: the share
+of its 4-grams that are usual in the language, divided by what held-out text of the
+language itself has, so that 0.5 is a fair threshold for small models as for large.
+Both are measured against the papers' cosine of trigrams (W12, H17) in docs/sources.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spiderling.text.badness import Profile
+
+ORDER = 4
+MAX_CHARS = 600
+"""Characters of one text that are looked at: more do not change the answer."""
+MIN_CHARS = 40
+"""Shorter texts are never sure."""
+_TABLE_BITS = 17
+_KNOWN_BITS = 18
+_SMOOTHING = 0.3
+_SCALE = 500_000
+_USUAL_SHARE = 0.8
+_MIN_MARGIN = 6.0
+_LETTERS = re.compile(r"[\W\d_]+")
+
+Array = npt.NDArray[np.float32]
+Hashes = npt.NDArray[np.uint32]
+
+
+def normalise(text: str) -> str:
+    """Lower-case words between single spaces; digits and punctuation are spaces."""
+    return f" {_LETTERS.sub(' ', text.lower()).strip()} "
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """What is known of one language; counts are of a text by people who write it."""
+
+    code: str
+    ngrams: Mapping[str, int]
+    words: Mapping[str, int]
+    profile: Profile
+    stoplist: frozenset[str] = frozenset()
+    spaced: bool = True
+    """Whether words are written between spaces."""
+    encodings: tuple[str, ...] = ()
+    known: float = 1.0
+    """Share of usual 4-grams in held-out text of the language; the unit of known shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """The languages of some texts, as arrays; see the methods."""
+
+    codes: tuple[str, ...]
+    scores: Array
+    """Centred log-probability (text, language)."""
+    hits: Array
+    """4-grams that are usual in the language, in units of its held-out text (text, language)."""
+    sizes: Array
+    """4-grams (text)."""
+
+    def nearest(self, rows: Sequence[int] | None = None) -> str | None:
+        """The language that the texts *rows* together are nearest to; None without letters."""
+        chosen = list(range(len(self.sizes)) if rows is None else rows)
+        if not self.codes or not self.sizes[chosen].sum():
+            return None
+        return self.codes[int(self.scores[chosen].sum(0).argmax())]
+
+    def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
+        """How much of the texts *rows* together is usual in a language; 1 is as much as in its own texts."""
+        chosen = list(range(len(self.sizes)) if rows is None else rows)
+        hits = self.hits[chosen, self.codes.index(code)].sum()
+        return min(1.0, float(hits / max(1.0, self.sizes[chosen].sum())))
+
+    def sure(self) -> list[str | None]:
+        """The nearest language of each text; None when it is too short, or too near to a second language."""
+        if not self.codes:
+            return [None] * len(self.sizes)
+        best = self.scores.argmax(1)
+        margins = np.full(len(best), np.inf, np.float32)
+        if len(self.codes) > 1:
+            second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
+            margins = (first - second) / ORDER  # overlapping n-grams tell everything ORDER times
+        enough = (self.sizes >= MIN_CHARS) & (margins >= _MIN_MARGIN)
+        return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """The languages that are told apart, in order of their codes' first mention."""
+
+    models: tuple[LanguageModel, ...]
+    codes: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codes", tuple(model.code for model in self.models))
+
+    def __getitem__(self, code: str) -> LanguageModel:
+        return self.models[self.codes.index(code)]
+
+    def encodings(self, codes: Sequence[str]) -> tuple[str, ...]:
+        """Legacy encodings of the languages *codes*, each once."""
+        return tuple(dict.fromkeys(name for code in codes for name in self[code].encodings))
+
+    def warm_up(self) -> None:
+        """Build the tables now rather than with the first text."""
+        assert self._tables
+
+    @cached_property
+    def _tables(self) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Centred log-probabilities (hash, language) and usual 4-grams (language, hash)."""
+        counts = np.zeros((1 << _TABLE_BITS, len(self.models)), np.float32)
+        usual = np.zeros((len(self.models), 1 << _KNOWN_BITS), np.bool_)
+        for column, model in enumerate(self.models):
+            for size, grams, numbers in _by_size(model.ngrams):
+                hashes = _hash(grams, size)
+                np.add.at(counts[:, column], hashes & ((1 << _TABLE_BITS) - 1), numbers)
+                if size == ORDER:
+                    usual[column, hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1)] = True
+        counts *= _SCALE / np.maximum(counts.sum(0), 1)
+        logs = np.log((counts + _SMOOTHING) / (counts.sum(0) + _SMOOTHING * len(counts)))
+        return np.ascontiguousarray(logs - logs.mean(1, keepdims=True)), usual
+
+    def identify(self, texts: Sequence[str]) -> Guesses:
+        """Look at the first MAX_CHARS characters of each text, all in one pass."""
+        if not self.models or not texts:
+            empty = np.zeros((len(texts), len(self.models)), np.float32)
+            return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
+        parts = [_codepoints(normalise(text[:MAX_CHARS])) for text in texts]
+        logs, usual = self._tables
+        starts = np.cumsum([0, *map(len, parts)])
+        chars = np.concatenate(parts)
+        sizes, hits = _known(chars, starts, usual)
+        units = np.array([model.known for model in self.models], np.float32)
+        return Guesses(self.codes, _scores(chars, starts, logs), hits / units, sizes)
+
+
+def _codepoints(text: str) -> Hashes:
+    return np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
+
+
+def _by_size(ngrams: Mapping[str, int]) -> list[tuple[int, Hashes, Array]]:
+    """The n-grams of each size as an array (n-gram, size) of code points, and their counts."""
+    groups: dict[int, list[str]] = {}
+    for gram in ngrams:
+        groups.setdefault(len(gram), []).append(gram)
+    found = []
+    for size, grams in groups.items():
+        chars = _codepoints("".join(grams)).reshape(-1, size)
+        found.append((size, chars, np.array([ngrams[gram] for gram in grams], np.float32)))
+    return found
+
+
+def _usual(numbers: Array) -> npt.NDArray[np.intp]:
+    """Indices of the n-grams that make up most of a text: rare ones (names, foreign words) tell nothing,
+    and a longer training text would know more of them."""
+    order = np.argsort(-numbers, kind="stable")
+    mass = np.cumsum(numbers[order])
+    return order[: int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) + 1]
+
+
+def _hash(grams: Hashes, size: int) -> Hashes:
+    """32-bit hash of each row."""
+    value = np.full(len(grams), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
+    for column in range(size):
+        value = _mix(value, grams[:, column])
+    return _finish(value)
+
+
+def _mix(value: Hashes, char: Hashes) -> Hashes:
+    mixed: Hashes = (value ^ char) * np.uint32(0x01000193) + np.uint32(0x7F4A7C15)
+    return mixed
+
+
+def _finish(value: Hashes) -> Hashes:
+    value = (value ^ (value >> np.uint32(15))) * np.uint32(0x846CA68B)
+    finished: Hashes = value ^ (value >> np.uint32(13))
+    return finished
+
+
+def _windows(chars: Hashes, size: int) -> Hashes:
+    """Hash of the n-gram that begins at each character; those over the end are of the zero padding."""
+    value = np.full(len(chars), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
+    padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
+    for offset in range(size):
+        value = _mix(value, padded[offset : offset + len(chars)])
+    return _finish(value)
+
+
+def _inside(starts: npt.NDArray[np.intp], length: int, size: int) -> npt.NDArray[np.bool_]:
+    """Which n-grams do not cross from one text into the next."""
+    inside = np.ones(length, np.bool_)
+    for offset in range(1, size):
+        inside[np.maximum(starts[1:] - offset, 0)] = False
+    return inside
+
+
+def _scores(chars: Hashes, starts: npt.NDArray[np.intp], logs: Array) -> Array:
+    """Sum of log-probabilities (text, language)."""
+    total = np.zeros((len(chars), logs.shape[1]), np.float32)
+    for size in range(1, ORDER + 1):
+        rows = logs[_windows(chars, size) & np.uint32(len(logs) - 1)]
+        rows[~_inside(starts, len(chars), size)] = 0
+        total += rows
+    return np.add.reduceat(total, starts[:-1], axis=0)
+
+
+def _known(chars: Hashes, starts: npt.NDArray[np.intp], usual: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+    """4-grams of each text, and how many of them are usual (text, language)."""
+    inside = _inside(starts, len(chars), ORDER)
+    hits = usual[:, _windows(chars, ORDER) & np.uint32(usual.shape[1] - 1)] & inside
+    known = np.add.reduceat(hits, starts[:-1], axis=1, dtype=np.float32).T
+    return np.add.reduceat(inside, starts[:-1], dtype=np.float32), known

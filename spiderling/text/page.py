@@ -1,0 +1,120 @@
+"""The values that leave ``text/``: what one page was found to hold.
+
+They travel from a worker process to the event loop.  The two kinds that come in
+hundreds (Paragraph, PageLink) are named tuples and travel as columns, because to
+read a pickle of so many objects would cost the event loop four times as much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spiderling.options import Options
+
+MAX_LINKS = 5000
+MAX_ANCHOR_CHARS = 200
+
+
+class Paragraph(NamedTuple):
+    """One block of text, in the order of the page."""
+
+    text: str
+    """Without tags, white space collapsed to single spaces, no control characters."""
+    cls: str
+    """jusText's final class: 'good', 'neargood', 'short' or 'bad'."""
+    heading: bool
+    language: str | None
+    """Recognised language, or None: not good, too short or unsure, or of no recognised language."""
+    kept: bool
+    """Whether it belongs to the clean text of the page."""
+
+
+class PageLink(NamedTuple):
+    """One link of a page."""
+
+    url: str
+    """Absolute http(s) URL without fragment, as the WHATWG URL standard resolves it."""
+    anchor: str
+    """Text of the link, at most 200 characters."""
+    rel_nofollow: bool
+    block: int
+    """Index of the paragraph that encloses it, -1 when there is none."""
+    text_block: bool
+    """Whether that paragraph is good."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How pages are judged; one value for a whole crawl."""
+
+    accepted: tuple[str, ...]
+    """Codes of the languages whose text is kept."""
+    boilerplate: str = "justext"
+    """'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    preset: str = "balanced"
+    """'strict' (the package's defaults), 'balanced' or 'permissive'."""
+    min_known_share: float = 0.6
+    """A long paragraph that the accepted languages know less of is not theirs."""
+    max_links: int = MAX_LINKS
+
+    @classmethod
+    def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
+        """The part of a crawl's options that concerns text."""
+        return cls(tuple(accepted), options.boilerplate, options.justext_preset, options.min_known_share)
+
+
+@dataclass(slots=True, eq=False)
+class Page:
+    """Everything that one page gave; see the fields."""
+
+    encoding_declared: str | None = None
+    """Label in the HTTP header or else in the page, under its WHATWG name if it is known."""
+    encoding_detected: str | None = None
+    """What the bytes were decoded with; None: undecodable, and then there are no paragraphs."""
+    utf8_bytes: int = 0
+    """Size of the body re-coded to UTF-8; of an undecodable body: as received."""
+    title: str = ""
+    meta: dict[str, str] = field(default_factory=dict)
+    """Lower-case names of <meta> that matter (description, robots, author, dates, og:locale ...)."""
+    canonical: str | None = None
+    html_lang: str | None = None
+    licence: str | None = None
+    paragraphs: list[Paragraph] = field(default_factory=list)
+    links: list[PageLink] = field(default_factory=list)
+    languages: dict[str, float] = field(default_factory=dict)
+    """Share of the good text's characters by recognised language, largest first; the rest is of no known language."""
+    language: str | None = None
+    """The recognised language that the good text as a whole is nearest to."""
+    known_share: float = 0.0
+    """Share of the good text's 4-grams that are usual in that language, 1 = as in its own: is it this language?"""
+    badness: float = 0.0
+    """How far the language's function words fall short (text/badness.py); low is good."""
+    raw_digest: bytes = b""
+    """xxh3_128 of the body as received."""
+    text_digest: bytes = b""
+    """xxh3_128 of the clean text."""
+    clean_bytes: int = 0
+    """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
+    words: int = 0
+    """White-space separated words of the clean text."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        for name in _ROWS:
+            values[name] = [list(column) for column in zip(*values[name], strict=True)]
+        return _restored, (values,)
+
+
+_ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}
+
+
+def _restored(values: dict[str, Any]) -> Page:
+    for name, kind in _ROWS.items():
+        # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
+        values[name] = list(map(partial(tuple.__new__, kind), zip(*values[name], strict=True)))
+    return Page(**values)

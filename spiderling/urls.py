@@ -1,0 +1,121 @@
+"""Canonical form of a URL, the host record it belongs to, and its 64-bit key.
+
+The canonical form is the WHATWG serialisation (https://url.spec.whatwg.org/, by
+ada_url) without fragment, credentials, session ids and campaign parameters.  Two
+URLs are the same when their canonical forms are: scheme, port and ``www.`` count.
+Only the *host record* folds http, https, ports 80 and 443 and a leading ``www.``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import ada_url
+import tldextract
+import xxhash
+
+HASH_BITS = 40
+MAX_HOST_ID = (1 << 24) - 1
+_HASH_MASK = (1 << HASH_BITS) - 1
+# a serialised URL is regular enough to be taken apart by one expression
+_SERIALISED = re.compile(r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^/?#:@]+)(:\d+)?(/[^?#]*)(\?[^#]*)?")
+_SESSION_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?#;]*", re.IGNORECASE)
+_DROPPED_PARAMETER = re.compile(
+    r"(?:utm_\w+|gclid|fbclid|msclkid|phpsessid|jsessionid|sessionid|aspsessionid\w*)(?:=|$)", re.IGNORECASE
+)
+_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
+_suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+
+
+class CanonicalUrl(NamedTuple):
+    """A URL that can be fetched, taken apart once."""
+
+    url: str
+    name: str
+    """Host name (or address literal) as it is resolved and sent, lower case."""
+    host: str
+    """Name of the host record: no ``www.``, and a port only if it is not 80 or 443."""
+    origin: str
+    """Scheme, name and port: what one robots.txt speaks for (RFC 9309)."""
+    path: str
+    """Path with query, as robots.txt rules see it."""
+
+
+def canonicalize(url: str) -> CanonicalUrl | None:
+    """The canonical form of an absolute http(s) URL; None for anything else. Never raises; idempotent."""
+    try:
+        match = _SERIALISED.match(ada_url.normalize_url(url))
+    except ValueError:
+        return None
+    if match is None:
+        return None
+    scheme, name, port, path, search = match.groups(default="")
+    name = name.removesuffix(".")
+    if not _is_name(name):
+        return None
+    if ";" in path and (shorter := _SESSION_PATH.sub("", path)) != path:
+        return canonicalize(f"{scheme}://{name}{port}{shorter}{search}")  # what is left may hold '/./'
+    path += _clean_query(search)
+    origin = f"{scheme}://{name}{port}"
+    folded = name[4:] if name.startswith("www.") and name.count(".") > 1 else name
+    host = folded if port in ("", ":80", ":443") else folded + port
+    return CanonicalUrl(origin + path, name, host, origin, path)
+
+
+def serialize(url: str) -> str | None:
+    """The WHATWG serialisation of an absolute URL without its fragment: as a browser would ask for it."""
+    try:
+        return str(ada_url.normalize_url(url)).partition("#")[0]
+    except ValueError:
+        return None
+
+
+def url_key(host_id: int, url: str, salt: bytes = b"") -> int:
+    """The seen key: 24 bits of host id above 40 bits of hash; stable across processes and machines.
+
+    *salt* tells apart requests for one URL (method and body; a number for ``dont_filter``).
+    The value fits a signed 64-bit integer.
+    """
+    digest = xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass") + salt)
+    return _signed(host_id << HASH_BITS | digest & _HASH_MASK)
+
+
+def origins_of(host: str) -> list[str]:
+    """Every origin that may be folded into the host record *host*."""
+    name, port = host, ""
+    if not host.endswith("]") and ":" in host:
+        name, _, port = host.rpartition(":")
+    ports = [":" + port] if port else ["", ":80", ":443"]
+    return [f"{scheme}://{www}{name}{tail}" for scheme in ("http", "https") for www in ("", "www.") for tail in ports]
+
+
+@lru_cache(maxsize=65536)
+def registrable_domain(host: str) -> str:
+    """eTLD+1 of a host record's name by the bundled public suffix list; the name itself if it has none."""
+    return _suffixes(host.rsplit(":", 1)[0]).top_domain_under_public_suffix or host
+
+
+def top_level_domain(host: str) -> str:
+    """The last label of a host record's name; empty for an address literal."""
+    label = host.partition(":")[0].rpartition(".")[2]
+    return "" if label.isdigit() or host.startswith("[") else label
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= 253 and (name.startswith("[") or _NAME.fullmatch(name) is not None)
+
+
+def _clean_query(search: str) -> str:
+    """The query with its leading '?', without session ids and campaign parameters; '' when nothing is left."""
+    if len(search) < 2:
+        return ""
+    if _DROPPED_PARAMETER.search(search) is None:
+        return search
+    kept = [part for part in search[1:].split("&") if _DROPPED_PARAMETER.match(part) is None]
+    return "?" + "&".join(kept) if any(kept) else ""
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value

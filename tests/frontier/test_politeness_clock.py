@@ -1,0 +1,186 @@
+"""Intervals of hosts and addresses over hours of virtual time, and that everybody is served."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, fold, page, robots
+
+from spiderling.reasons import Reason
+
+HOUR_S = 3600.0
+
+
+def site(name: str, pages: int, **kwargs: object) -> dict[str, Answer]:
+    """A site whose home page links to all of its pages."""
+    urls = [f"http://{name}/{number}" for number in range(pages)]
+    return {f"http://{name}/": page(*urls), **{url: page(**kwargs) for url in urls}}  # type: ignore[arg-type]
+
+
+def test_host_interval_holds_for_hours_and_costs_nothing_more() -> None:
+    crawl = VirtualCrawl(site("a.cz", 1500)).run("http://a.cz/")
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+    assert crawl.ends == {Reason.KEPT: 1501}
+    assert crawl.now - 1000 == pytest.approx(1501 * 5.0, abs=5), "robots.txt and 1501 pages, each at its due time"
+
+
+def test_hosts_on_one_address_share_its_interval() -> None:
+    names = [f"n{number}.cz" for number in range(60)]
+    web = {url: answer for name in names for url, answer in site(name, 10).items()}
+    dns = {name: Resolution(("10.9.9.9",)) for name in names}
+    crawl = VirtualCrawl(web, dns, ip_interval_s=0.5).run(*(f"http://{name}/" for name in names))
+    crawl.assert_polite(host_s=5.0, ip_s=0.5)
+    assert crawl.ends == {Reason.KEPT: 660}
+    assert crawl.now - 1000 == pytest.approx(12 * 60 * 0.5, rel=0.02), "the address is the bottleneck and never idle"
+
+
+def test_two_names_and_two_schemes_share_one_record() -> None:
+    urls = [f"{scheme}://{www}a.cz/{n}" for scheme in ("http", "https") for www in ("", "www.") for n in range(20)]
+    dns = {"a.cz": Resolution(("10.0.0.1",)), "www.a.cz": Resolution(("10.0.0.2",))}
+    crawl = VirtualCrawl({url: page() for url in urls}, dns).run(*urls)
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+    assert crawl.ends == {Reason.KEPT: 80}
+    assert len(crawl.robots_fetched()) == 4
+    assert {start.address for start in crawl.starts} == {"10.0.0.1", "10.0.0.2"}
+    assert [host.name for host in crawl.frontier.hosts] == ["a.cz"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected_s"), [("Crawl-delay: 20", 20), ("Request-rate: 1/30s", 30), ("Crawl-delay: 1", 5)]
+)
+def test_longer_of_crawl_delay_and_interval_wins(asked: str, expected_s: float) -> None:
+    web = {**site("a.cz", 20), "http://a.cz/robots.txt": robots(f"User-agent: *\n{asked}\n")}
+    crawl = VirtualCrawl(web).run("http://a.cz/")
+    assert crawl.gaps("host")["a.cz"] == pytest.approx(expected_s), "the request after robots.txt included"
+
+
+def test_longest_crawl_delay_of_the_origins_of_one_host_holds() -> None:
+    web = {
+        **site("a.cz", 5), **site("www.a.cz", 5),
+        "http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 30\n"),
+        "http://www.a.cz/robots.txt": robots("User-agent: *\nAllow: /\n"),
+    }  # fmt: skip
+    crawl = VirtualCrawl(web).run("http://a.cz/", "http://www.a.cz/")
+    assert crawl.gaps("host")["a.cz"] == pytest.approx(30)
+    assert crawl.ends == {Reason.KEPT: 12}
+
+
+def test_transit_longer_than_the_interval_keeps_one_request_at_a_time() -> None:
+    """That no two are in transit is checked at each take."""
+    crawl = VirtualCrawl(site("a.cz", 20, transit_s=12.0)).run("http://a.cz/")
+    slow = [start.time for start in crawl.starts[3:]]
+    assert min(b - a for a, b in pairwise(slow)) >= 12.0
+    assert crawl.ends == {Reason.KEPT: 21}
+
+
+def test_start_that_comes_late_moves_the_interval() -> None:
+    """The request hangs 3 s in the engine before every second connection: intervals count from starts."""
+    late = iter([0.0, 3.0] * 200)
+    names = [f"n{number}.cz" for number in range(5)]
+    web = {url: answer for name in names for url, answer in site(name, 20).items()}
+    dns = {name: Resolution(("10.9.9.9",)) for name in names}
+    crawl = VirtualCrawl(web, dns, ip_interval_s=1.0, start_delay_s=lambda fetch: next(late))
+    crawl.run(*(f"http://{name}/" for name in names)).assert_polite(host_s=5.0, ip_s=1.0)
+    assert crawl.ends == {Reason.KEPT: 105}
+
+
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(7200.0, HOUR_S), (900.0, 900.0), (0.0, 5.0), (float("nan"), 5.0)])
+def test_retry_after_pauses_the_host_up_to_the_cap(asked_s: float, pause_s: float) -> None:
+    web = {"http://a.cz/": [Answer(status=429, retry_after_s=asked_s), page()], "http://a.cz/b": page()}
+    crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/b")
+    pages = [start for start in crawl.starts if "robots" not in start.url]
+    assert pages[1].time - pages[0].time == pytest.approx(pause_s, abs=0.5), "the other page waits as well"
+    assert crawl.ends == {Reason.KEPT: 2}
+
+
+def test_snooze_outlives_a_night() -> None:
+    """Known defect of the original: timers over 60 s were forgotten."""
+    web = {f"http://a.cz/{n}": [Answer(status=503, retry_after_s=3000.0), page()] for n in range(8)}
+    crawl = VirtualCrawl(web).run(*web)
+    errors = [s.time for s in crawl.starts[1:9]]
+    assert min(b - a for a, b in pairwise(errors)) >= 3000.0
+    assert crawl.ends == {Reason.KEPT: 8}
+
+
+def test_every_host_is_served_while_new_ones_keep_coming() -> None:
+    """Ten chains of new names, each invented by the one before, must not starve who waits on the same address."""
+    chains = {f"http://s{n}.spam{k}.cz/": page(f"http://s{n + 1}.spam{k}.cz/") for n in range(40) for k in range(10)}
+    web = {**site("good.cz", 30), **chains}
+    dns = {fold(url): Resolution(("10.9.9.9",)) for url in web}
+    crawl = VirtualCrawl(web, dns, ip_interval_s=0.5)
+    crawl.run(*(f"http://s0.spam{k}.cz/" for k in range(10)), "http://good.cz/", until=1000 + 330)
+    assert len(crawl.fetched("good.cz")) >= 30, "one of eleven that are due"
+    assert len(crawl.frontier.hosts) > 250
+    crawl.assert_polite(host_s=5.0, ip_s=0.5)
+
+
+def test_who_has_waited_longest_goes_first() -> None:
+    """A new host is due from now on: a site that invents names for ever must not push back the others."""
+    frontier = VirtualCrawl({}).frontier
+    for name, now in (("old.cz", 0.0), ("new.cz", 100.0)):
+        frontier.put_seed(f"http://{name}/", now)
+        frontier.names_wanted()
+        frontier.resolved(name, ("10.9.9.9",), 900.0, now)
+        if name == "old.cz":
+            robots_txt = frontier.take(now)
+            assert robots_txt is not None
+            frontier.robots_answered(robots_txt, 404, b"", None, now)
+    fetch = frontier.take(100.0)
+    assert fetch is not None
+    assert fetch.host.name == "old.cz"
+
+
+def test_no_address_is_used_after_its_time() -> None:
+    """Asserted at each take; here names expire all the time, also to another address."""
+    changing = [Resolution(("10.0.0.1",), ttl_s=7.0), Resolution(("10.0.0.2",), ttl_s=7.0)] * 40
+    crawl = VirtualCrawl(site("a.cz", 30), {"a.cz": changing}).run("http://a.cz/")
+    assert crawl.ends == {Reason.KEPT: 31}
+    assert crawl.questions["a.cz"] > 10
+    assert {start.address for start in crawl.starts} == {"10.0.0.1", "10.0.0.2"}
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_hosts_of_one_name_ask_once() -> None:
+    crawl = VirtualCrawl({"http://a.cz/": page(), "http://a.cz:8080/": page()}).run("http://a.cz/", "http://a.cz:8080/")
+    assert crawl.questions == {"a.cz": 1}
+    assert crawl.ends == {Reason.KEPT: 2}
+
+
+def test_forbidden_address_is_never_handed_out() -> None:
+    dns = {"in.cz": Resolution(("192.168.0.1", "127.0.0.1")), "mixed.cz": Resolution(("10.0.0.7",))}
+    crawl = VirtualCrawl({"http://mixed.cz/": page()}, dns, allows=lambda address: address.startswith("10."))
+    crawl.run("http://in.cz/", "http://in.cz/b", "http://mixed.cz/")
+    assert crawl.ends == {Reason.ADDRESS_FORBIDDEN: 2, Reason.KEPT: 1}
+    assert {start.host for start in crawl.starts} == {"mixed.cz"}
+
+
+def test_first_allowed_address_is_used() -> None:
+    crawl = VirtualCrawl({}, allows=lambda address: address != "127.0.0.1")
+    crawl.frontier.put_seed("http://a.cz/", 0.0)
+    assert crawl.frontier.names_wanted() == ["a.cz"]
+    crawl.frontier.resolved("a.cz", ("127.0.0.1", "9.9.9.9"), 60.0, 0.0)
+    fetch = crawl.frontier.take(0.0)
+    assert fetch is not None
+    assert (fetch.address, fetch.url) == ("9.9.9.9", "http://a.cz/robots.txt")
+    assert crawl.frontier.may_start(fetch, 0.0) == 0.0, "the first request of all waits for nothing"
+
+
+def test_intervals_may_be_changed_while_the_crawl_runs() -> None:
+    crawl = VirtualCrawl(site("a.cz", 40)).run("http://a.cz/", until=1060.0)
+    crawl.frontier.schedule.host_interval_s = 17.0
+    before = len(crawl.starts)
+    crawl.run()
+    times = [start.time for start in crawl.starts[before:]]
+    assert min(b - a for a, b in pairwise(times)) == pytest.approx(17.0)
+
+
+def test_idle_addresses_are_forgotten_and_politeness_is_not() -> None:
+    crawl = VirtualCrawl(site("a.cz", 50))
+    crawl.frontier.put_seed("http://a.cz/", crawl.now)
+    while not crawl.frontier.is_finished:
+        crawl.run(until=crawl.now + 3.0)
+        crawl.frontier.drain(crawl.now)
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+    assert crawl.ends == {Reason.KEPT: 51}
+    assert crawl.now < 1000 + DAY_S

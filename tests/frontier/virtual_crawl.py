@@ -1,0 +1,258 @@
+"""A miniature web in a dict, crawled by a real Frontier on a virtual clock; the invariants are checked at each event."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from spiderling.frontier import Fetch, Frontier
+from spiderling.items import Link, Outcome
+from spiderling.options import Options
+from spiderling.reasons import Reason
+
+DAY_S = 86400.0
+_ROUNDING_S = 1e-6
+_MAX_EVENTS = 200_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server says; ``status=0`` is a broken connection."""
+
+    status: int = 200
+    body_bytes: int = 1000
+    kept_bytes: int = 500
+    links: tuple[str, ...] = ()
+    location: str | None = None
+    retry_after_s: float | None = None
+    transit_s: float = 0.2
+    body: bytes = b""
+    """Of a robots.txt."""
+    reason: Reason | None = None
+
+    @property
+    def outcome_reason(self) -> Reason:
+        if self.reason is not None:
+            return self.reason
+        if self.status == 0:
+            return Reason.CONNECTION
+        if self.location is not None:
+            return Reason.REDIRECTED
+        if self.status != 200:
+            return Reason.HTTP_ERROR
+        return Reason.KEPT if self.kept_bytes else Reason.BOILERPLATE_ONLY
+
+    @property
+    def may_pass(self) -> bool:
+        return self.status in (0, 429, 503)
+
+
+class Resolution(NamedTuple):
+    """An answer of the name servers; no addresses: it failed, ``permanent`` or not."""
+
+    addresses: tuple[str, ...] = ()
+    ttl_s: float = 300.0
+    permanent: bool = False
+
+
+class Start(NamedTuple):
+    time: float
+    host: str
+    address: str
+    url: str
+
+
+def page(*links: str, **kwargs: Any) -> Answer:
+    return Answer(links=links, **kwargs)
+
+
+def robots(text: str, **kwargs: Any) -> Answer:
+    return Answer(body=text.encode(), **kwargs)
+
+
+def to(location: str, status: int = 301, **kwargs: Any) -> Answer:
+    return Answer(status=status, location=location, kept_bytes=0, **kwargs)
+
+
+def fold(url: str) -> str:
+    """The host that an URL counts for, computed apart from the code under test."""
+    parts = urlsplit(url)
+    name = (parts.hostname or "").removeprefix("www.")
+    return name if parts.port in (None, 80, 443) else f"{name}:{parts.port}"
+
+
+class VirtualCrawl:
+    """Answers every request of the frontier from *web*; a list of answers is given out one by one, its last for ever.
+
+    Names resolve to an address of their own unless *dns* says otherwise; a robots.txt that *web* does not hold is 404.
+    """
+
+    def __init__(
+        self,
+        web: Mapping[str, Answer | list[Answer]],
+        dns: Mapping[str, Resolution | list[Resolution]] | None = None,
+        *,
+        dns_s: float = 0.05,
+        start_delay_s: Callable[[Fetch], float] = lambda fetch: 0.0,
+        allows: Callable[[str], bool] = lambda address: True,
+        now: float = 1000.0,
+        **options: Any,
+    ) -> None:
+        self.options = Options(**options)
+        self.frontier = Frontier(self.options, allows)
+        self.now = now
+        self.starts: list[Start] = []
+        self.ended: dict[str, Reason] = {}
+        self.questions: Counter[str] = Counter()
+        self._web, self._dns = web, dns or {}
+        self._dns_s, self._start_delay_s = dns_s, start_delay_s
+        self._asked: Counter[str] = Counter()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._serial = itertools.count()
+        self._addresses: dict[str, tuple[str, float]] = {}
+        self._robots_known: dict[str, float] = {}
+        self._busy: set[str] = set()
+
+    # -- driving
+
+    def run(self, *seeds: str, until: float | None = None) -> VirtualCrawl:
+        """Put *seeds* and go on until nothing is left to be done, or to the time *until*."""
+        for url in seeds:
+            self.frontier.put_seed(url, self.now)
+        for _ in range(_MAX_EVENTS):
+            self._settle()
+            due = [self._events[0][0]] if self._events else []
+            if (next_due := self.frontier.next_due()) is not None:
+                due.append(next_due)
+            if not due or (until is not None and min(due) > until):
+                self.now = until if until is not None else self.now
+                return self
+            self.now = max(self.now, min(due))
+            while self._events and self._events[0][0] <= self.now:
+                heapq.heappop(self._events)[2]()
+                self.check()
+        raise AssertionError("the crawl does not come to an end")
+
+    def check(self) -> None:
+        """The invariants that hold at every moment."""
+        ledger, hosts = self.frontier.ledger, list(self.frontier.hosts)
+        assert ledger.imbalance == 0
+        assert ledger.waiting == sum(host.waiting for host in hosts)
+        assert all(host.in_transit == (host.name in self._busy) for host in hosts)
+        assert not any(host.is_closed and host.has_work for host in hosts)
+
+    def _later(self, delay_s: float, call: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now + delay_s, next(self._serial), call))
+
+    def _settle(self) -> None:
+        """Everything that the frontier wants at this moment."""
+        for _ in range(_MAX_EVENTS):
+            fetch = self.frontier.take(self.now)
+            self.check_after_take(fetch)
+            for name in self.frontier.names_wanted():
+                self.questions[name] += 1
+                self._later(self._dns_s, lambda name=name: self._resolve(name))  # type: ignore[misc]
+            if fetch is None:
+                return
+            self._later(self._start_delay_s(fetch), lambda fetch=fetch: self._gate(fetch))  # type: ignore[misc]
+        raise AssertionError("take() hands out without end")
+
+    def check_after_take(self, fetch: Fetch | None) -> None:
+        if fetch is not None:
+            parts = urlsplit(fetch.url)
+            address, expires = self._addresses[parts.hostname or ""]
+            assert fetch.address == address, "it is the address that the name has now"
+            assert expires > self.now, "no stale address is handed out"
+            assert fetch.host.name not in self._busy, "one request in transit per host"
+            assert fetch.host.name == fold(fetch.url)
+            if fetch.robots is None:
+                origin = f"{parts.scheme}://{parts.netloc}"
+                assert self._robots_known[origin] + self.options.robots_max_age_s > self.now, "robots.txt comes first"
+            self._busy.add(fetch.host.name)
+        self.check()
+
+    def _resolve(self, name: str) -> None:
+        answer = self._next(self._dns, name, Resolution((f"10.0.0.{1 + len(self._addresses)}",)))
+        if name not in self._dns and name in self._addresses:
+            answer = Resolution((self._addresses[name][0],))
+        if answer.addresses:
+            self._addresses[name] = (answer.addresses[0], self.now + answer.ttl_s)
+            self.frontier.resolved(name, answer.addresses, answer.ttl_s, self.now)
+        else:
+            self.frontier.unresolved(name, answer.permanent, self.now)
+
+    def _gate(self, fetch: Fetch) -> None:
+        wait_s = self.frontier.may_start(fetch, self.now)
+        if wait_s is None:
+            self._busy.discard(fetch.host.name)
+            self.frontier.give_back(fetch, self.now)
+        elif wait_s > 0:
+            self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._gate(fetch))
+        else:
+            self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))
+            default = Answer(status=404, kept_bytes=0)
+            answer = self._next(self._web, fetch.url, default)
+            self._later(answer.transit_s, lambda: self._answer(fetch, answer))
+
+    def _answer(self, fetch: Fetch, answer: Answer) -> None:
+        self._busy.discard(fetch.host.name)
+        if fetch.robots is not None:
+            self._robots_known[fetch.robots.origin] = self.now
+            self.frontier.robots_answered(fetch, answer.status, answer.body, answer.location, self.now)
+            return
+        outcome = Outcome(
+            url_id=fetch.id,
+            url=fetch.url,
+            reason=answer.outcome_reason,
+            status=answer.status,
+            may_pass=answer.may_pass,
+            retry_after_s=answer.retry_after_s,
+            redirect_to=answer.location,
+            body_bytes=answer.body_bytes,
+            kept_bytes=answer.kept_bytes if answer.outcome_reason is Reason.KEPT else 0,
+            links=tuple(Link(url) for url in answer.links),
+        )
+        if self.frontier.report(outcome, self.now).ended:
+            self.ended[fetch.url] = answer.outcome_reason
+
+    def _next(self, table: Mapping[str, Any], key: str, default: Any) -> Any:
+        answers = table.get(key, default)
+        if isinstance(answers, list):
+            number = self._asked[key]
+            self._asked[key] += 1
+            return answers[min(number, len(answers) - 1)]
+        return answers
+
+    # -- what happened
+
+    @property
+    def ends(self) -> dict[Reason, int]:
+        return {reason: number for reason, number in self.frontier.ledger.ends.items() if number}
+
+    @property
+    def mentions(self) -> dict[Reason, int]:
+        return {reason: number for reason, number in self.frontier.ledger.mentions.items() if number}
+
+    def fetched(self, of: str = "") -> list[str]:
+        """The pages asked for in order, robots.txt left out; those of the host *of*."""
+        return [s.url for s in self.starts if not s.url.endswith("/robots.txt") and s.host.startswith(of)]
+
+    def robots_fetched(self) -> list[str]:
+        return [start.url for start in self.starts if start.url.endswith("/robots.txt")]
+
+    def gaps(self, by: str) -> dict[str, float]:
+        """The shortest time between two starts of each host or address (*by*)."""
+        times = defaultdict(list)
+        for start in self.starts:
+            times[getattr(start, by)].append(start.time)
+        return {key: min((b - a for a, b in itertools.pairwise(group)), default=DAY_S) for key, group in times.items()}
+
+    def assert_polite(self, host_s: float, ip_s: float) -> None:
+        for by, interval_s in (("host", host_s), ("address", ip_s)):
+            for key, gap in self.gaps(by).items():
+                assert gap >= interval_s - _ROUNDING_S, f"{key}: {gap} s"

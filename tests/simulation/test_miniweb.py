@@ -1,0 +1,225 @@
+"""The bundled miniature web: whole, licensed, small, and linked; and the behaviours that sites.csv can name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.errors import BadInput
+from spiderling.simulation.recorded import COLUMNS, RecordedWeb
+from spiderling.simulation.special import LIST_PAGES, SITES
+
+MINIWEB = Path(__file__).resolve().parents[2] / "examples" / "miniweb"
+FREE = re.compile(r"\b(GPL|GFDL|CC-BY-SA|MPL|Apache|CC0|public.domain)", re.I)
+HREF = re.compile(rb"""<a\b[^>]*?\shref\s*=\s*["']([^"'#]+)""", re.I)
+HOSTS = list(RecordedWeb(MINIWEB).sites)
+
+
+@pytest.fixture(scope="module")
+def web():
+    return RecordedWeb(MINIWEB)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A recorded web with the pages of the bundled one and one host of a given behaviour."""
+    (tmp_path / "pages.tar.zst").symlink_to(MINIWEB / "pages.tar.zst")
+
+    def make(behaviour, host="gimp.cs.test", address="127.80.0.1"):
+        line = f"{host},{address},cs,/index.html,source,GPL-2,{behaviour}"
+        (tmp_path / "sites.csv").write_text(",".join(COLUMNS) + "\n" + line + "\n", encoding="utf-8")
+        return RecordedWeb(tmp_path)
+
+    return make
+
+
+def get(web, url, hops=8):
+    """The answer behind a URL, redirects followed, busy servers asked again."""
+    for _ in range(hops):
+        parts = urlsplit(url)
+        answer = web.respond(parts.hostname, parts.path + ("?" + parts.query if parts.query else ""))
+        if "Location" in answer.headers:
+            url = urljoin(url, answer.headers["Location"])
+        elif answer.status not in (429, 503):
+            break
+    return url, answer
+
+
+def links(url, answer):
+    return [urljoin(url, unquote(href.decode("utf-8", "replace")).strip()) for href in HREF.findall(answer.body)]
+
+
+def test_it_is_small_enough_for_a_repository():
+    assert sum(path.stat().st_size for path in MINIWEB.rglob("*") if path.is_file()) < 12_000_000
+
+
+def test_every_host_has_a_free_licence_and_a_source(web):
+    assert [site.host for site in web.sites.values() if not FREE.search(site.licence) or not site.source] == []
+    assert not any(host.startswith("storybooks") for host in web.sites)
+
+
+def test_the_readme_names_every_host_and_counts_the_pages(web):
+    said = (MINIWEB / "README.md").read_text(encoding="utf-8")
+    assert f"{sum(len(web.paths(host)) for host in web.sites):,} stored pages" in said
+    assert [host for host in HOSTS if f"`{host}`" not in said] == []
+
+
+def test_no_host_is_long_and_some_share_an_address(web):
+    assert max(len(web.paths(host)) for host in web.sites) <= 220
+    assert 1200 <= sum(len(web.paths(host)) for host in web.sites) <= 1800
+    addresses = {site.address for site in web.sites.values()}
+    assert 8 <= len(addresses) <= 12
+    assert len(addresses) < len(web.sites) / 2
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "stare.test"])
+def test_the_start_page_answers_and_most_of_its_links_resolve(web, host):
+    url, answer = get(web, f"http://{host}{web.sites[host].start}")
+    assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (200, "text/html")
+    inside = [link for link in links(url, answer) if urlsplit(link).hostname in web.hosts()]
+    answers = [get(web, link)[1].status for link in inside if link.endswith(("/", ".html"))]
+    assert answers.count(200) >= 0.9 * len(answers)
+
+
+def test_the_portal_links_to_every_host_and_every_page_is_reached_from_it(web):
+    waiting = ["http://portal.test/index.html"]
+    seen = set(waiting)
+    for url in waiting:
+        final, answer = get(web, url)
+        # The computed sites have no end, so they are entered and not followed.
+        followed = answer.status == 200 and "site" not in web.sites[host_of(url)].behaviour
+        found = {link for link in links(final, answer) if urlsplit(link).hostname in web.hosts()} if followed else set()
+        waiting += sorted(found - seen)
+        seen |= found
+    reached = {(host_of(url), urlsplit(url).path) for url in seen}
+    assert {host for host, _ in reached} == set(web.sites)
+    assert {(host, path) for host in web.sites for path in web.paths(host)} - reached == set()
+
+
+def host_of(url):
+    return urlsplit(url).hostname.removeprefix("www.")
+
+
+@pytest.mark.parametrize(
+    ("host", "encoding"),
+    [
+        ("instalace.test", "windows-1250"),
+        ("gnome.pl.test", "iso-8859-2"),
+        ("gnucash.de.test", "windows-1252"),
+        ("aptitude.ru.test", "koi8-r"),
+        ("doublecmd.uk.test", "windows-1251"),
+        ("udhr.th.test", "tis-620"),
+    ],
+)
+def test_legacy_encodings_are_true_and_labelled(web, host, encoding):
+    bodies = [web.respond(host, path).body for path in web.paths(host)]
+    for body in bodies:
+        body.decode(encoding)
+        assert f"charset={encoding}".encode() in body.lower()
+    assert sum(not _is_utf8(body) for body in bodies) >= 0.9 * len(bodies)
+
+
+def _is_utf8(body):
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def test_the_mirror_serves_the_same_bytes(web):
+    for path in web.paths("aptitude.cs.test")[:10]:
+        assert web.respond("mirror.cs.test", path).body == web.respond("aptitude.cs.test", path).body != b""
+
+
+def test_robots_of_each_kind(own):
+    def robots(behaviour):
+        answer = own(behaviour).respond("gimp.cs.test", "/robots.txt")
+        return answer.status, answer.body.decode().splitlines()[1:]
+
+    assert robots("")[0] == 404
+    assert robots("robots=open") == (200, ["Disallow:"])
+    assert robots("robots=disallow:/x/") == (200, ["Disallow: /x/"])
+    assert robots("robots=delay:0.5") == (200, ["Crawl-delay: 0.5", "Disallow:"])
+
+
+def test_an_unavailable_robots_recovers(own):
+    web = own("robots=error:2")
+    answers = [web.respond("gimp.cs.test", "/robots.txt") for _ in range(3)]
+    assert [answer.status for answer in answers] == [503, 503, 200]
+    assert answers[0].headers["Retry-After"] == "1"
+
+
+def test_slow_busy_and_www(own):
+    assert own("slow=1.5").respond("gimp.cs.test", "/index.html").delay_s == 1.5
+    web = own("busy=2")
+    assert [web.respond("gimp.cs.test", "/index.html").status for _ in range(3)] == [200, 429, 200]
+    web = own("www")
+    moved = web.respond("gimp.cs.test", "/index.html?a=1")
+    assert (moved.status, moved.headers["Location"]) == (301, "http://www.gimp.cs.test/index.html?a=1")
+    assert web.respond("www.gimp.cs.test", "/index.html").status == 200
+    assert own("").respond("www.gimp.cs.test", "/index.html").status == 404
+
+
+def test_the_calendar_has_no_end(web):
+    url, seen = "http://kalendar.test/", set()
+    for _ in range(50):
+        url, answer = get(web, url)
+        seen.add(url)
+        assert answer.status == 200
+        url = links(url, answer)[1]
+    assert len(seen) == 50
+    assert web.respond("kalendar.test", "/kalendar/2026/2/30/").status == 404
+
+
+def test_the_link_lists_are_heavy_and_hold_no_text(web):
+    bodies = [web.respond("odkazy.test", f"/katalog?strana={page}").body for page in range(1, LIST_PAGES + 1)]
+    assert len(set(bodies)) == LIST_PAGES
+    assert sum(map(len, bodies[:20])) > 512_000
+    assert not any(b"<p" in body for body in bodies)
+    assert web.respond("odkazy.test", f"/katalog?strana={LIST_PAGES + 1}").status == 404
+
+
+def test_moved_pages_lead_on_and_loops_do_not(web):
+    assert get(web, "http://stare.test/stare/ch01.html")[0] == "http://aptitude.cs.test/ch01.html"
+    url, answer = get(web, "http://stare.test/retez/1")
+    assert (url, answer.status) == ("http://stare.test/konec.html", 200)
+    assert get(web, "http://stare.test/kruh/a", hops=20)[1].status == 302
+    assert web.respond("stare.test", "/zmizelo/1.html").status == 404
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    ["robots=what", "robots=delay:x", "robots=error:", "slow=-1", "slow=nan", "busy=a", "site=none", "unknown=1"],
+)
+def test_an_unknown_behaviour_names_its_host(own, behaviour):
+    with pytest.raises(BadInput, match=r"gimp\.cs\.test"):
+        own(behaviour)
+
+
+def test_missing_and_broken_files_are_one_sentence(own, tmp_path):
+    with pytest.raises(BadInput, match=r"sites\.csv"):
+        RecordedWeb(tmp_path)
+    with pytest.raises(BadInput, match=r"127\.0\.0\.0/8"):
+        own("", address="8.8.8.8")
+    own("")
+    (tmp_path / "pages.tar.zst").unlink()
+    (tmp_path / "pages.tar.zst").write_bytes(b"not zstd")
+    with pytest.raises(BadInput, match=r"pages\.tar\.zst"):
+        RecordedWeb(tmp_path)
+    (tmp_path / "sites.csv").write_text("host\nx\n")
+    with pytest.raises(BadInput, match="columns"):
+        RecordedWeb(tmp_path)
+
+
+DATES = st.from_regex(r"/kalendar/\d+/\d+/\d+/?", fullmatch=True)
+
+
+@given(st.sampled_from([*SITES.values()]), st.one_of(st.text(), DATES))
+def test_no_path_breaks_a_computed_site(site, path):
+    assert site(path).status in (200, 301, 302, 404)

@@ -1,0 +1,235 @@
+"""Host maps, address policy and the forms that hide an address."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.addresses import AddressPolicy, HostAddress, HostMap, is_public, literal_address, parse_endpoint
+from spiderling.errors import BadInput
+
+PUBLIC = [
+    "8.8.8.8",
+    "100.63.255.255",
+    "100.128.0.0",
+    "172.15.255.255",
+    "172.32.0.1",
+    "198.17.255.255",
+    "198.20.0.1",
+    "223.255.255.255",
+    "2a00:1450:4014:80c::200e",
+    "2001:4860:4860::8888",
+    "2001:200::1",
+    "::ffff:8.8.8.8",
+    "64:ff9b::8.8.8.8",
+    "2002:808:808::1",
+]
+
+NOT_PUBLIC = [
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.100.100.200",
+    "127.0.0.1",
+    "127.255.255.254",
+    "168.63.129.16",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.168.0.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:0:10.0.0.1",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::808:808",
+    "100::1",
+    "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "2001:2::1",
+    "2001:db8::1",
+    "2002:7f00:1::",
+    "2002:a9fe:a9fe::1",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "ff02::1",
+    "4000::1",
+    "",
+    "localhost",
+    "8.8.8.8:80",
+    "[::1]",
+    "08.8.8.8",
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses(address):
+    assert is_public(address)
+    assert AddressPolicy().allows(address)
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_all_others_are_refused(address):
+    assert not is_public(address)
+    assert not AddressPolicy.parse("").allows(address)
+
+
+@given(st.ip_addresses(v=4) | st.ip_addresses(network="2000::/3"))
+def test_nothing_is_public_that_the_standard_library_knows_better(address):
+    kinds = ("is_private", "is_loopback", "is_link_local", "is_multicast", "is_reserved", "is_unspecified")
+    if is_public(str(address)):
+        assert not [kind for kind in kinds if getattr(address, kind)]
+
+
+@given(st.ip_addresses(v=4))
+def test_ipv6_forms_are_as_public_as_what_they_carry(address):
+    mapped = ipaddress.IPv6Address(0xFFFF << 32 | int(address))
+    nat64 = ipaddress.IPv6Address((0x64FF9B << 96) | int(address))
+    sixtofour = ipaddress.IPv6Address((0x2002 << 112) | (int(address) << 80) | 1)
+    assert {is_public(str(form)) for form in (address, mapped, nat64, sixtofour)} == {is_public(str(address))}
+
+
+@given(st.text())
+def test_judgements_never_raise(text):
+    assert is_public(text) in (True, False)
+    assert AddressPolicy.parse("10.0.0.0/8,::/0").allows(text) in (True, False)
+
+
+def test_listed_networks_are_allowed():
+    policy = AddressPolicy.parse(" 127.0.0.0/8 ,10.1.2.3,, fd00::/8")
+    assert all(map(policy.allows, ("127.9.9.9", "::ffff:127.0.0.1", "10.1.2.3", "fd12::1", "8.8.8.8")))
+    assert not any(map(policy.allows, ("10.1.2.4", "192.168.0.1", "::1", "fe80::1", "64:ff9b::127.0.0.1")))
+
+
+def test_without_public_only_listed_networks_are_allowed():
+    policy = AddressPolicy.parse("127.0.0.0/8,8.8.4.0/24", public=False)
+    assert policy.allows("127.0.0.1")
+    assert policy.allows("8.8.4.4")
+    assert not any(map(policy.allows, PUBLIC))
+
+
+@pytest.mark.parametrize("option", ["127.0.0.0/33", "127.0.0.1/8", "loopback", "10.0.0.0/8;::1"])
+def test_bad_networks_are_named(option):
+    with pytest.raises(BadInput, match=option.replace(".", r"\.")):
+        AddressPolicy.parse(f"192.168.0.0/16,{option}")
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("0x7f.1", "127.0.0.1"),
+        ("0X7F000001", "127.0.0.1"),
+        ("0177.0.0.01", "127.0.0.1"),
+        ("127.1", "127.0.0.1"),
+        ("127.0.0.1.", "127.0.0.1"),
+        ("１２７.0.0.1", "127.0.0.1"),
+        ("127。0。0。1", "127.0.0.1"),
+        ("%31%32%37.1", "127.0.0.1"),
+        ("0", "0.0.0.0"),
+        ("::1", "::1"),
+        ("[::1]", "::1"),
+        ("[0:0::0:1]", "::1"),
+        ("[::FFFF:127.0.0.1]", "::ffff:127.0.0.1"),
+        ("256.1.1.1", None),
+        ("1.2.3.4.5", None),
+        ("4294967296", None),
+        ("1e100.net", None),
+        ("example.org", None),
+        ("0x7f.example", None),
+        ("127.0.0.1.nip.io", None),
+        ("127.0.0.1:80", None),
+        ("user@127.0.0.1", None),
+        ("127.0.0.1/path", None),
+        ("[::1", None),
+        ("a b", None),
+        ("", None),
+        ("..", None),
+    ],
+)
+def test_literal_address(name, address):
+    found = literal_address(name)
+    assert (found and ipaddress.ip_address(found)) == (address and ipaddress.ip_address(address))
+
+
+@given(st.text() | st.from_regex(r"[0-9a-fx.:\[\]%]{0,20}"))
+def test_literal_address_never_raises_and_gives_addresses(name):
+    found = literal_address(name)
+    assert found is None or str(ipaddress.ip_address(found)) == found
+
+
+@given(st.ip_addresses())
+def test_literal_address_of_every_address_is_itself(address):
+    assert ipaddress.ip_address(literal_address(str(address)) or "") == address
+
+
+def test_host_map_prefers_exact_names_then_the_first_glob():
+    hosts = HostMap.parse("*.test=127.0.0.1, a.test=127.0.0.2:80 ,?.b.test=127.0.0.3,x-*.org=[::1]:80,Y.Org=[FD00::1]")
+    assert hosts.lookup("a.test") == HostAddress("127.0.0.2", 80)
+    assert hosts.lookup("A.TEST.") == HostAddress("127.0.0.2", 80)
+    assert hosts.lookup("1.b.test") == HostAddress("127.0.0.1")
+    assert hosts.lookup("deep.er.test") == HostAddress("127.0.0.1", None)
+    assert hosts.lookup("x-1.org") == HostAddress("::1", 80)
+    assert hosts.lookup("y.org") == HostAddress("fd00::1")
+    assert hosts.lookup("test") is None
+    assert hosts.lookup("atest.org") is None
+    assert hosts.lookup("a.test.org") is None
+    assert HostMap.parse("").lookup("a.test") is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["a.test", "=127.0.0.1", "a.test=", "a.test=b.test", "a.test=127.0.0.1:0", "a.test=127.0.0.1:65536", "a.test=1",
+     "a.test=127.0.0.1:", "a.test=::1", "a.test=[::1", "a/b=127.0.0.1", "a b=127.0.0.1", "a.test=127.0.0.1:8x"],
+)  # fmt: skip
+def test_bad_host_map_parts_are_named(part):
+    with pytest.raises(BadInput) as caught:
+        HostMap.parse(f"good.test=127.0.0.1,{part}")
+    assert part.split("=")[-1] in str(caught.value)
+    assert "SPIDERLING_HOSTS" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text(alphabet="ab.*?=:[]1270,/ "), st.text())
+def test_host_map_reads_or_refuses(option, name):
+    with suppress(BadInput):
+        HostMap.parse(option).lookup(name)
+
+
+def test_endpoint():
+    assert parse_endpoint("127.0.0.1", "X") == ("127.0.0.1", None)
+    assert parse_endpoint("[::1]:53", "X") == ("::1", 53)
+    with pytest.raises(BadInput, match=r"^X has 'dns\.test'"):
+        parse_endpoint("dns.test", "X")
+
+
+def test_ten_thousand_exact_names_are_looked_up_at_once():
+    hosts = HostMap.parse(",".join(f"host{n}.test=127.0.0.1:{n % 60000 + 1}" for n in range(10_000)))
+    begin = time.perf_counter()
+    for n in range(10_000):
+        assert hosts.lookup(f"host{n}.test")
+    assert time.perf_counter() - begin < 0.5

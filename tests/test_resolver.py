@@ -1,0 +1,235 @@
+"""The resolver against a name server of our own on loopback, which answers by the name it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spiderling.resolver
+from spiderling.addresses import HostMap
+from spiderling.errors import BadInput
+from spiderling.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
+
+A, CNAME, AAAA = 1, 5, 28
+NO_ERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
+
+
+class NameServer(asyncio.DatagramProtocol):
+    """Answers by the first label of the name: v4, v6, both, cname, none, nx, fail, refused, drop, slow, ttl<n>."""
+
+    def __init__(self):
+        self.asked: Counter[tuple[str, int]] = Counter()
+        self.running = self.most_running = 0
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, query, client):
+        end, labels = 12, []
+        while query[end]:
+            labels.append(query[end + 1 : end + 1 + query[end]].decode())
+            end += 1 + query[end]
+        (kind,) = struct.unpack_from("!H", query, end + 1)
+        self.asked[".".join(labels), kind] += 1
+        code, records = self.answer(labels[0], kind)
+        if labels[0] == "drop":
+            return
+        header = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)
+        reply = header + query[12 : end + 5] + b"".join(records)
+        if labels[0].startswith("slow"):
+            self.running += 1
+            self.most_running = max(self.running, self.most_running)
+            asyncio.get_running_loop().call_later(0.05, self.send_late, reply, client)
+        elif labels[0] == "garbage":
+            self.transport.sendto(query[:2] + b"\x81\x80" + b"\xff" * 40, client)
+        else:
+            self.transport.sendto(reply, client)
+
+    def send_late(self, reply, client):
+        self.running -= 1
+        self.transport.sendto(reply, client)
+
+    def answer(self, label, kind):
+        code = {"nx": NXDOMAIN, "fail": SERVFAIL, "refused": REFUSED}.get(label, NO_ERROR)
+        if code != NO_ERROR or label == "none":
+            return code, []
+        ttl = int(label[3:]) if label.startswith("ttl") else 300
+        v4 = record(A, ttl, socket.inet_aton("192.0.2.7")), record(A, ttl + 5, socket.inet_aton("192.0.2.8"))
+        v6 = record(AAAA, ttl, socket.inet_pton(socket.AF_INET6, "2001:db8::7"))
+        if kind == AAAA:
+            return code, [v6] if label in ("v6", "both") else []
+        if label == "cname":
+            return code, [record(CNAME, 90, b"\x01x\xc0\x0c"), record(A, 300, b"\xc0\0\2\x09", name=b"\x01x\xc0\x0c")]
+        return code, [] if label == "v6" else list(v4)
+
+
+def record(kind, ttl, data, name=b"\xc0\x0c"):
+    return name + struct.pack("!HHIH", kind, 1, ttl, len(data)) + data
+
+
+@asynccontextmanager
+async def resolving(hosts="", **options):
+    transport, server = await asyncio.get_running_loop().create_datagram_endpoint(
+        NameServer, local_addr=("127.0.0.1", 0)
+    )
+    port = transport.get_extra_info("sockname")[1]
+    resolver = Resolver(HostMap.parse(hosts), f"127.0.0.1:{port}", **{"timeout_s": 0.3, "tries": 2, **options})
+    try:
+        yield resolver, server
+    finally:
+        await resolver.close()
+        transport.close()
+
+
+async def test_a_records_with_the_smallest_ttl():
+    async with resolving() as (resolver, server):
+        assert await resolver.resolve("V4.Example.org.") == Resolution(("192.0.2.7", "192.0.2.8"), 300.0)
+        assert server.asked == {("v4.example.org", A): 1}
+
+
+async def test_aaaa_only_when_there_is_no_a():
+    async with resolving() as (resolver, server):
+        assert (await resolver.resolve("both.org")).addresses == ("192.0.2.7", "192.0.2.8")
+        assert (await resolver.resolve("v6.org")).addresses == ("2001:db8::7",)
+        assert server.asked == {("both.org", A): 1, ("v6.org", A): 1, ("v6.org", AAAA): 1}
+
+
+async def test_cname_is_followed_and_its_ttl_counts():
+    async with resolving() as (resolver, _):
+        assert await resolver.resolve("cname.org") == Resolution(("192.0.2.9",), 90.0)
+
+
+@pytest.mark.parametrize(("ttl", "kept"), [(0, 60), (59, 60), (61, 61), (3600, 3600), (86400, 3600)])
+async def test_ttl_is_clamped(ttl, kept):
+    async with resolving() as (resolver, _):
+        assert (await resolver.resolve(f"ttl{ttl}.org")).ttl_s == kept
+
+
+async def test_permanent_failures():
+    async with resolving() as (resolver, server):
+        for name in ("nx.org", "none.org"):
+            with pytest.raises(NameNotFound, match=name):
+                await resolver.resolve(name)
+        assert server.asked[("nx.org", AAAA)] == 0
+        assert server.asked[("none.org", AAAA)] == 1
+
+
+async def test_failures_that_may_pass():
+    async with resolving() as (resolver, server):
+        for name in ("fail.org", "refused.org", "drop.org", "garbage.org"):
+            begin = time.monotonic()
+            with pytest.raises(NameServerFailure, match=name):
+                await resolver.resolve(name)
+            assert time.monotonic() - begin < 3
+        assert server.asked["drop.org", A] == 2
+    unreachable = Resolver(HostMap.parse(""), "127.0.0.1:1", timeout_s=0.2, tries=1)
+    with pytest.raises(NameServerFailure):
+        await unreachable.resolve("v4.org")
+    await unreachable.close()
+
+
+async def test_second_name_server_is_asked():
+    async with resolving() as (resolver, _):
+        second = Resolver(HostMap.parse(""), f"127.0.0.1:1, {resolver._servers[0]}", timeout_s=0.3)
+        assert (await second.resolve("v4.org")).addresses
+        await second.close()
+
+
+async def test_host_map_addresses_and_localhost_need_no_dns():
+    async with resolving(hosts="*.test=127.0.0.9:81") as (resolver, server):
+        for name, address in (
+            ("www.test", "127.0.0.9"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2130706433", "127.0.0.1"),
+            ("localhost", "127.0.0.1"),
+            ("a.localhost.", "127.0.0.1"),
+        ):
+            assert await resolver.resolve(name) == Resolution((address,), 3600.0)
+        assert not server.asked
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "a..b", "a" * 64 + ".org", "a." * 127 + "org", "a b.org", "č.cz", "a\0.org", "a\\.org"]
+)
+async def test_what_cannot_be_a_name_is_not_asked(name):
+    async with resolving() as (resolver, server):
+        with pytest.raises(NameNotFound):
+            await resolver.resolve(name)
+        assert not server.asked
+
+
+async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller():
+    async with resolving() as (resolver, server):
+        tasks = [asyncio.ensure_future(resolver.resolve("slow.org")) for _ in range(100)]
+        await asyncio.sleep(0.01)
+        tasks[0].cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(results[0], asyncio.CancelledError)
+        assert {result.addresses for result in results[1:]} == {("192.0.2.7", "192.0.2.8")}
+        assert server.asked == {("slow.org", A): 1}
+        assert not resolver._running
+
+
+async def test_look_ups_run_together_up_to_the_bound():
+    async with resolving(concurrency=40) as (resolver, server):
+        begin = time.monotonic()
+        await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
+        assert time.monotonic() - begin < 2
+        assert 10 < server.most_running <= 40
+
+
+async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
+    monkeypatch.setattr(spiderling.resolver, "_QUERIES_PER_CHANNEL", 10)
+    async with resolving() as (resolver, _):
+        results = await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
+        assert len(results) == 200
+
+
+async def test_closing_ends_what_runs():
+    async with resolving() as (resolver, _):
+        task = asyncio.ensure_future(resolver.resolve("drop.org"))
+        await asyncio.sleep(0.05)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_works_on_uvloop():
+    async def main():
+        async with resolving(concurrency=100, timeout_s=2) as (resolver, _):
+            return await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(1000)))
+
+    loop = uvloop.new_event_loop()
+    begin = time.process_time()
+    results = loop.run_until_complete(main())
+    loop.close()
+    assert {result.addresses for result in results} == {("192.0.2.7", "192.0.2.8")}
+    assert time.process_time() - begin < 2
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(max_size=20), max_size=3).map(".".join))
+def test_no_name_raises_anything_else(name):
+    async def main():
+        resolver = Resolver(HostMap.parse(""), "127.0.0.1:1", timeout_s=0.05, tries=1)
+        with contextlib.suppress(NameNotFound, NameServerFailure):
+            await resolver.resolve(name)
+        await resolver.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("option", ["dns.example.org", "127.0.0.1:99999", "::1", "127.0.0.1:"])
+def test_bad_name_servers_are_named(option):
+    with pytest.raises(BadInput, match="SPIDERLING_NAMESERVERS"):
+        Resolver(HostMap.parse(""), f"127.0.0.1, {option}")

@@ -1,0 +1,231 @@
+"""Text workers: a page costs only itself, whatever it does to its worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spiderling.errors import SpiderlingError
+from spiderling.text import Page, TextOptions
+from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
+
+OPTIONS = TextOptions(("cs",))
+FAKE = WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:obedient")
+
+
+def obedient(config: WorkerConfig):
+    """A worker that does what the page's body says."""
+
+    def work(task: Task) -> Page:
+        order, _, argument = task.body.partition(b" ")
+        if order == b"die":
+            os._exit(3)
+        elif order == b"sleep":
+            time.sleep(float(argument))
+        elif order == b"raise":
+            raise ValueError("bad page")
+        elif order == b"eat":
+            bytearray(int(argument))
+        return Page(title=task.body.decode(), canonical=task.url, html_lang=task.http_charset, words=os.getpid())
+
+    return work
+
+
+def failing(config: WorkerConfig):
+    raise SpiderlingError("there is no model")
+
+
+def exiting(config: WorkerConfig):
+    os._exit(1)
+
+
+@pytest.fixture
+async def pool():
+    pool = WorkerPool(2, FAKE, page_timeout_s=1.0)
+    await pool.start()
+    yield pool
+    await pool.close()
+
+
+def order(text: str) -> Task:
+    return Task(text.encode(), f"http://127.0.0.1/{text.replace(' ', '-')}", "utf-8")
+
+
+async def outcomes(pool: WorkerPool, orders: list[str]) -> list[str]:
+    """The titles of the pages, 'crash' for a lost one."""
+    answers = await asyncio.gather(*(pool.process(order(text)) for text in orders), return_exceptions=True)
+    return ["crash" if isinstance(answer, WorkerCrash) else getattr(answer, "title", repr(answer)) for answer in answers]
+
+
+async def until(condition, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "condition not met in time"
+        await asyncio.sleep(0.01)
+
+
+async def test_the_page_comes_back_with_its_task(pool):
+    page = await pool.process(Task(b"x" * 300_000, "http://127.0.0.1/ž", "cp1250"))
+    assert (len(page.title), page.canonical, page.html_lang) == (300_000, "http://127.0.0.1/ž", "cp1250")
+    assert (await pool.process(Task(b"", "http://127.0.0.1/"))).html_lang is None
+
+
+async def test_work_is_shared_and_the_rest_waits(pool):
+    running = [asyncio.ensure_future(pool.process(order("sleep 0.1"))) for _ in range(12)]
+    await asyncio.sleep(0.02)
+    assert pool.queued == 12
+    assert all(len(worker.jobs) == QUEUED_PER_WORKER for worker in pool._workers)
+    pages = await asyncio.gather(*running)
+    assert len({page.words for page in pages}) == 2
+    assert pool.queued == 0
+
+
+async def test_a_page_that_kills_its_worker_ends_alone(pool):
+    orders = [f"page {i}" for i in range(40)]
+    orders[3] = orders[20] = "die"
+    expected = ["crash" if text == "die" else text for text in orders]
+    assert await outcomes(pool, orders) == expected
+    await until(lambda: len(pool.pids) == 2)
+
+
+async def test_a_page_that_hangs_ends_alone(pool):
+    start = time.monotonic()
+    assert await outcomes(pool, ["a", "sleep 60", "b", "c", "d"]) == ["a", "crash", "b", "c", "d"]
+    assert 0.9 < time.monotonic() - start < 8
+
+
+async def test_waiting_behind_others_is_not_hanging(pool):
+    orders = ["sleep 0.4"] * 10  # 5 x 0.4 s a worker, more than the limit for one
+    assert await outcomes(pool, orders) == orders
+
+
+async def test_an_exception_or_too_much_memory_does_not_end_the_worker(pool):
+    before = set(pool.pids)
+    assert await outcomes(pool, ["raise", "eat 3000000000", "a"]) == ["crash", "crash", "a"]
+    assert set(pool.pids) == before
+
+
+async def test_workers_killed_from_outside_under_load(pool):
+    async def murder() -> None:
+        for _ in range(4):
+            await asyncio.sleep(0.1)
+            os.kill(pool.pids[0], signal.SIGKILL)
+            await until(lambda: len(pool.pids) == 2)
+
+    orders = ["sleep 0.01"] * 100
+    answers, _ = await asyncio.gather(outcomes(pool, orders), murder())
+    assert answers.count("crash") <= 4
+    assert answers.count("sleep 0.01") >= 96
+
+
+async def test_signals_are_left_to_the_parent(pool):
+    before = pool.pids
+    for pid in before:
+        os.kill(pid, signal.SIGINT)
+        os.kill(pid, signal.SIGTERM)
+    assert await outcomes(pool, ["a", "b", "c"]) == ["a", "b", "c"]
+    assert pool.pids == before
+
+
+async def test_close_while_busy_ends_the_processes():
+    pool = WorkerPool(2, FAKE, page_timeout_s=60)
+    await pool.start()
+    pids = pool.pids
+    running = [asyncio.ensure_future(pool.process(order("sleep 30"))) for _ in range(10)]
+    await asyncio.sleep(0.05)
+    await pool.close()
+    assert all(isinstance(error, asyncio.CancelledError) for error in await asyncio.gather(*running, return_exceptions=True))
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    with pytest.raises(SpiderlingError, match="closed"):
+        await pool.process(order("a"))
+    await pool.close()
+
+
+async def test_a_cancelled_caller_harms_nobody(pool):
+    lost = asyncio.ensure_future(pool.process(order("sleep 0.1")))
+    await asyncio.sleep(0.02)
+    lost.cancel()
+    assert await outcomes(pool, ["a", "b", "c", "d"]) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(("function", "message"), [("failing", "there is no model"), ("exiting", "died while it started")])
+async def test_a_worker_that_cannot_start_says_why(function, message):
+    pool = WorkerPool(2, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:{function}"), 1.0)
+    with pytest.raises(SpiderlingError, match=message):
+        await pool.start()
+    assert pool.pids == []
+
+
+async def test_an_unknown_language_is_reported_by_start():
+    pool = WorkerPool(1, WorkerConfig(OPTIONS, ("xx",)), 1.0)
+    with pytest.raises(SpiderlingError, match="no model for the language 'xx'"):
+        await pool.start()
+
+
+async def test_real_pages():
+    pool = WorkerPool(1, WorkerConfig(OPTIONS, ("cs", "en")), 20.0)
+    await pool.start()
+    text = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
+    page = await pool.process(Task(f"<p>{text}</p>".encode("iso8859-2"), "http://127.0.0.1/", "iso-8859-2"))
+    await pool.close()
+    assert (page.language, page.encoding_detected, page.paragraphs[0].text) == ("cs", "iso8859-2", text.strip())
+
+
+SCRIPT = """
+import asyncio, sys
+from spiderling.text import TextOptions
+from spiderling.workers import *
+async def main():
+    pool = WorkerPool(2, WorkerConfig(TextOptions(("cs",)), ("cs",), process="test_workers:obedient"), 60)
+    await pool.start()
+    print(*pool.pids, flush=True)
+    if "stay" in sys.argv:
+        await pool.process(Task(b"sleep 0.5", "http://127.0.0.1/"))
+        await asyncio.sleep(60)
+    print("scrapy" in sys.modules, (await pool.process(Task(b"ok", "http://127.0.0.1/"))).title, flush=True)
+    await pool.close()
+if "uvloop" in sys.argv:
+    import uvloop
+    uvloop.install()
+asyncio.run(main())
+"""
+HERE = Path(__file__).parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parent}"}
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to tell zombies from the living")
+def test_workers_do_not_outlive_a_killed_parent():
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, "stay"], stdout=subprocess.PIPE, env=ENVIRONMENT)
+    with process:
+        pids = list(map(int, process.stdout.readline().split()))
+        assert all(map(alive, pids))
+        process.kill()
+    end = time.monotonic() + 10
+    while any(map(alive, pids)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_under_uvloop():
+    pytest.importorskip("uvloop")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, "uvloop"], capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[1] == "False ok"

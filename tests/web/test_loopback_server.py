@@ -1,0 +1,249 @@
+"""The loopback server over real sockets: what a client sees, also when the server misbehaves on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from spiderling.errors import BadInput
+from spiderling.simulation.server import open_web, parse_head, serve
+from spiderling.simulation.web import FixedWeb, WebResponse, html, unavailable
+
+TEXT = "<p>" + "Vlk a koza. " * 200 + "</p>"
+SITES = {
+    "a.test": {
+        "/": html("A"),
+        "/long": html(TEXT),
+        "/slow": WebResponse(body=b"late", delay_s=0.3),
+        "/trickle": WebResponse(body=b"x" * 200, trickle_s=0.05),
+        "/endless": WebResponse(body=b"y" * 1000, endless=True),
+        "/liar": WebResponse(body=b"short", claimed_bytes=1000),
+        "/busy": unavailable(7, status=429),
+        "/bomb": WebResponse(headers={"Content-Encoding": "gzip"}, body=gzip.compress(b"0" * 10**6)),
+    },
+    "b.test": {"/": html("B")},
+}
+ADDRESSES = {"a.test": "127.80.9.1", "b.test": "127.80.9.2"}
+
+
+@pytest.fixture
+async def server(tmp_path):
+    async with serve(FixedWeb(SITES, ADDRESSES), log=tmp_path / "access.tsv") as running:
+        yield running
+
+
+@asynccontextmanager
+async def client(server, address="127.80.9.1"):
+    reader, writer = await asyncio.open_connection(address, server.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ask(streams, path, host="a.test", method="GET", **headers):
+    """Status, headers and body of one request."""
+    reader, writer = streams
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items())]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+    status, fields = await read_head(reader)
+    length = 0 if method == "HEAD" else int(fields.get("content-length", 0))
+    return status, fields, await reader.readexactly(length)
+
+
+async def read_head(reader):
+    lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    return int(lines[0].split()[1]), {k.lower(): v for k, v in (line.split(": ", 1) for line in lines[1:] if line)}
+
+
+async def test_the_host_header_chooses_the_site_whatever_its_case_or_port(server):
+    async with client(server) as streams:
+        assert (await ask(streams, "/"))[2] == b"A"
+        assert (await ask(streams, "/", host=f"B.TEST:{server.port}"))[2] == b"B"
+        assert (await ask(streams, "/", host="nowhere.test"))[0] == 404
+        assert (await ask(streams, "/nothing"))[0] == 404
+
+
+async def test_every_address_of_the_web_listens_on_one_port_and_no_other_address_does(server):
+    async with client(server, "127.80.9.2") as streams:
+        assert (await ask(streams, "/", host="b.test"))[0] == 200
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.80.9.3", server.port)
+    assert server.hosts_option == f"a.test=127.80.9.1:{server.port},b.test=127.80.9.2:{server.port}"
+
+
+async def test_connections_are_kept_until_one_side_says_close(server):
+    async with client(server) as streams:
+        for _ in range(3):
+            assert (await ask(streams, "/"))[1]["connection"] == "keep-alive"
+        assert (await ask(streams, "/", connection="close"))[1]["connection"] == "close"
+        assert await streams[0].read() == b""
+
+
+async def test_requests_sent_at_once_are_answered_in_order(server):
+    async with client(server) as (reader, writer):
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\nGET / HTTP/1.1\r\nHost: b.test\r\n\r\n")
+        assert (await read_head(reader))[0] == 200
+        assert await reader.readexactly(4) == b"late"
+        await read_head(reader)
+        assert await reader.readexactly(1) == b"B"
+
+
+async def test_gzip_only_when_asked_for_and_worth_it(server):
+    async with client(server) as streams:
+        _, fields, body = await ask(streams, "/long", accept_encoding="gzip, br")
+        assert fields["content-encoding"] == "gzip"
+        assert gzip.decompress(body).decode() == TEXT
+        assert (await ask(streams, "/long"))[2].decode() == TEXT
+        assert "content-encoding" not in (await ask(streams, "/", accept_encoding="gzip"))[1]
+        assert gzip.decompress((await ask(streams, "/bomb", accept_encoding="gzip"))[2]) == b"0" * 10**6
+
+
+async def test_head_has_the_length_of_the_body_and_no_body(server):
+    async with client(server) as streams:
+        status, fields, body = await ask(streams, "/long", method="HEAD")
+        assert (status, int(fields["content-length"]), body) == (200, len(TEXT), b"")
+        assert (await ask(streams, "/"))[2] == b"A"
+
+
+async def test_status_and_retry_after(server):
+    async with client(server) as streams:
+        status, fields, _ = await ask(streams, "/busy")
+        assert (status, fields["retry-after"]) == (429, "7")
+        assert (await ask(streams, "/", method="DELETE"))[0] == 405
+
+
+async def test_a_slow_answer_comes_late_and_holds_nobody_else_up(server):
+    begin = time.monotonic()
+    async with client(server) as slow, client(server) as quick:
+        waiting = asyncio.create_task(ask(slow, "/slow"))
+        await asyncio.sleep(0.02)
+        await ask(quick, "/")
+        assert time.monotonic() - begin < 0.25
+        assert (await waiting)[2] == b"late"
+    assert time.monotonic() - begin >= 0.3
+
+
+async def test_a_trickle_has_pauses_and_an_endless_body_no_end(server):
+    begin = time.monotonic()
+    async with client(server) as streams:
+        assert len((await ask(streams, "/trickle"))[2]) == 200
+        assert time.monotonic() - begin >= 0.15
+    async with client(server) as (reader, writer):
+        writer.write(b"GET /endless HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        _, fields = await read_head(reader)
+        assert "content-length" not in fields
+        assert await reader.readexactly(3_000_000) == b"y" * 3_000_000
+
+
+async def test_a_false_length_ends_in_a_broken_off_body(server):
+    async with client(server) as streams:
+        with pytest.raises(asyncio.IncompleteReadError) as broken:
+            await ask(streams, "/liar")
+        assert (broken.value.partial, broken.value.expected) == (b"short", 1000)
+
+
+@pytest.mark.parametrize("junk", [b"", b"GET /", b"\xff\x00 / HTTP/1.1", b"GET http HTTP/1.1", b"GET /\t HTTP/1.1"])
+async def test_junk_gets_400_and_the_server_lives_on(server, junk):
+    async with client(server) as (reader, writer):
+        writer.write(junk + b"\r\n\r\n")
+        assert (await read_head(reader))[0] == 400
+        assert await reader.read() == b""
+    async with client(server) as streams:
+        assert (await ask(streams, "/"))[0] == 200
+
+
+async def test_an_endless_head_is_cut_off(server):
+    async with client(server) as (reader, writer):
+        writer.write(b"x" * 100_000)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await asyncio.wait_for(reader.readexactly(1), 5)
+
+
+def test_hosts_and_connections_are_read_from_the_head():
+    assert parse_head(b"GET / HTTP/1.0\r\nHost: A.test:80").host == "a.test"
+    assert not parse_head(b"GET / HTTP/1.0").keep_alive
+    assert parse_head(b"GET / HTTP/1.0\r\nConnection: keep-alive").keep_alive
+    assert parse_head(b"GET / HTTP/1.1").keep_alive
+
+
+async def test_the_log_has_a_line_for_each_request_with_its_arrival(tmp_path):
+    path = tmp_path / "access.tsv"
+    async with serve(FixedWeb(SITES, ADDRESSES), log=path) as server:
+        before = time.monotonic()
+        async with client(server) as streams:
+            await ask(streams, "/slow")
+            await ask(streams, "/?q=1", host="b.test")
+        async with client(server) as (_, writer):
+            writer.write(b"GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            await asyncio.sleep(0.05)
+            writer.close()
+            await asyncio.sleep(0.05)
+        first, second, left = server.log_entries
+        assert first[1:] == ("127.80.9.1", "a.test", "GET", "/slow", 200, 4)
+        assert before <= first.time_s < before + 0.2 < second.time_s
+        assert (second.path, second.status) == ("/?q=1", 404)
+        assert (left.path, left.body_bytes) == ("/slow", 0)
+    rows = [line.split("\t") for line in path.read_text().splitlines()]
+    assert sorted((float(row[0]), *row[1:]) for row in rows) == [
+        (round(entry.time_s, 6), *map(str, entry[1:])) for entry in (first, second, left)
+    ]
+
+
+async def test_what_is_still_being_sent_at_the_end_is_cut_and_logged(tmp_path):
+    path = tmp_path / "access.tsv"
+    async with serve(FixedWeb(SITES, ADDRESSES), log=path) as server, client(server) as (reader, writer):
+        writer.write(b"GET /endless HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        await reader.readexactly(5000)
+        await server.stop()
+        assert "/endless" in path.read_text()
+
+
+async def test_a_taken_port_is_one_sentence(server):
+    with pytest.raises(BadInput, match=r"cannot listen on 127\.80\.9\.1"):
+        async with serve(FixedWeb(SITES, ADDRESSES), port=server.port):
+            pass
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "0.0.0.0", "nonsense", "::1"])
+def test_only_loopback_is_served(address):
+    with pytest.raises(BadInput, match=r"127\.0\.0\.0/8"):
+        FixedWeb(SITES, {"a.test": address})
+
+
+@pytest.mark.parametrize("text", ["synthetic:", "synthetic:x", "synthetic:1:2:3", "no/such/directory"])
+def test_a_web_that_does_not_exist_is_refused(text):
+    with pytest.raises(BadInput):
+        open_web(text)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_line_says_when_it_is_ready_and_ends_on_a_signal(tmp_path, number):
+    for language in ("cs", "sk", "pl", "en", "de"):
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "words.txt").write_text("pes\t3\na\t9\n", encoding="utf-8")
+    ready, log = tmp_path / "ready.json", tmp_path / "log.tsv"
+    command = [sys.executable, "-m", "spiderling.simulation.server", "--web", "synthetic:20:3", "--port", "0"]
+    command += ["--ready-file", str(ready), "--log", str(log), "--models", str(tmp_path)]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as process:
+        try:
+            deadline = time.monotonic() + 20
+            while not ready.exists() and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.05)
+            said = json.loads(ready.read_text())
+            assert said["pid"] == process.pid
+            assert said["hosts"].startswith(f"*-00.*=127.81.0.1:{said['port']},")
+            process.send_signal(number)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+    assert log.exists()

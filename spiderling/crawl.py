@@ -70,9 +70,7 @@ class Crawl:
         except BaseException:
             self.jobdir.close()
             raise
-        self.checkpoint = Checkpoint(
-            self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed
-        )
+        self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
         self.parked = store.parked
         self._note_manifest(state, changed)
         self.requests_before = self.frontier.ledger.totals["requests"]

@@ -19,7 +19,7 @@ _BROKEN = (zlib.error, brotli.error, zstd.ZstdError, EOFError, ValueError)
 _Codec = Callable[[bytes, int], bytes]
 
 
-class DecodedTooBig(Exception):  # noqa: N818 - what happened, not a fault of ours
+class DecodedTooBig(Exception):
     """A layer of the body is larger than allowed once decoded."""
 
 

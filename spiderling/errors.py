@@ -1,9 +1,9 @@
 """The errors that a user may cause, as one small tree.
 
-    SpiderlingError        says what, where and what to do; shown without a traceback
-      BadInput             an argument, option or file that cannot be used
-      JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
-      StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
+SpiderlingError        says what, where and what to do; shown without a traceback
+  BadInput             an argument, option or file that cannot be used
+  JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
+  StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
 """
 
 

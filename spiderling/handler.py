@@ -7,6 +7,7 @@ size and time, and whatever goes wrong comes out as one of Scrapy's download err
 
     ResponseRefused               we do not want it: not text, or too big (never worth a retry)
     AddressForbidden              the address may not be fetched (same)
+    TransferCut                   the crawl is being stopped
     DownloadTimeoutError          no headers, or no complete body, in time
     CannotResolveHostError        only for requests without ``meta["address"]``
     DownloadConnectionRefusedError, ResponseDataLossError, DownloadFailedError
@@ -42,6 +43,7 @@ from scrapy.http import Headers
 from scrapy.utils._download_handlers import check_stop_download, make_response, normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
+from spiderling import signals as our_signals
 from spiderling.addresses import AddressPolicy, HostMap, literal_address
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder, DecodedTooBig
 from spiderling.options import Options
@@ -63,18 +65,22 @@ MAX_HEAD_BYTES = 1_000_000
 _TEXT_TYPES = frozenset({b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml", b"text/plain"})
 
 
-class AddressForbidden(DownloadCancelledError):  # noqa: N818 - what happened, not a fault of ours
+class AddressForbidden(DownloadCancelledError):
     """The request's address is not one that may be connected to."""
 
     reason = Reason.ADDRESS_FORBIDDEN
 
 
-class ResponseRefused(DownloadCancelledError):  # noqa: N818
+class ResponseRefused(DownloadCancelledError):
     """The response is not wanted; the rest of it was not read."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class TransferCut(DownloadCancelledError):
+    """The transfer was ended because the crawl is being stopped; its URL waits again."""
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -97,18 +103,36 @@ class DownloadHandler(BaseDownloadHandler):
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._ssl_context = _make_ssl_context(crawler.settings)
         self._session = _session(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
+        self._transfers: set[asyncio.Task[Any]] = set()
+        self._is_cutting = False
+        crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
     async def download_request(self, request: Request) -> Response:
         """The response to *request*, its body decoded; raises only the errors listed above."""
         request.meta["wire_bytes"] = 0
+        task = asyncio.current_task()
+        assert task is not None
+        self._transfers.add(task)
         try:
             return await self._fetch(request)
+        except asyncio.CancelledError:
+            if self._is_cutting:
+                raise TransferCut(f"{request.url}: the crawl is being stopped") from None
+            raise
         except (DownloadCancelledError, StopDownload):
             raise
         except DecodedTooBig as error:
             raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than the limit once decoded.") from error
         except Exception as error:  # whatever a server sends must not reach the crawl loop
             raise _translated(error, request.url) from error
+        finally:
+            self._transfers.discard(task)
+
+    def _cut(self) -> None:
+        """End all transfers: the crawl is being stopped and has waited long enough."""
+        self._is_cutting = True
+        for task in self._transfers:
+            task.cancel()
 
     async def close(self) -> None:
         """Close all connections and the resolver."""

@@ -29,7 +29,11 @@ class QuietLogFormatter(LogFormatter):
         if hasattr(exception, "reason") and not _debug():
             return None
         url = getattr(getattr(item, "response", None), "url", "")
-        return {"level": logging.DEBUG, "msg": "Dropped %(url)s: %(exception)s", "args": {"url": url, "exception": exception}}
+        return {
+            "level": logging.DEBUG,
+            "msg": "Dropped %(url)s: %(exception)s",
+            "args": {"url": url, "exception": exception},
+        }
 
 
 def _debug() -> bool:

@@ -27,11 +27,11 @@ _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 
 
-class NameNotFound(Exception):  # noqa: N818 - the name of the answer, not of a fault
+class NameNotFound(Exception):
     """The name does not exist or has no address; asking again soon is useless."""
 
 
-class NameServerFailure(Exception):  # noqa: N818
+class NameServerFailure(Exception):
     """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
 
 

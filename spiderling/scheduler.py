@@ -28,6 +28,7 @@ from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, options_of, send_retired
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
+from spiderling.handler import TransferCut
 from spiderling.outcomes import NotMade, RobotsDone, of_failure
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 
@@ -205,11 +206,11 @@ class Scheduler(BaseScheduler):
         fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
         if fetch is None or isinstance(error, RobotsDone):
             return None
-        if isinstance(error, NotMade):
+        if isinstance(error, (NotMade, TransferCut)):
             self.give_back(fetch)
         elif fetch.robots is not None:
             self.settle_robots(fetch, 0, b"", None)
-        elif fetch.id in self._active:
+        elif fetch.id in self._active and error is not None:
             logger.debug("%s: %s", request.url, error)
             ended = self.settle(of_failure(request, error))
             if ended and errback is not None:

@@ -44,7 +44,7 @@ _ANSWER = struct.Struct("!IB")
 _READY, _PAGE, _ERROR = range(3)
 
 
-class WorkerCrash(SpiderlingError):  # noqa: N818 - the name of the Reason, worker-crash
+class WorkerCrash(SpiderlingError):
     """The page killed its worker, took too long, or its processing raised an exception."""
 
 
@@ -323,9 +323,7 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
     models.warm_up()
 
     def work(task: Task) -> Page:
-        return process(
-            task.body, url=task.url, http_charset=task.http_charset, models=models, options=config.options
-        )
+        return process(task.body, url=task.url, http_charset=task.http_charset, models=models, options=config.options)
 
     return work
 

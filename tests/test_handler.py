@@ -696,7 +696,13 @@ def test_random_answers_never_raise_anything_else(answer):
 
 @pytest.mark.parametrize(
     "url",
-    ["http://a..b.test/", "http://" + "a" * 70 + ".test/", "http://a b.test/", "http://[v1.x]/", "http://x.test:99999/"],
+    [
+        "http://a..b.test/",
+        "http://" + "a" * 70 + ".test/",
+        "http://a b.test/",
+        "http://[v1.x]/",
+        "http://x.test:99999/",
+    ],
 )
 @pytest.mark.parametrize("verbatim", [True, False])
 async def test_bad_urls_and_headers_are_download_errors(url, verbatim):

@@ -61,7 +61,9 @@ def order(text: str) -> Task:
 async def outcomes(pool: WorkerPool, orders: list[str]) -> list[str]:
     """The titles of the pages, 'crash' for a lost one."""
     answers = await asyncio.gather(*(pool.process(order(text)) for text in orders), return_exceptions=True)
-    return ["crash" if isinstance(answer, WorkerCrash) else getattr(answer, "title", repr(answer)) for answer in answers]
+    return [
+        "crash" if isinstance(answer, WorkerCrash) else getattr(answer, "title", repr(answer)) for answer in answers
+    ]
 
 
 async def until(condition, seconds: float = 10.0) -> None:
@@ -141,7 +143,9 @@ async def test_close_while_busy_ends_the_processes():
     running = [asyncio.ensure_future(pool.process(order("sleep 30"))) for _ in range(10)]
     await asyncio.sleep(0.05)
     await pool.close()
-    assert all(isinstance(error, asyncio.CancelledError) for error in await asyncio.gather(*running, return_exceptions=True))
+    assert all(
+        isinstance(error, asyncio.CancelledError) for error in await asyncio.gather(*running, return_exceptions=True)
+    )
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -157,7 +161,9 @@ async def test_a_cancelled_caller_harms_nobody(pool):
     assert await outcomes(pool, ["a", "b", "c", "d"]) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize(("function", "message"), [("failing", "there is no model"), ("exiting", "died while it started")])
+@pytest.mark.parametrize(
+    ("function", "message"), [("failing", "there is no model"), ("exiting", "died while it started")]
+)
 async def test_a_worker_that_cannot_start_says_why(function, message):
     pool = WorkerPool(2, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:{function}"), 1.0)
     with pytest.raises(SpiderlingError, match=message):
@@ -226,6 +232,11 @@ def test_workers_do_not_outlive_a_killed_parent():
 def test_under_uvloop():
     pytest.importorskip("uvloop")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "uvloop"], capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=True
+        [sys.executable, "-c", SCRIPT, "uvloop"],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=60,
+        check=True,
     )
     assert done.stdout.splitlines()[1] == "False ok"

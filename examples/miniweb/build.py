@@ -57,18 +57,34 @@ CUTS = (
     Cut("handbook.pl-pl.test", 4, "pl"),
     Cut("aptitude.cs.test", 5, "cs", behaviour="robots=open"),
     Cut(
-        "instalace.test", 6, "cs", "cs/index.html", 84, "install.test", ("cs",), "windows-1250",
+        "instalace.test",
+        6,
+        "cs",
+        "cs/index.html",
+        84,
+        "install.test",
+        ("cs",),
+        "windows-1250",
         licence="GPL-2",
     ),
     Cut(
-        "install.test", 6, "mul", "_languages.html", 130, folders=("en", "da", "ro"),
+        "install.test",
+        6,
+        "mul",
+        "_languages.html",
+        130,
+        folders=("en", "da", "ro"),
         licence="GPL-2",
         behaviour="robots=error:2",
     ),
     Cut("gnome.test", 7, "mul", "_languages.html", 80, folders=("C", "cs", "de", "hu", "sl", "uk")),
     Cut("gnome.pl.test", 7, "pl", "pl/gnome-help/index.html", 20, "gnome.test", ("pl",), "iso-8859-2"),
     Cut(
-        "history.test", 8, "mul", "_languages.html", behaviour="www",
+        "history.test",
+        8,
+        "mul",
+        "_languages.html",
+        behaviour="www",
         licence="GPL-2+ (package); free if changes are marked (title page)",
     ),
     Cut("gnucash.de.test", 8, "de", "gnucash-guide-de/index.html", 60, "gnucash.test", encoding="windows-1252"),
@@ -82,7 +98,13 @@ CUTS = (
     Cut("maint.de.test", 10, "de", "index.de.html", behaviour="slow=1.5"),
     Cut("udhr.test", 1, "mul", licence="public domain (text); MIT (markup)"),
     Cut(
-        "udhr.th.test", 1, "th", "tha.html", 1, "udhr.test", encoding="tis-620",
+        "udhr.th.test",
+        1,
+        "th",
+        "tha.html",
+        1,
+        "udhr.test",
+        encoding="tis-620",
         licence="public domain (text); MIT (markup)",
     ),
 )
@@ -259,8 +281,13 @@ def build(data: Path, out: Path) -> None:
 
 def _site(host: str, at: int, language: str, start: str, source: str, licence: str, behaviour: str) -> dict[str, str]:
     return {
-        "host": host, "address": f"127.80.0.{at}", "language": language, "start": start,
-        "source": source, "licence": licence, "behaviour": behaviour,
+        "host": host,
+        "address": f"127.80.0.{at}",
+        "language": language,
+        "start": start,
+        "source": source,
+        "licence": licence,
+        "behaviour": behaviour,
     }
 
 

@@ -144,4 +144,3 @@ def _standing(crawl: Crawl, reason: str) -> str:
             "to go on, add seeds with -a seeds=..."
         )
     return "is finished."
-

@@ -47,5 +47,8 @@ class DedupPipeline:
 
 
 def digest_key(digest: bytes) -> int:
-    """The first 64 bits of an xxh3_128 digest, as SQLite keeps integers: at 10^7 pages one false match in 10^5 crawls."""
+    """The first 64 bits of an xxh3_128 digest, as a signed integer.
+
+    At 10^7 kept pages, one crawl in 10^5 would take two different pages for duplicates.
+    """
     return int.from_bytes(digest[:8], "big", signed=True)

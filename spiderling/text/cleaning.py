@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _SAMPLE_BLOCKS = 12
 _MAX_LINK_SHARE = 0.5
+_PARAGRAPH_LENIENCE = 0.75  # a paragraph strays further from the mean than a document does
 
 
 def process(
@@ -77,6 +78,7 @@ class _Judge:
         self._page = page
         self._models = models
         self._options = options
+        self._min_known_share = options.min_known_share
 
     def judge(self, html: str, blocks: list[Block]) -> None:
         """Fill in paragraphs, languages, known share and badness."""
@@ -102,7 +104,7 @@ class _Judge:
         self._language = {index: code for index, code in self._sure.items() if self._is_known(code, index)}
 
     def _is_known(self, code: str, index: int) -> bool:
-        return self._guesses.known_share(code, [self._row[index]]) >= self._options.min_known_share
+        return self._guesses.known_share(code, [self._row[index]]) >= self._min_known_share * _PARAGRAPH_LENIENCE
 
     def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], boilerplate.Rules]:
         """Stop words and thresholds for this page, from its longest blocks."""
@@ -120,7 +122,7 @@ class _Judge:
         nearest = self._guesses.nearest(rows)
         if nearest is None:
             return
-        known = self._guesses.known_share(nearest, rows) >= self._options.min_known_share
+        known = self._guesses.known_share(nearest, rows) >= self._min_known_share
         rest = nearest if known else None
         chars: dict[str, int] = {}
         for index in good:

@@ -125,7 +125,7 @@ def _join(base: str, href: str) -> str | None:
         return None
 
 
-class _Full(Exception):  # noqa: N818 - not an error: the page has more blocks than anybody reads
+class _Full(Exception):
     pass
 
 

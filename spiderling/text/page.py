@@ -59,7 +59,7 @@ class TextOptions:
     preset: str = "balanced"
     """'strict' (the package's defaults), 'balanced' or 'permissive'."""
     min_known_share: float = 0.6
-    """A long paragraph that the accepted languages know less of is not theirs."""
+    """Text of which a language knows less is not in it; for a single paragraph three quarters of this."""
     max_links: int = MAX_LINKS
 
     @classmethod

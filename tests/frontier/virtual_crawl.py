@@ -1,4 +1,4 @@
-"""A miniature web in a dict, crawled by a real Frontier on a virtual clock; the invariants are checked at each event."""
+"""A miniature web in a dict, crawled by a real Frontier on a virtual clock; each event checks the invariants."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.hosts import Host
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -244,6 +245,16 @@ class VirtualCrawl:
 
     def robots_fetched(self) -> list[str]:
         return [start.url for start in self.starts if start.url.endswith("/robots.txt")]
+
+    def host(self, name: str) -> Host:
+        host = self.frontier.hosts.get(name)
+        assert host is not None
+        return host
+
+    def pauses(self, pages_only: bool = True) -> list[float]:
+        """Times between the starts of requests."""
+        times = [start.time for start in self.starts if not (pages_only and start.url.endswith("/robots.txt"))]
+        return [b - a for a, b in itertools.pairwise(times)]
 
     def gaps(self, by: str) -> dict[str, float]:
         """The shortest time between two starts of each host or address (*by*)."""

@@ -1,0 +1,48 @@
+# make setup   .venv with everything the crawler needs
+# make demo    a real crawl of the bundled miniature web, on loopback
+# make test    all tests
+# Needs Python >= 3.10 with venv, and make; nothing is installed outside of .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBDIR ?= crawls/demo
+.DELETE_ON_ERROR:
+.PHONY: setup setup-test demo test slow lint bench models clean
+
+setup: .venv/installed
+setup-test: .venv/installed-test
+
+.venv/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "Spiderling needs Python 3.10 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Say which with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "Python's venv is missing: install it first (Debian and Ubuntu: apt install python3-venv; Fedora has it in python3)." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed: .venv/created requirements.txt constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt
+	@touch $@
+
+.venv/installed-test: .venv/installed requirements-test.txt constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-test.txt
+	@touch $@
+
+demo: setup
+	@$(BIN)/python -m examples.demo $(JOBDIR)
+
+test: setup-test
+	$(BIN)/python -m pytest
+
+slow: setup-test
+	$(BIN)/python -m pytest -m slow
+
+lint: setup-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python benchmarks/crawl.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,83 @@
+"""``make demo``: the real spider on the bundled miniature web, served on loopback addresses.
+
+    python -m examples.demo [JOBDIR]
+
+Everything is as in a live crawl (politeness, robots.txt, yield, checkpoints) but the
+intervals, which are short because the servers are ours.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MINIWEB = Path(__file__).parent / "miniweb"
+PORT = 8098
+SETTINGS = {
+    "SPIDERLING_ALLOW_NETWORKS": "127.80.0.0/16",
+    "SPIDERLING_TLDS": "test",
+    "SPIDERLING_HOST_INTERVAL_S": 0.2,
+    "SPIDERLING_IP_INTERVAL_S": 0.02,
+    "SPIDERLING_RETRY_DELAY_S": 1,
+    "SPIDERLING_PROGRESS_S": 5,
+    "STATS_DUMP": False,
+    "LOG_FORMAT": "%(message)s",
+}
+# Scrapy's own list of parts is of no use to somebody who looks on for the first time
+_CRAWL = """
+import logging, sys
+for name in ("utils.log", "addons", "middleware", "crawler", "core.engine"):
+    logging.getLogger("scrapy." + name).addFilter(lambda record: record.levelno > logging.INFO)
+from scrapy.cmdline import execute
+execute(["scrapy", *sys.argv[1:]])
+"""
+
+
+def main(jobdir: str) -> int:
+    """Serve, crawl, and return the crawl's exit code."""
+    print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
+    with serving() as hosts:
+        settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, **SETTINGS}
+        command = [sys.executable, "-c", _CRAWL, "crawl", "spiderling", "-a", "lang=cs,en"]
+        command += ["-a", f"seeds={MINIWEB / 'seeds.txt'}"]
+        command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        crawl = subprocess.Popen(command)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the crawl, which stops by itself
+        return crawl.wait()
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The miniature web on loopback; gives the value of SPIDERLING_HOSTS."""
+    with tempfile.TemporaryDirectory() as directory:
+        ready = Path(directory, "ready.json")
+        server = _start(PORT, ready) or _start(0, ready)
+        if server is None:
+            sys.exit("The miniature web could not be served on 127.80.0.0/16; the message above says why.")
+        try:
+            yield json.loads(ready.read_text())["hosts"]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def _start(port: int, ready: Path) -> subprocess.Popen[bytes] | None:
+    """The server's process once it listens on *port*; None if it cannot."""
+    command = [sys.executable, "-m", "spiderling.simulation.server", "--web", str(MINIWEB)]
+    command += ["--port", str(port), "--ready-file", str(ready), "--log", str(ready.with_name("access.tsv"))]
+    quiet = subprocess.DEVNULL if port else None
+    server = subprocess.Popen(command, start_new_session=True, stderr=quiet)
+    while server.poll() is None and not ready.exists():
+        time.sleep(0.05)
+    return server if server.poll() is None else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "crawls/demo"))

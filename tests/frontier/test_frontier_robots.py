@@ -1,0 +1,289 @@
+"""robots.txt: fetched before anything else of an origin, followed, refetched, and survived (RFC 9309)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
+
+from spiderling.frontier.hosts import HostState
+from spiderling.frontier.robots import MAX_ROBOTS_BYTES, Robots, RobotsVerdict
+from spiderling.options import Options
+from spiderling.reasons import Reason
+
+FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
+BROKEN = Answer(status=503)
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        (200, RobotsVerdict.FORBIDDEN),
+        (206, RobotsVerdict.FORBIDDEN),
+        (302, RobotsVerdict.ALLOWED),
+        (401, RobotsVerdict.ALLOWED),
+        (404, RobotsVerdict.ALLOWED),
+        (410, RobotsVerdict.ALLOWED),
+        (429, RobotsVerdict.PAUSED),
+        (500, RobotsVerdict.PAUSED),
+        (503, RobotsVerdict.PAUSED),
+        (999, RobotsVerdict.PAUSED),
+        (101, RobotsVerdict.PAUSED),
+    ],
+)
+def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
+    rules = Robots(Options())
+    rules.answered("http://a.cz", status, b"User-agent: *\nDisallow: /", 0.0)
+    assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is verdict
+    assert rules.judge("http://b.cz", "http://b.cz/x", 1.0) is RobotsVerdict.MISSING
+
+
+@pytest.mark.parametrize(
+    ("body", "allowed"),
+    [
+        (b"", True),
+        (b"User-agent: *\nDisallow: /p", False),
+        (b"User-agent: *\nDisallow: /\nAllow: /p", True),
+        (b"User-agent: spiderling\nAllow: /\n\nUser-agent: *\nDisallow: /", True),
+        (b"User-agent: Spiderling\nDisallow: /\n\nUser-agent: *\nAllow: /", False),
+        (b"\xef\xbb\xbfUser-agent: *\nDisallow: /", False),
+        (b"User-agent: *\r\nDisallow: /*.html$\r\n", False),
+        (b"\xff\xfe\x00 rubbish \x00\nUser-agent: *\nDisallow: /", False),
+        (b"<html>not found</html>", True),
+        (b"#" * MAX_ROBOTS_BYTES + b"\nUser-agent: *\nDisallow: /", True),
+        (b"#" * (MAX_ROBOTS_BYTES - 100) + b"\nUser-agent: *\nDisallow: /", False),
+    ],
+)
+def test_rules(body: bytes, allowed: bool) -> None:
+    rules = Robots(Options())
+    rules.answered("http://a.cz", 200, body, 0.0)
+    verdict = rules.judge("http://a.cz", "http://a.cz/p/x.html", 1.0)
+    assert verdict is (RobotsVerdict.ALLOWED if allowed else RobotsVerdict.FORBIDDEN)
+
+
+@pytest.mark.parametrize(
+    ("line", "delay_s"),
+    [
+        ("Crawl-delay: 7", 7.0),
+        ("Crawl-delay: 0.5", 0.5),
+        ("Request-rate: 1/1m", 60.0),
+        ("Request-rate: 2/1s", 0.5),
+        ("Crawl-delay: -3", 0.0),
+        ("Crawl-delay: nan", 0.0),
+        ("Crawl-delay: many", 0.0),
+        ("Request-rate: 0/5", 0.0),
+        ("Request-rate: 1/" + "9" * 400 + "d", 1e9),
+    ],
+)
+def test_crawl_delay(line: str, delay_s: float) -> None:
+    rules = Robots(Options())
+    rules.answered("http://a.cz", 200, f"User-agent: *\n{line}\n".encode(), 0.0)
+    assert rules.crawl_delay("http://a.cz") == delay_s
+    assert rules.crawl_delay("http://unknown.cz") == 0.0
+
+
+_LINES = st.sampled_from(
+    [b"User-agent: *", b"User-agent: spiderling", b"Crawl-delay: ", b"Request-rate: ", b"Disallow: "]
+)
+
+
+@given(st.lists(st.tuples(_LINES, st.binary(max_size=30))), st.text(max_size=20))
+def test_no_file_and_no_path_raises(lines: list[tuple[bytes, bytes]], path: str) -> None:
+    rules = Robots(Options())
+    rules.answered("http://a.cz", 200, b"\n".join(key + value for key, value in lines), 0.0)
+    assert rules.judge("http://a.cz", f"http://a.cz/{path}", 1.0) in (RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN)
+    assert 0 <= rules.crawl_delay("http://a.cz") < float("inf")
+
+
+def test_each_origin_has_its_own_file_fetched_first() -> None:
+    web = {
+        "http://a.cz/": page("https://a.cz/x", "http://a.cz/y"), "https://a.cz/x": page(), "http://a.cz/y": page(),
+        "https://a.cz/robots.txt": FORBID_ALL,
+    }  # fmt: skip
+    crawl = VirtualCrawl(web).run("http://a.cz/")
+    assert crawl.robots_fetched() == ["http://a.cz/robots.txt", "https://a.cz/robots.txt"]
+    assert crawl.ends == {Reason.KEPT: 2, Reason.ROBOTS_FORBIDDEN: 1}
+    assert crawl.frontier.ledger.discovered == 3, "a robots.txt is no URL"
+    assert crawl.frontier.ledger.totals["robots"] == 2
+
+
+def test_forbidden_queue_costs_no_interval_and_no_request() -> None:
+    seeds = [f"http://a.cz/no/{number}" for number in range(2000)] + ["http://a.cz/yes"]
+    crawl = VirtualCrawl({"http://a.cz/yes": page(), "http://a.cz/robots.txt": robots("User-agent: *\nDisallow: /no")})
+    crawl.run(*seeds)
+    assert crawl.ends == {Reason.ROBOTS_FORBIDDEN: 2000, Reason.KEPT: 1}
+    assert len(crawl.starts) == 2
+    assert crawl.now - 1000 < 6.0
+
+
+def test_no_call_of_take_goes_through_a_whole_long_queue() -> None:
+    """A queue of 20000 forbidden URLs must not stop the others for seconds."""
+    frontier = VirtualCrawl({}).frontier
+    for number in range(1200):
+        frontier.put_seed(f"http://a.cz/{number}", 0.0)
+    frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
+    fetch = frontier.take(0.0)
+    assert fetch is not None
+    frontier.robots_answered(fetch, 200, FORBID_ALL.body, None, 0.1)
+    waiting = []
+    while (due := frontier.next_due()) is not None:
+        assert frontier.take(due) is None
+        waiting.append(frontier.ledger.waiting)
+    assert waiting == [700, 200, 0]
+
+
+@pytest.mark.parametrize("target", ["http://b.cz/robots.txt", "http://b.cz:81/deep/r.txt?x", "https://a.cz/robots.txt"])
+def test_redirected_robots_is_asked_of_the_other_host(target: str) -> None:
+    web = {"http://a.cz/robots.txt": to(target), target: FORBID_ALL, "http://a.cz/": page()}
+    crawl = VirtualCrawl(web).run("http://a.cz/")
+    assert [start.url for start in crawl.starts] == ["http://a.cz/robots.txt", target]
+    assert crawl.ends == {Reason.ROBOTS_FORBIDDEN: 1}, "the rules of the target hold for the origin that redirects"
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_redirected_robots_waits_for_the_politeness_of_the_other_host() -> None:
+    web = {"http://a.cz/robots.txt": to("http://b.cz/r.txt"), "http://b.cz/r.txt": robots(""), "http://a.cz/": page()}
+    web |= {f"http://b.cz/{n}": page() for n in range(5)}
+    crawl = VirtualCrawl(web).run("http://b.cz/0", "http://b.cz/1", "http://b.cz/2", "http://a.cz/")
+    assert crawl.ends == {Reason.KEPT: 4}
+    assert crawl.robots_fetched() == ["http://b.cz/robots.txt", "http://a.cz/robots.txt"]
+    assert [start.url for start in crawl.starts].index("http://b.cz/r.txt") == 2, "before the pages of that host"
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_crawl_delay_behind_a_redirect_is_kept_over_a_restart() -> None:
+    web = {
+        "http://a.cz/robots.txt": to("http://b.cz/r.txt"),
+        "http://b.cz/r.txt": robots("User-agent: *\nCrawl-delay: 50"),
+        **{f"http://a.cz/{n}": page() for n in range(5)},
+    }
+    crawl = VirtualCrawl(web)
+    crawl.frontier.put_seed("http://a.cz/1", crawl.now)
+    written: dict[str, float] = {}
+    while not crawl.frontier.is_finished:
+        crawl.run(until=crawl.now + 1.0)
+        written |= {row.name: row.crawl_delay_s for row in crawl.frontier.drain(crawl.now).hosts}
+    assert written == {"a.cz": 50.0, "b.cz": 0.0}
+
+
+def test_redirects_of_robots_end() -> None:
+    """After five redirects it counts as missing (RFC 9309, 2.3.1.2): everything is allowed."""
+    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to("http://b.cz/robots.txt")}
+    web["http://b.cz/robots.txt"] = to("http://a.cz/robots.txt")
+    crawl = VirtualCrawl(web).run("http://a.cz/")
+    assert len(crawl.robots_fetched()) == 6
+    assert crawl.ends == {Reason.KEPT: 1}
+
+
+def test_redirect_of_robots_to_nowhere() -> None:
+    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to("mailto:me")}
+    assert VirtualCrawl(web).run("http://a.cz/").ends == {Reason.KEPT: 1}
+
+
+def test_redirect_of_robots_to_a_dead_name_is_unreachable() -> None:
+    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to("http://dead.cz/robots.txt")}
+    crawl = VirtualCrawl(web, {"dead.cz": Resolution(permanent=True)}).run("http://a.cz/")
+    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 1}
+    assert len(crawl.robots_fetched()) == 3, "tried as often as the retries allow"
+
+
+def test_failing_robots_pauses_then_ends_the_urls() -> None:
+    web = {"http://a.cz/robots.txt": BROKEN, "http://a.cz/": page(), "http://a.cz/b": page()}
+    crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/b")
+    assert [round(pause) for pause in crawl.pauses(pages_only=False)] == [60, 120]
+    assert crawl.fetched() == []
+    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2}
+
+
+def test_robots_that_comes_back_lets_the_host_go_on() -> None:
+    web = {"http://a.cz/robots.txt": [BROKEN, Answer(status=0), robots("")], "http://a.cz/": page()}
+    assert VirtualCrawl(web).run("http://a.cz/").ends == {Reason.KEPT: 1}
+
+
+def test_pauses_of_robots_stay_under_the_cap() -> None:
+    crawl = VirtualCrawl({"http://a.cz/robots.txt": BROKEN}, retries=12, max_snooze_s=600.0).run("http://a.cz/")
+    assert max(crawl.pauses(pages_only=False)) <= 601
+    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 1}
+
+
+def test_unreachable_robots_is_tried_again_the_next_day() -> None:
+    crawl = VirtualCrawl({"http://a.cz/robots.txt": [BROKEN] * 3 + [robots("")], "http://a.cz/b": page()})
+    crawl.run("http://a.cz/").run("http://a.cz/c")
+    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2}
+    crawl.now += DAY_S
+    crawl.run("http://a.cz/b")
+    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2, Reason.KEPT: 1}
+
+
+def test_old_robots_is_fetched_again_and_obeyed() -> None:
+    web = {"http://a.cz/robots.txt": [robots(""), FORBID_ALL], **{f"http://a.cz/{n}": page() for n in range(40)}}
+    crawl = VirtualCrawl(web, robots_max_age_s=100.0).run(*(url for url in web if "robots" not in url))
+    assert crawl.robots_fetched() == ["http://a.cz/robots.txt"] * 2
+    assert crawl.ends == {Reason.KEPT: 20, Reason.ROBOTS_FORBIDDEN: 20}
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_too_long_crawl_delay_ends_the_host() -> None:
+    web = {"http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 121"), "http://a.cz/": page()}
+    crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/b")
+    assert crawl.ends == {Reason.CRAWL_DELAY: 2}
+    assert crawl.fetched() == []
+    host = crawl.host("a.cz")
+    assert host.state is HostState.FORBIDDEN
+
+
+def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay() -> None:
+    web = {
+        "http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 500"),
+        **{f"http://a.cz/{n}": page() for n in "ab"},
+    }
+    crawl = VirtualCrawl(web, robots_max_age_s=600.0).run("http://a.cz/a")
+    host = crawl.host("a.cz")
+    parked = [row for row in crawl.frontier.drain(crawl.now).urls if row.parked]
+    crawl.frontier.reopen(host, parked, crawl.now)
+    crawl.run("http://a.cz/b")
+    assert crawl.ends == {Reason.KEPT: 2}
+    assert crawl.gaps("host")["a.cz"] >= 500 - 1e-6
+
+
+def test_bytes_of_robots_count_for_the_host_that_was_asked() -> None:
+    web = {"http://a.cz/robots.txt": to("http://b.cz/r.txt", body=b"x" * 70), "http://b.cz/r.txt": robots("#" * 900)}
+    crawl = VirtualCrawl({**web, "http://a.cz/": page(body_bytes=5, kept_bytes=0)}).run("http://a.cz/")
+    accounts = {host.name: host.account for host in crawl.frontier.hosts}
+    assert (accounts["a.cz"].downloaded_bytes, accounts["a.cz"].pages) == (75, 1)
+    assert (accounts["b.cz"].downloaded_bytes, accounts["b.cz"].pages) == (900, 0)
+    assert crawl.frontier.ledger.totals["downloaded_bytes"] == 975
+
+
+def closing_target(state: HostState) -> VirtualCrawl:
+    """a.cz waits for a robots.txt that is queued at b.cz; then b.cz is closed."""
+    web = {"http://a.cz/robots.txt": to("http://b.cz/robots.txt"), "http://b.cz/": page(transit_s=100.0)}
+    crawl = (
+        VirtualCrawl({**web, "http://a.cz/": page()})
+        .run("http://b.cz/", until=1010.0)
+        .run("http://a.cz/", until=1020.0)
+    )
+    target = crawl.host("b.cz")
+    assert target.tasks
+    crawl.frontier.close(target, state)
+    return crawl
+
+
+def test_host_that_waits_for_a_closed_host_is_not_forgotten() -> None:
+    crawl = closing_target(HostState.BLOCKED).run()
+    assert crawl.frontier.is_finished
+    assert crawl.frontier.ledger.ends[Reason.ROBOTS_UNREACHABLE] == 1
+
+
+def test_reopened_host_asks_for_its_robots_again() -> None:
+    """Its request for robots.txt was queued, handed out or given back when it was closed."""
+    for until in (1000.0, 1000.06, 1000.3):
+        crawl = VirtualCrawl({"http://a.cz/": page()}, start_delay_s=lambda fetch: 0.1).run("http://a.cz/", until=until)
+        host = crawl.host("a.cz")
+        crawl.frontier.close(host, HostState.BLOCKED)
+        crawl.run(until=until + 50)
+        parked = [row for row in crawl.frontier.drain(crawl.now).urls if row.parked]
+        crawl.frontier.reopen(host, parked, crawl.now)
+        crawl.run()
+        assert crawl.ends == {Reason.KEPT: 1}, until

@@ -1,0 +1,90 @@
+"""What may pass is tried again with growing pauses, and then ends; nothing keeps a crawl alive for ever."""
+
+from __future__ import annotations
+
+import pytest
+from virtual_crawl import Answer, Resolution, VirtualCrawl, page
+
+from spiderling.frontier.names import DEAD_FOR_S
+from spiderling.reasons import Reason
+
+BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
+BUSY = Answer(status=503, kept_bytes=0)
+
+
+def test_permanent_dns_failure_ends_all_at_once() -> None:
+    crawl = VirtualCrawl({}, {"gone.cz": Resolution(permanent=True)})
+    crawl.run("http://gone.cz/", "http://gone.cz/b", "https://www.gone.cz/")
+    assert crawl.ends == {Reason.DNS: 2, Reason.HTTP_ERROR: 1}, "the other name is there, its page is not"
+    assert crawl.questions["gone.cz"] == 1
+    assert crawl.now - 1000 < 10.0
+
+
+def test_negative_answer_is_cached_for_a_while() -> None:
+    crawl = VirtualCrawl(
+        {"http://gone.cz/c": page()}, {"gone.cz": [Resolution(permanent=True), Resolution(("10.0.0.9",))]}
+    )
+    crawl.run("http://gone.cz/").run("http://gone.cz/b")
+    assert crawl.questions["gone.cz"] == 1
+    crawl.now += DEAD_FOR_S
+    crawl.run("http://gone.cz/c")
+    assert crawl.ends == {Reason.DNS: 2, Reason.KEPT: 1}
+
+
+def test_temporary_dns_failure_is_asked_again_with_growing_pauses() -> None:
+    crawl = VirtualCrawl({}, {"slow.cz": Resolution()}).run("http://slow.cz/", "http://slow.cz/b")
+    assert crawl.ends == {Reason.DNS: 2}
+    assert crawl.questions["slow.cz"] == 3
+    assert crawl.now - 1000 == pytest.approx(60 + 120, abs=1)
+
+
+def test_dns_that_comes_back() -> None:
+    crawl = VirtualCrawl(
+        {"http://slow.cz/": page()}, {"slow.cz": [Resolution(), Resolution(("10.0.0.1",), ttl_s=900.0)]}
+    )
+    assert crawl.run("http://slow.cz/").ends == {Reason.KEPT: 1}
+
+
+def test_dead_second_name_of_a_host_leaves_the_first_alone() -> None:
+    web = {"http://a.cz/": page("http://www.a.cz/x"), "http://a.cz/y": page()}
+    crawl = VirtualCrawl(web, {"www.a.cz": Resolution(permanent=True)}).run("http://a.cz/", "http://a.cz/y")
+    assert crawl.ends == {Reason.KEPT: 2, Reason.DNS: 1}
+
+
+@pytest.mark.parametrize(("failure", "reason"), [(BROKEN, Reason.CONNECTION), (BUSY, Reason.HTTP_ERROR)])
+def test_url_that_fails_for_ever(failure: Answer, reason: Reason) -> None:
+    crawl = VirtualCrawl({"http://a.cz/": failure}).run("http://a.cz/")
+    assert [round(pause) for pause in crawl.pauses()] == [60, 120], "60 s, doubled, then it ends"
+    assert crawl.ends == {reason: 1}
+
+
+def test_url_that_recovers_resets_the_back_off() -> None:
+    web = {f"http://a.cz/{n}": [BUSY, page()] for n in range(4)}
+    crawl = VirtualCrawl(web).run(*web)
+    assert crawl.ends == {Reason.KEPT: 4}
+    host = crawl.host("a.cz")
+    assert host.failures == 0
+    assert host.account.pages == 4, "a 503 that may pass is no judged response"
+    assert host.account.downloaded_bytes == 8 * 1000, "but its body was downloaded"
+
+
+def test_retry_waits_behind_the_other_urls_of_its_rank() -> None:
+    web = {"http://a.cz/0": [BROKEN, page()], "http://a.cz/1": page()}
+    assert VirtualCrawl(web).run(*web).fetched() == ["http://a.cz/0", "http://a.cz/1", "http://a.cz/0"]
+
+
+@pytest.mark.parametrize("retries", [0, 2, 5])
+def test_host_that_fails_for_ever_is_given_up(retries: int) -> None:
+    """Else a dead host with a full queue would keep a crawl alive for years."""
+    seeds = [f"http://a.cz/{number}" for number in range(3000)]
+    crawl = VirtualCrawl(dict.fromkeys(seeds, BROKEN), retries=retries).run(*seeds)
+    assert crawl.frontier.is_finished
+    assert crawl.ends == {Reason.CONNECTION: 3000}
+    assert len(crawl.fetched()) <= 4 * (retries + 1) + 1
+    assert crawl.now - 1000 < 86400
+
+
+def test_error_status_ends_at_once_and_counts_as_page() -> None:
+    crawl = VirtualCrawl({"http://a.cz/": Answer(status=404, body_bytes=50, kept_bytes=0)}).run("http://a.cz/")
+    assert crawl.ends == {Reason.HTTP_ERROR: 1}
+    assert [(h.account.pages, h.account.downloaded_bytes) for h in crawl.frontier.hosts] == [(1, 50)]

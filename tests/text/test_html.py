@@ -1,0 +1,155 @@
+"""One pass over HTML: jusText's paragraphs, links, metadata; hostile pages."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.text.html import MAX_BLOCKS, parse, resolve, tidy
+from spiderling.text.page import MAX_LINKS
+
+
+def texts(html: str) -> list[str]:
+    return [block.text for block in parse(html).blocks]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>one<p>two", ["one", "two"]),
+        ("<div>one<div>two</div>three</div>", ["one", "two", "three"]),
+        ("<b>Hello</b> <i>world</i>", ["Hello world"]),  # stock jusText: "Helloworld"
+        ("<p>one <a href=x>two</a> <a href=y>three</a></p>", ["one two three"]),
+        ("<p>wo<b>r</b>d</p>", ["word"]),
+        ("<p>one<br>two</p>", ["one two"]),
+        ("<p>one<br> <br>two</p>", ["one", "two"]),
+        ("<p>one<br><b>x</b><br>two</p>", ["one x two"]),
+        ("<p>one<script>var x = '<p>no</p>'</script> two<style>p{}</style></p>", ["one two"]),
+        ("<p>one<!-- no --> two</p>", ["one two"]),
+        ("<form>one<input value=no><button>no</button><select><option>no</select><textarea>no</textarea> two</form>",
+         ["one two"]),
+        ("<ul><li>a<li>b</ul><table><tr><td>c<td>d</table>", ["a", "b", "c", "d"]),
+        ("<p>a\x00b\x01c</p>", ["abc"]),
+        ("<p>&#147;a&#148; &#0; &amp; &nbsp; b</p>", ["“a” \ufffd & b"]),
+        ("<p>  \n </p><p>\u3000</p>", []),
+        ("", []),
+        ("just text", ["just text"]),
+    ],
+)  # fmt: skip
+def test_paragraphs(html, expected):
+    assert texts(html) == expected
+
+
+def test_headings_and_link_characters():
+    blocks = parse("<h2>Title <a href=x>in  a link</a></h2><div><h3><span>Sub</span></h3>text</div>").blocks
+    assert [(block.text, block.heading, block.link_chars) for block in blocks] == [
+        ("Title in a link", True, 9),
+        ("Sub", True, 0),
+        ("text", False, 0),
+    ]
+
+
+def test_links_know_their_block():
+    html = """<p>one <a href="/a" rel="nofollow ugc">first</a></p>
+      <p><a href="b.html"><img src=i alt=picture></a></p>
+      <p>two <a href="?q=1#frag">second <b>bold</b></a> <a name=anchor>no</a></p>
+      <map><area href="c" alt="an area"></map><a href="//other.test/d">last</a> end"""
+    parsed = parse(html)
+    found = [(url, link.anchor, link.rel, link.block) for link, url in resolve(parsed.links, "http://h.test/x/y", None)]
+    assert found == [
+        ("http://h.test/a", "first", "nofollow ugc", 0),
+        ("http://h.test/x/b.html", "", "", -1),
+        ("http://h.test/x/y?q=1", "second bold", "", 1),
+        ("http://h.test/x/c", "an area", "", 2),
+        ("http://other.test/d", "last", "", 2),
+    ]
+
+
+def test_frames_and_refresh_lead_on():
+    html = (
+        "<meta http-equiv=refresh content=\"0; URL='/next'\"><frameset><frame src=menu.html><frame src=/m></frameset>"
+    )
+    assert [url for _, url in resolve(parse(html).links, "http://h.test/", None)] == [
+        "http://h.test/next",
+        "http://h.test/menu.html",
+        "http://h.test/m",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "href", "expected"),
+    [
+        (None, "x y", ["http://h.test/a/x%20y"]),
+        (None, " \n/x\n", ["http://h.test/x"]),
+        (None, "http://Ex.TEST:80/./a/../b", ["http://ex.test/b"]),
+        (None, "http://příklad.test/ř", ["http://xn--pklad-zsa96e.test/%C5%99"]),
+        ("http://b.test/c/", "d", ["http://b.test/c/d"]),
+        ("/e/", "d", ["http://h.test/e/d"]),
+        ("http://[", "d", ["http://h.test/a/d"]),
+        (None, "mailto:a@b", []),
+        (None, "javascript:void(0)", []),
+        (None, "http://[", []),
+        (None, "#top", []),
+        (None, "", []),
+    ],
+)
+def test_resolve(base, href, expected):
+    links = parse("").links or parse(f'<a href="{href}">x</a>').links
+    assert [url for _, url in resolve(links, "http://h.test/a/b", base)] == expected
+
+
+def test_head():
+    parsed = parse("""<html lang="cs-CZ"><head><title> A &amp; B
+      </title><meta name=Robots content="noindex, nofollow"><meta property="og:locale" content=cs_CZ>
+      <meta name=viewport content=no><link rel=canonical href=/c><link rel="license" href="http://cc.test/by">
+      <base href=/base/><base href=/second/></head><body><svg><title>no</title></svg>x</body></html>""")
+    assert (parsed.title, parsed.html_lang, parsed.base) == ("A & B", "cs-CZ", "/base/")
+    assert parsed.meta == {"robots": "noindex, nofollow", "og:locale": "cs_CZ"}
+    assert parsed.rels == {"canonical": "/c", "license": "http://cc.test/by"}
+
+
+def test_tidy():
+    assert tidy(" a \t\n b\x07\x96c\ufffe ") == "a b–c"
+
+
+HOSTILE = {
+    "short divs": "<div>x</div>" * 100_000,
+    "headings": "<h1>x</h1>" * 100_000,
+    "nested divs": "<div>" * 50_000 + "x",
+    "nested spans": "<span>" * 50_000 + "x",
+    "nested links": "<a href=x>" * 50_000 + "x",
+    "attributes": "<p " + " ".join(f"a{i}=1" for i in range(200_000)) + ">text",
+    "open tags": "<" * 1_000_000,
+    "one long text": "x" * 5_000_000,
+    "one long paragraph": "<p>" + "word <b>" * 300_000,
+    "links": "<a href=/x>y</a> " * 200_000,
+    "entities": "&" * 1_000_000,
+    "controls": "".join(map(chr, range(32))) * 10_000,
+    "comments": "<!--" * 200_000,
+    "breaks": "<br>" * 300_000,
+    "charset": "<meta " * 300_000,
+    "refresh": '<meta http-equiv=refresh content="' + "url=" * 300_000 + '">',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pages_take_bounded_time_and_memory(name):
+    start = time.process_time()
+    parsed = parse(HOSTILE[name])
+    resolve(parsed.links, "http://h.test/", parsed.base)
+    assert time.process_time() - start < 4
+    assert len(parsed.blocks) <= MAX_BLOCKS
+    assert len(parsed.links) <= MAX_LINKS + 1
+
+
+@given(st.text(alphabet=st.sampled_from("<>/=\"'& abpdivhrefscrip!-\x00\x0b#;1\n"), max_size=300) | st.text())
+def test_parse_never_raises(html):
+    parsed = parse(html)
+    for block in parsed.blocks:
+        assert block.text == tidy(block.text) != ""
+    assert all(-1 <= link.block < max(1, len(parsed.blocks)) for link in parsed.links)
+    for _, url in resolve(parsed.links, "http://h.test/", parsed.base):
+        assert url.startswith("http")

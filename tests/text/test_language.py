@@ -1,0 +1,130 @@
+"""Languages, badness and training, as functions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.text.badness import LIMIT, badness, build_profile
+from spiderling.text.language import LanguageModels, normalise
+from spiderling.text.training import alphabet, held_out_check, sentences, stoplist_of, train
+
+CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.
+Jen pes seděl u dveří a čekal na ni, protože měl hlad.
+V kuchyni našla misku mléka a kousek chleba, který tam zůstal od večeře.
+Ráno přišla babička a ptala se, kdo to všechno snědl.
+Nikdo se k tomu nepřiznal, a tak se všichni jen smáli.
+Potom šli na zahradu, kde kvetly růže a zpívali ptáci."""
+ENGLISH = """When the cat came home it was already dark and everybody was asleep.
+Only the dog was sitting by the door and waiting for her because he was hungry.
+In the kitchen she found a bowl of milk and a piece of bread left from dinner.
+In the morning grandmother came and asked who had eaten it all.
+Nobody would admit to it and so they all just laughed.
+Then they went to the garden where the roses were blooming and the birds were singing."""
+RUSSIAN = "Когда кошка вернулась домой, было уже темно, и все спали, только собака сидела у двери и ждала её."
+
+
+@pytest.fixture(scope="module")
+def models() -> LanguageModels:
+    return LanguageModels((train("cs", sentences([CZECH])), train("en", sentences([ENGLISH]))))
+
+
+def test_normalise():
+    assert normalise("Ahoj, SVĚTE! 12x_y") == " ahoj světe x y "
+    assert normalise("...") == "  "
+
+
+def test_each_text_and_all_together(models):
+    guesses = models.identify([CZECH, "", "12 + 34", ENGLISH, "Ne."])
+    assert guesses.sure() == ["cs", None, None, "en", None]
+    assert [guesses.nearest([row]) for row in range(4)] == ["cs", None, None, "en"]
+    assert guesses.nearest([0, 1]) == "cs"
+    assert guesses.known_share("cs", [0]) > 0.7 > 0.3 > guesses.known_share("cs", [3])
+
+
+def test_the_answer_for_a_text_does_not_depend_on_its_company(models):
+    alone, among = models.identify([CZECH]), models.identify([ENGLISH, CZECH, RUSSIAN])
+    assert among.scores[1] == pytest.approx(alone.scores[0], rel=1e-4)
+    assert among.hits[1] == pytest.approx(alone.hits[0])
+    assert among.sizes[1] == alone.sizes[0]
+
+
+def test_another_script_is_known_to_no_language(models):
+    guesses = models.identify([RUSSIAN])
+    assert max(guesses.known_share(code) for code in models.codes) < 0.2
+
+
+def test_no_texts_no_models(models):
+    assert models.identify([]).nearest() is None
+    assert models.identify([]).sure() == []
+    nothing = LanguageModels(()).identify(["text"])
+    assert (nothing.nearest(), nothing.sure()) == (None, [None])
+
+
+def test_one_language_is_always_nearest():
+    only = LanguageModels((train("cs", sentences([CZECH])),))
+    assert only.identify([CZECH]).sure() == ["cs"]
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_identify_never_raises(texts):
+    models = _MODELS
+    guesses = models.identify(texts)
+    assert len(guesses.sure()) == len(texts)
+    assert all(0 <= guesses.known_share("cs", [row]) <= 1 for row in range(len(texts)))
+
+
+_MODELS = LanguageModels((train("cs", sentences([CZECH])), train("en", sentences([ENGLISH]))))
+
+
+def test_training_does_not_depend_on_order_or_repetition():
+    lines = CZECH.splitlines()
+    assert sentences([CZECH]) == sentences(["\n".join(reversed(lines)), CZECH, "\n \n12\n"])
+    assert train("cs", sentences([CZECH])) == train("cs", sentences(["\n".join([CZECH] * 3)]))
+
+
+def test_model_of_a_script_without_spaces():
+    model = train("th", sentences(["ภาษาไทยเป็นภาษาที่เขียนติดกันโดยไม่มีช่องว่าง\nวันนี้อากาศดีมาก"]))
+    assert (model.spaced, model.profile, model.stoplist) == (False, {}, frozenset())
+
+
+def test_extra_words_lend_their_ngrams():
+    plain, more = train("cs", sentences([CZECH])), train("cs", sentences([CZECH]), {"žloutek": 1000, "x": 1})
+    assert "žlou" not in plain.ngrams
+    assert more.ngrams["žlou"] == 5
+    assert more.words == plain.words
+
+
+def test_held_out_check():
+    lines = [f"{line} {number}" for line in CZECH.splitlines() for number in range(20)]
+    check = held_out_check("cs", lines, [train("en", sentences([ENGLISH]))])
+    assert (check.tried > 0, check.right, check.taken_for) == (True, check.tried, {})
+
+
+def test_stoplist_and_alphabet():
+    assert stoplist_of({"a": 50, "b": 30, "c": 15, "d": 5}, 100) == {"a", "b"}
+    assert alphabet({"ab": 1000, "b": 1000, "ž": 1}) == "ba"
+
+
+def test_badness_by_hand():
+    profile = {"the": (-1.0, 0.5), "of": (-2.0, 0.5)}
+    usual = ["the"] * 10 + ["of"] + ["x"] * 89
+    assert badness(usual, profile) == 0
+    assert badness(["the"] + ["x"] * 99, profile) == pytest.approx((-1 + 2) / 0.5 + (-2 - -2.301) / 0.5, abs=1e-3)
+    assert badness(["x"] * 10**6, profile) == pytest.approx(LIMIT + (-2 + 6.301) / 0.5, abs=1e-2)
+    assert badness([], profile) == 2 * LIMIT
+    assert badness(["x"], {}) == 0
+
+
+def test_profile_measures_spread_over_documents():
+    documents = [["a"] * 10 + ["b"] * count + ["x"] * (90 - count) for count in (1, 10)]
+    profile = build_profile(documents)
+    assert profile["a"] == (-1.0, 0.15)
+    assert profile["b"] == (-1.5, 0.5)
+
+
+def test_menus_are_worse_than_text():
+    profile = build_profile([normalise(ENGLISH).split()] * 2)
+    menu = normalise("Home Products Prices Contact Imprint Newsletter Login Register Basket Checkout " * 8).split()
+    assert badness(normalise(ENGLISH).split(), profile) < 1 < 20 < badness(menu, profile)

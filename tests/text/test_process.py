@@ -1,0 +1,130 @@
+"""`process`: a whole page, and that nothing in it can do harm."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spiderling.languages import load
+from spiderling.options import Options
+from spiderling.text import Page, Paragraph, TextOptions, clean_text, process
+
+MODELS = load(("cs", "sk", "en", "de"))
+CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
+SLOVAK = "Keď sa mačka vrátila domov, bola už tma a všetci spali, len pes sedel pri dverách a čakal na ňu. " * 3
+ENGLISH = "When the cat came home it was already dark and everybody was asleep, only the dog was waiting. " * 3
+DUTCH = "Toen de kat thuiskwam was het al donker en iedereen sliep, alleen de hond zat bij de deur te wachten. " * 3
+MENU = "<ul><li><a href=/>Domů</a><li><a href=/o>O nás</a></ul>"
+CS = TextOptions(("cs",))
+
+
+def run(html: str, options: TextOptions = CS, encoding: str = "utf-8", charset: str | None = None) -> Page:
+    return process(
+        html.encode(encoding), url="http://127.0.0.1/a/", http_charset=charset, models=MODELS, options=options
+    )
+
+
+def kept(page: Page) -> list[str]:
+    return [paragraph.text for paragraph in page.paragraphs if paragraph.kept]
+
+
+def test_a_page_in_full():
+    html = f"""<html lang=cs><head><title>Kočka</title><meta name=author content="A. B.">
+      <link rel=canonical href=http://127.0.0.1/c><link rel=license href=http://cc.test/by></head>
+      <body>{MENU}<h1>O kočce</h1><p>{CZECH} <a href="b#x" rel=nofollow>více</a></p></body></html>"""
+    page = run(html, encoding="cp1250", charset="windows-1250")
+    text = f"O kočce\n{CZECH}více"
+    assert (page.encoding_declared, page.encoding_detected) == ("cp1250", "cp1250")
+    assert page.utf8_bytes == len(html.encode())
+    assert (page.title, page.meta, page.html_lang) == ("Kočka", {"author": "A. B."}, "cs")
+    assert (page.canonical, page.licence) == ("http://127.0.0.1/c", "http://cc.test/by")
+    assert [(p.cls, p.heading, p.language, p.kept) for p in page.paragraphs] == [
+        ("bad", False, None, False),
+        ("bad", False, None, False),
+        ("good", True, None, True),
+        ("good", False, "cs", True),
+    ]
+    assert [(link.url, link.anchor, link.rel_nofollow, link.block, link.text_block) for link in page.links] == [
+        ("http://127.0.0.1/", "Domů", False, 0, False),
+        ("http://127.0.0.1/o", "O nás", False, 1, False),
+        ("http://127.0.0.1/a/b", "více", True, 3, True),
+    ]
+    assert (page.language, page.languages) == ("cs", {"cs": 1.0})
+    assert page.known_share > 0.8
+    assert page.badness < 40
+    assert clean_text(page.paragraphs) == text
+    assert (page.clean_bytes, page.words) == (len(text.encode()), len(text.split()))
+    assert page.raw_digest == xxhash.xxh3_128_digest(html.encode("cp1250"))
+    assert page.text_digest == xxhash.xxh3_128_digest(text.encode())
+
+
+def test_only_accepted_languages_are_kept():
+    html = f"<h2>Nadpis</h2><p>{CZECH}</p><p>{SLOVAK}</p><p>{ENGLISH}</p>"
+    assert kept(run(html)) == ["Nadpis", CZECH.strip()]
+    assert kept(run(html, TextOptions(("cs", "sk")))) == ["Nadpis", CZECH.strip(), SLOVAK.strip()]
+    page = run(html)
+    assert [paragraph.language for paragraph in page.paragraphs] == [None, "cs", "sk", "en"]
+    assert sum(page.languages.values()) == pytest.approx(1)
+    assert 0.3 < page.languages["cs"] < 0.4
+
+
+def test_a_page_in_another_language_is_told_from_boilerplate():
+    page = run(f"<p>{ENGLISH}</p>")
+    assert (page.language, page.languages, kept(page), page.clean_bytes) == ("en", {"en": 1.0}, [], 0)
+
+
+def test_a_page_in_an_unknown_language():
+    page = run(f"<p>{DUTCH}</p>", TextOptions(("de",), preset="permissive"))
+    assert page.known_share < 0.6
+    assert kept(page) == []
+    assert page.languages == {}
+
+
+def test_the_page_without_text():
+    page = run(MENU)
+    assert (page.language, page.languages, page.badness, page.words) == (None, {}, 0, 0)
+    assert len(page.links) == 2
+    assert page.text_digest == xxhash.xxh3_128_digest(b"")
+
+
+def test_undecodable():
+    page = process(bytes(range(256)) * 40, url="http://127.0.0.1/", http_charset=None, models=MODELS, options=CS)
+    assert (page.encoding_detected, page.paragraphs, page.links, page.utf8_bytes) == (None, [], [], 256 * 40)
+
+
+def test_the_package_as_boilerplate_remover():
+    html = f"<html><body>{MENU}<p>{CZECH} <a href=b>více</a></p></body></html>"
+    ours, theirs = run(html), run(html, TextOptions(("cs",), "justext-stock"))
+    assert theirs.paragraphs == ours.paragraphs
+    assert theirs.links == ours.links
+
+
+def test_options_of_a_crawl():
+    options = TextOptions.from_options(Options(justext_preset="strict", min_known_share=0.4), ["cs", "sk"])
+    assert (options.accepted, options.preset, options.min_known_share) == (("cs", "sk"), "strict", 0.4)
+    assert len(run("<a href=/a>a</a><a href=/b>b</a>", TextOptions(("cs",), max_links=1)).links) == 1
+
+
+def test_a_page_survives_pickling():
+    page = run(f"<p>{CZECH} <a href=x>y</a></p>")
+    copy = pickle.loads(pickle.dumps(page, 5))
+    assert all(getattr(copy, name) == getattr(page, name) for name in Page.__slots__)
+    assert type(copy.paragraphs[0]) is Paragraph
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=500) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")), st.text(max_size=20), st.text(max_size=10))
+def test_process_never_raises(body, url, charset):
+    for mode in ("justext", "justext-stock"):
+        options = TextOptions(("cs",), mode)
+        process(body * 3, url=url, http_charset=charset, models=MODELS, options=options)
+
+
+def test_the_same_text_has_the_same_digest_everywhere():
+    page = run(f"<p>{CZECH}</p>")
+    assert page.text_digest == run(f"<div>\n{CZECH}</div><script>1</script>").text_digest
+    assert page.raw_digest != run(f"<div>\n{CZECH}</div>").raw_digest

@@ -68,6 +68,8 @@ _EXTENSIONS = {
     "spiderling.extensions.yieldfeed.YieldFeed": 20,
     "spiderling.extensions.control.Control": 30,
     "spiderling.extensions.progress.Progress": 40,
+    "spiderling.extensions.spiderstate.SpiderState": 0,
+    "scrapy.extensions.spiderstate.SpiderState": None,
     "scrapy.extensions.logstats.LogStats": None,
 }
 

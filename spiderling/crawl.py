@@ -145,10 +145,11 @@ def _refuse_unknown_arguments(spider: Spider) -> None:
     cls = type(spider)
     for name in getattr(spider, "arguments", ()):
         if not name.startswith("_") and not hasattr(cls, name):
-            known = [key for key in vars(cls).get("__annotations__", {}) if isinstance(getattr(cls, key, None), str)]
+            annotated = {key for base in cls.__mro__ for key in vars(base).get("__annotations__", {})} - {"name"}
+            known = sorted(key for key in annotated if isinstance(getattr(cls, key, None), str))
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean -a {near[0]}=?" if near else f"; known are {', '.join(known)}"
-            raise BadInput(f"the spider {spider.name} has no argument {name!r}{hint}")
+            hint = f"did you mean -a {near[0]}=?" if near else f"known are {', '.join(known)}."
+            raise BadInput(f"the spider {spider.name} has no argument {name!r}; {hint}")
 
 
 def directory_of(settings: BaseSettings, options: Options) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spiderling.text import Page
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class PageItem:
     """A response on its way through the pipelines, with what they found in it."""
 
@@ -27,12 +27,17 @@ class PageItem:
     """What the text worker found; set by pipeline 100."""
     language: str | None = None
     """The accepted language of the document; set by pipeline 200."""
+    attributes: dict[str, object] = field(default_factory=dict)
+    """Those of the document, ``url``, ``title`` and so on; set by pipeline 500, seen by FEEDS (feeds.py)."""
     document: bytes | None = None
     """The rendered document, UTF-8; set by pipeline 500."""
     kept_bytes: int = 0
     """UTF-8 bytes of new clean text in the document."""
     digests: tuple[int, ...] = ()
     """Digests that are new with this page; set by pipeline 400."""
+
+    def __repr__(self) -> str:
+        return f"<PageItem {self.response.url}>"  # logs show items that fail; the page would fill them
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,11 +107,15 @@ class Options:
         0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
     )
     min_known_share: float = _option(
-        0.5, "Share of the text's character trigrams that the language's model must know.", low=0, high=1
+        0.6,
+        "How usual the text's character 4-grams are for its language, where 1 is the language's own text: "
+        "below this it is another, unknown one.",
+        low=0,
+        high=1,
     )
     min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
     max_badness: float = _option(
-        60.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
+        40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
     )
 
     # corpus and state
@@ -132,7 +136,7 @@ class Options:
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
             if spec is None:
-                raise BadInput(f"there is no option {name}{_nearest(name, known)}. All are listed in docs/options.md.")
+                raise BadInput(f"there is no option {name}{_nearest(name, known)}; all are listed in docs/options.md.")
             value = settings[name]
             if value is not None:
                 values[spec.name] = _checked(name, spec, value)
@@ -164,7 +168,7 @@ def parse_yield_profile(text: str) -> float | None:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {matches[0]}?" if matches else ""
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def _checked(name: str, spec: Field[Any], value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import (
@@ -77,6 +78,11 @@ def of_item(item: PageItem, reason: Reason) -> Outcome:
         digests=item.digests if kept else (),
         links=links_of(page) if page else (),
     )
+
+
+def further(outcome: Outcome) -> Outcome:
+    """*outcome* of a further item of a response: its text counts, the response was accounted for with the first."""
+    return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0)
 
 
 def of_response(response: Response, reason: Reason) -> Outcome:

@@ -48,10 +48,12 @@ FAILURES = frozenset({"bad-input", "storage-failed"})
 """Finish reasons of a crawl that could not begin or go on; the command then exits with 1."""
 SWALLOWED = "spiderling_swallowed"
 """Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
+PAGES = "spiderling_pages"
+"""Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
 _OWN_META = frozenset({
     "spiderling_fetch", "address", "verbatim_url", "judge_type", "wire_bytes", "download_slot", "download_latency",
-    "is_start_request", "spiderling_errback",
+    "is_start_request", "spiderling_errback", PAGES,
 })  # fmt: skip
 _HEADERS = {
     b"Accept": b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1",
@@ -162,6 +164,10 @@ class Scheduler(BaseScheduler):
             self.crawl.frontier.started(fetch, self.crawl.clock.now())
 
     # -- the components' side
+
+    def is_active(self, url_id: int | None) -> bool:
+        """Whether the frontier's URL of this id was handed out and is not settled."""
+        return url_id in self._active
 
     def settle(self, outcome: Outcome) -> bool:
         """A request is over: account for it; returns whether its URL ended (False: it waits for another attempt)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from spiderling.urls import canonicalize
 logger = logging.getLogger(__name__)
 
 _MAX_REPORTED_LINES = 20
+_OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
+"""``mailto:`` and the like, but not the port of ``example.org:8080``."""
 
 
 def read_seeds(argument: str, accepted: Sequence[LanguageInfo]) -> list[str]:
@@ -61,7 +64,7 @@ def _valid(lines: Iterable[tuple[int, str]], where: str) -> list[str]:
         if not text or text.startswith("#"):
             continue
         url = text if "://" in text else f"http://{text}"
-        if canonicalize(url) is None or " " in text or "." not in text:
+        if canonicalize(url) is None or " " in text or "." not in text or _OTHER_SCHEME.match(text):
             bad += 1
             if bad <= _MAX_REPORTED_LINES:
                 logger.warning("%s, line %d is no http(s) URL and is left out: %.100r", where, number, text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -61,7 +62,8 @@ class SegmentWriter:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # bytes that a full disk refused: never acknowledged, so not missed
+                self._file.close()
             self._file = None
 
     def _open(self) -> SegmentRow:

@@ -26,7 +26,7 @@ _DROPPED_PARAMETER = re.compile(
     r"(?:utm_\w+|gclid|fbclid|msclkid|phpsessid|jsessionid|sessionid|aspsessionid\w*)(?:=|$)", re.IGNORECASE
 )
 _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
-_suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+_suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 class CanonicalUrl(NamedTuple):
@@ -93,7 +93,10 @@ def origins_of(host: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def registrable_domain(host: str) -> str:
-    """eTLD+1 of a host record's name by the bundled public suffix list; the name itself if it has none."""
+    """eTLD+1 of a host record's name; the name itself if it has none.
+
+    By the bundled public suffix list with its private part: sites on one blog platform are not one domain.
+    """
     return _suffixes(host.rsplit(":", 1)[0]).top_domain_under_public_suffix or host
 
 

@@ -19,6 +19,7 @@ import contextlib
 import gc
 import os
 import pickle
+import resource
 import signal
 import socket
 import struct
@@ -92,7 +93,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the workers that run now."""
+        """Process ids of the running workers."""
         return [worker.process.pid for worker in self._workers]
 
     @property
@@ -137,10 +138,11 @@ class WorkerPool:
 
     def _dispatch(self) -> None:
         """Give waiting pages to the workers with the shortest queues."""
-        while self._waiting and self._workers:
-            worker = min(self._workers, key=lambda worker: len(worker.jobs))
-            if len(worker.jobs) >= QUEUED_PER_WORKER:
+        while self._waiting:
+            able = [worker for worker in self._workers if worker.is_open and len(worker.jobs) < QUEUED_PER_WORKER]
+            if not able:
                 return
+            worker = min(able, key=lambda worker: len(worker.jobs))
             job = self._waiting.popleft()
             if not job.future.done():  # its caller may have been cancelled
                 worker.send(job)
@@ -150,8 +152,8 @@ class WorkerPool:
         if worker not in self._workers:
             return
         self._workers.remove(worker)
-        jobs = list(worker.jobs)
-        worker.jobs.clear()
+        worker.process.kill()  # it may have closed its socket only
+        jobs, worker.jobs = list(worker.jobs), deque()
         if jobs and not jobs[0].future.done():
             jobs[0].future.set_exception(WorkerCrash(f"{reason} while processing {jobs[0].task.url}"))
         self._waiting.extendleft(reversed(jobs[1:]))
@@ -206,6 +208,7 @@ class _Worker(asyncio.Protocol):
         self._idle = idle
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
+        self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reason = "the text worker died"
         self._loop = asyncio.get_running_loop()
@@ -217,6 +220,7 @@ class _Worker(asyncio.Protocol):
         with theirs:
             self.process = _popen(theirs)
         ours.setblocking(False)
+        self._spare = ours.dup()
         await self._loop.create_unix_connection(lambda: self, sock=ours)
         assert self._transport
         setup = pickle.dumps(self._config, 5)
@@ -229,6 +233,11 @@ class _Worker(asyncio.Protocol):
         except BaseException:
             await self.end()
             raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether pages can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
 
     def send(self, job: _Job) -> None:
         """Queue a page; the clock of an idle worker starts to run."""
@@ -264,10 +273,19 @@ class _Worker(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
+        self._read_rest()
         if not self._ready.done():
             self._ready.set_exception(SpiderlingError("a text worker died while it started; its messages are above."))
         else:
             self._lost(self, self._reason)
+
+    def _read_rest(self) -> None:
+        """A write that fails ends the connection before the answers sent until then were read: their
+        pages are done, and the first without an answer is the guilty one."""
+        assert self._spare
+        with self._spare as spare, contextlib.suppress(OSError):
+            while data := spare.recv(1 << 18):
+                self.data_received(data)
 
     def _answer(self, kind: int, value: Any) -> None:
         if not self._ready.done():
@@ -277,15 +295,12 @@ class _Worker(asyncio.Protocol):
                 self._ready.set_exception(SpiderlingError(str(value)))
             return
         job = self.jobs.popleft()
-        if self.jobs:
+        self._stop_clock()
+        if self.jobs and self.is_open:
             self._restart_clock()
-        else:
-            self._stop_clock()
-        if job.future.done():
-            pass
-        elif kind == _PAGE:
+        if kind == _PAGE and not job.future.done():
             job.future.set_result(value)
-        else:
+        elif not job.future.done():
             job.future.set_exception(WorkerCrash(f"{value} while processing {job.task.url}"))
         self._idle()
 
@@ -338,7 +353,7 @@ def main(fd: int) -> None:
             return
         try:
             config = pickle.loads(setup[0])
-            _limit_memory(config.memory_bytes)
+            resource.setrlimit(resource.RLIMIT_AS, (config.memory_bytes, config.memory_bytes))
             work = _function(config.process)(config)
         except Exception as error:
             _send(stream, _ERROR, str(error) or repr(error))
@@ -377,12 +392,6 @@ def _send(stream: Any, kind: int, value: Any) -> None:
 def _function(name: str) -> Callable[[WorkerConfig], Callable[[Task], Page]]:
     module, _, function = name.partition(":")
     return cast("Callable[[WorkerConfig], Callable[[Task], Page]]", getattr(import_module(module), function))
-
-
-def _limit_memory(size_bytes: int) -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (size_bytes, size_bytes))
 
 
 if __name__ == "__main__":

@@ -97,6 +97,20 @@ async def test_a_page_that_kills_its_worker_ends_alone(pool):
     await until(lambda: len(pool.pids) == 2)
 
 
+async def test_done_pages_are_never_taken_for_guilty():
+    """The worker dies while its answers are unread, and the loop first finds out by writing to it."""
+    pool = WorkerPool(1, FAKE, page_timeout_s=10)
+    await pool.start()
+    first = [asyncio.ensure_future(pool.process(order(text))) for text in ("a", "die")]
+    await asyncio.sleep(0)
+    time.sleep(0.3)  # the loop must not read
+    last = asyncio.ensure_future(pool.process(order("b")))
+    a, die, b = await asyncio.gather(*first, last, return_exceptions=True)
+    await pool.close()
+    assert isinstance(die, WorkerCrash)
+    assert (a.title, b.title) == ("a", "b")
+
+
 async def test_a_page_that_hangs_ends_alone(pool):
     start = time.monotonic()
     assert await outcomes(pool, ["a", "sleep 60", "b", "c", "d"]) == ["a", "crash", "b", "c", "d"]

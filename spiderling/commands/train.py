@@ -55,7 +55,7 @@ class Command(ScrapyCommand):
         if len(args) < 2:
             raise UsageError("give a language code and at least one text file: scrapy train hsb text.txt")
         assert self.settings is not None
-        dirs = ":".join(filter(None, (str(self.settings.get("SPIDERLING_MODELS") or ""),)))
+        dirs = str(self.settings.get("SPIDERLING_MODELS") or "")
         try:
             neighbours = tuple(part.strip() for part in opts.neighbours.split(",") if part.strip())
             print(make_model(args[0], list(map(Path, args[1:])), Path(opts.out), neighbours, opts.name, dirs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -57,8 +58,19 @@ class Lifecycle:
             crawl.checkpoint.tick()
 
 
+class _FileLog(logging.FileHandler):
+    """Goes on without the lines that a full disk refuses: the terminal has them, and not logging's tracebacks."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        return
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
+
+
 def _file_log(crawl: Crawl) -> logging.Handler:
-    handler = logging.FileHandler(crawl.jobdir.log, encoding="utf-8", delay=True)
+    handler = _FileLog(crawl.jobdir.log, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.setLevel(logging.INFO)
     logging.getLogger().addHandler(handler)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
+from scrapy.http import Response
 
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.items import PageItem
-from spiderling.outcomes import of_item, of_response
+from spiderling.outcomes import further, of_item, of_response
 from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
+from spiderling.scheduler import PAGES, Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
     from spiderling.items import Outcome
 
@@ -51,9 +51,10 @@ class YieldFeed:
             self._forget(item)
             self._settle(of_item(item, Reason.ITEM_ERROR))
 
-    def _spider_error(self, response: Response | None) -> None:
-        request = getattr(response, "request", None)
-        if response is not None and fetch_of(request) is not None and hasattr(response, "body"):
+    def _spider_error(self, response: Any) -> None:
+        request = response.request if isinstance(response, Response) else None  # an errback's error has a Failure
+        # a page that was yielded before the error has an exit of its own
+        if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
             self._settle(of_response(response, Reason.SPIDER_ERROR))
 
     def _forget(self, item: PageItem) -> None:
@@ -65,4 +66,4 @@ class YieldFeed:
     def _settle(self, outcome: Outcome) -> None:
         scheduler = self._crawler.engine.scheduler
         if isinstance(scheduler, Scheduler) and scheduler.crawl is not None:
-            scheduler.settle(outcome)
+            scheduler.settle(outcome if scheduler.is_active(outcome.url_id) else further(outcome))

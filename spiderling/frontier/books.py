@@ -24,7 +24,7 @@ class Books:
         self._parks_retired = options.retired_queue == "park"
 
     def restore(self, state: State) -> None:
-        """Take up what was committed; parked URLs stay in the store."""
+        """Take up what was committed; parked URLs stay in the store, what was in transit waits or is parked too."""
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen)
         for row in state.hosts:
@@ -33,6 +33,9 @@ class Books:
             if not url_row.parked:
                 host = self.hosts.by_id(url_row.host)
                 host.push(queued_url_of(url_row, host))
+        for host in self.hosts:
+            if host.is_closed:
+                self.purge(host, CLOSED_STATES[host.state])
 
     def new_host(self, name: str, distance: int) -> Host:
         host = self.hosts.create(name, distance)

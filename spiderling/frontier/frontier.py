@@ -198,7 +198,7 @@ class Frontier:
     def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
         host = fetch.host
         if fetch.robots is not None:
-            host.tasks.popleft()
+            host.asking = host.tasks.popleft()
         else:
             self._books.hand_out(host.pop())
         self.schedule.hand_out(host, fetch.address, now)
@@ -221,16 +221,18 @@ class Frontier:
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
-        url = self._books.in_transit.pop(fetch.id, None)
-        if fetch.robots is not None:
-            fetch.host.tasks.appendleft(fetch.robots)
-            if fetch.host.is_closed:
-                self._tasks.drop(fetch.host)
+        host, url = fetch.host, self._books.in_transit.pop(fetch.id, None)
+        if fetch.robots is not None and fetch.robots is host.asking:
+            host.tasks.appendleft(fetch.robots)
+            host.asking = None
         elif url is not None:
             self._books.wait_again(url, first=True)
-            if fetch.host.is_closed:
-                self._books.purge(fetch.host, CLOSED_STATES[fetch.host.state])
-        self.schedule.release(fetch.host, now)
+        else:
+            return
+        if host.is_closed:
+            self._tasks.drop(host)
+            self._books.purge(host, CLOSED_STATES[host.state])
+        self.schedule.release(host, now)
 
     # -- answers come back
 
@@ -245,7 +247,9 @@ class Frontier:
     def robots_answered(self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float) -> None:
         """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
         task, host = fetch.robots, fetch.host
-        assert task is not None
+        if task is None or task is not host.asking:
+            return
+        host.asking = None
         host.account.downloaded_bytes += len(body)
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
@@ -313,11 +317,11 @@ class Frontier:
 
         The target is a newly found URL at the same distance, with the same request.
         """
-        target = canonicalize(location)
-        if target is None:
+        own, target = canonicalize(url.url), canonicalize(location)
+        if own is None or target is None:
             self._admission.refuse(Reason.BAD_URL)
             return Reason.REDIRECTED
-        if target.url == _canonical(url.url):
+        if target.url == own.url:
             spelled = serialize(location)
             if spelled is None or spelled == url.url or url.url != target.url:
                 return Reason.REDIRECT_LOOP
@@ -328,7 +332,7 @@ class Frontier:
             return None
         if url.redirects >= self._options.max_redirects:
             return Reason.REDIRECT_LOOP
-        salt = b"redirect" if url.payload else b""
+        salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
         self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, url.payload, salt)
         return Reason.REDIRECTED
 
@@ -392,8 +396,3 @@ class Frontier:
         for host in self.hosts:
             host.due = max(host.due, now + self.schedule.interval(host))
             self.schedule.place(host, now)
-
-
-def _canonical(url: str) -> str | None:
-    target = canonicalize(url)
-    return target.url if target else None

@@ -84,7 +84,10 @@ class Host:
     last_start: float = -math.inf
     """When its last request started."""
     in_transit: int = 0
+    """Requests handed out and not over, of pages and robots.txt: 0 or 1."""
     tasks: deque[RobotsTask] = field(default_factory=deque)
+    asking: RobotsTask | None = None
+    """The robots.txt that is in transit."""
     ticket: int = 0
     """Changes whenever the host enters or leaves the workbench, so that stale entries are known."""
     _queue: list[tuple[int, int, QueuedUrl]] = field(default_factory=list)

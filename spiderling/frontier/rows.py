@@ -20,7 +20,7 @@ def host_row(host: Host) -> HostRow:
         words=host.words,
         downloaded_bytes=account.downloaded_bytes,
         kept_bytes=account.kept_bytes,
-        waiting=host.waiting + host.in_transit,
+        waiting=host.waiting + host.in_transit - (host.asking is not None),
         due=host.due,
         crawl_delay_s=host.crawl_delay_s,
         failures=host.failures,

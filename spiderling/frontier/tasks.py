@@ -73,9 +73,9 @@ class RobotsTasks:
         if host is None or host.is_closed:
             return None
         host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
+        host.due = max(host.due, host.last_start + self._schedule.interval(host))
         self._journal.hosts.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.exempt:
             return host
-        host.due = max(host.due, host.last_start + self._schedule.interval(host))
         self._schedule.place(host, now)
         return None

@@ -14,7 +14,7 @@ from spiderling.crawl import fetch_of
 from spiderling.items import PageItem
 from spiderling.outcomes import of_response
 from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
+from spiderling.scheduler import PAGES, Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -32,13 +32,13 @@ class ExitsMiddleware:
         return cls(crawler)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        pages = 0
+        meta = response.request.meta if response.request is not None else {}
         async for entry in result:
             if isinstance(entry, PageItem):
-                pages += 1
+                meta[PAGES] = meta.get(PAGES, 0) + 1
             elif isinstance(entry, Request):
                 entry.meta["spiderling_source"] = response.url
             yield entry
         scheduler = self._crawler.engine.scheduler
-        if not pages and fetch_of(response.request) is not None and isinstance(scheduler, Scheduler):
+        if not meta.get(PAGES) and fetch_of(response.request) is not None and isinstance(scheduler, Scheduler):
             scheduler.settle(of_response(response, Reason.NO_PAGE))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import CloseSpider
+
 from spiderling.crawl import crawl_of
+from spiderling.errors import SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from spiderling.text import Page
+
+logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 
@@ -34,6 +42,7 @@ class CleanPipeline:
         return cls(crawler)
 
     async def open_spider(self) -> None:
+        """Start the workers; raises CloseSpider, with the reason logged, when one cannot be (a damaged model)."""
         crawl = crawl_of(self._crawler)
         if crawl is None:
             return
@@ -42,7 +51,12 @@ class CleanPipeline:
         config = WorkerConfig(TextOptions.from_options(options, accepted), tuple(crawl.recognised), options.models)
         size = options.workers or max(1, (os.cpu_count() or 2) - 1)
         self._workers = WorkerPool(size, config, options.page_timeout_s)
-        await self._workers.start()
+        try:
+            await self._workers.start()
+        except SpiderlingError as error:
+            # Crawl.failed would close the spider while it is still being opened
+            logger.error("The crawl stops: %s", error)
+            raise CloseSpider("bad-input") from None
 
     async def close_spider(self) -> None:
         if self._workers is not None:
@@ -57,11 +71,16 @@ class CleanPipeline:
             item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
         except WorkerCrash as error:
             raise DropPage(Reason.WORKER_CRASH, str(error)) from error
-        if item.page.encoding_detected is None:
-            raise DropPage(Reason.UNDECODABLE)
-        if not any(paragraph.cls == "good" for paragraph in item.page.paragraphs):
-            raise DropPage(Reason.BOILERPLATE_ONLY)
+        check_text(item.page)
         return item
+
+
+def check_text(page: Page) -> None:
+    """Raises DropPage(UNDECODABLE or BOILERPLATE_ONLY) for a page without running text."""
+    if page.encoding_detected is None:
+        raise DropPage(Reason.UNDECODABLE)
+    if not any(paragraph.cls == "good" for paragraph in page.paragraphs):
+        raise DropPage(Reason.BOILERPLATE_ONLY)
 
 
 def declared_charset(response: Response) -> str | None:

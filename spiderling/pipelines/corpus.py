@@ -6,6 +6,7 @@ import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from spiderling import feeds
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.items import PageItem
 from spiderling.urls import top_level_domain
@@ -23,13 +24,14 @@ _SPECIAL = re.compile('[&<>"\n\r\t]')
 
 
 class CorpusPipeline:
-    """Sets ``item.document`` and ``item.kept_bytes``; the checkpoint writes it."""
+    """Sets ``item.attributes``, ``item.document`` and ``item.kept_bytes``; the checkpoint writes the document."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CorpusPipeline:
+        feeds.register()
         return cls(crawler)
 
     def open_spider(self) -> None:
@@ -39,7 +41,8 @@ class CorpusPipeline:
         if not isinstance(item, PageItem) or item.page is None or self._crawl is None:
             return item
         item.kept_bytes = item.page.clean_bytes
-        item.document = render(self._attributes(item), item.page.paragraphs)
+        item.attributes |= self._attributes(item)
+        item.document = render(item.attributes, item.page.paragraphs)
         return item
 
     def _attributes(self, item: PageItem) -> dict[str, object]:

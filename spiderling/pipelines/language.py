@@ -10,7 +10,12 @@ from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from scrapy.crawler import Crawler
+
+    from spiderling.options import Options
+    from spiderling.text import Page
 
 
 class LanguagePipeline:
@@ -34,13 +39,17 @@ class LanguagePipeline:
         """Raises DropPage(WRONG_LANGUAGE)."""
         if not isinstance(item, PageItem) or item.page is None:
             return item
-        page = item.page
-        share = sum(page.languages.get(code, 0.0) for code in self._accepted)
-        if (
-            page.language not in self._accepted
-            or share < self._options.min_language_share
-            or page.known_share < self._options.min_known_share
-        ):
-            raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")
-        item.language = page.language
+        check_language(item.page, self._accepted, self._options)
+        item.language = item.page.language
         return item
+
+
+def check_language(page: Page, accepted: Collection[str], options: Options) -> None:
+    """Raises DropPage(WRONG_LANGUAGE) for a page whose text is in none of the *accepted* languages (codes)."""
+    share = sum(page.languages.get(code, 0.0) for code in accepted)
+    if (
+        page.language not in accepted
+        or share < options.min_language_share
+        or page.known_share < options.min_known_share
+    ):
+        raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")

@@ -13,6 +13,9 @@ from spiderling.text import clean_text
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from spiderling.options import Options
+    from spiderling.text import Page
+
 
 class QualityPipeline:
     """Drops pages that are too short or too bad."""
@@ -27,16 +30,20 @@ class QualityPipeline:
     def open_spider(self) -> None:
         crawl = crawl_of(self._crawler)
         if crawl is not None:
-            self._min_chars = crawl.options.min_text_chars
-            self._max_badness = crawl.options.max_badness
+            self._options = crawl.options
 
     def process_item(self, item: Any) -> Any:
         """Raises DropPage(BAD_QUALITY)."""
         if not isinstance(item, PageItem) or item.page is None:
             return item
-        chars = len(clean_text(item.page.paragraphs))
-        if chars < self._min_chars:
-            raise DropPage(Reason.BAD_QUALITY, f"only {chars} characters of clean text")
-        if item.page.badness > self._max_badness:
-            raise DropPage(Reason.BAD_QUALITY, f"badness {item.page.badness:.1f}")
+        check_quality(item.page, self._options)
         return item
+
+
+def check_quality(page: Page, options: Options) -> None:
+    """Raises DropPage(BAD_QUALITY) for a page with too little text, or text with too few function words."""
+    chars = len(clean_text(page.paragraphs))
+    if chars < options.min_text_chars:
+        raise DropPage(Reason.BAD_QUALITY, f"only {chars} characters of clean text")
+    if page.badness > options.max_badness:
+        raise DropPage(Reason.BAD_QUALITY, f"badness {page.badness:.1f}")

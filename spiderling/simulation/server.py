@@ -255,6 +255,8 @@ def parse_head(head: bytes) -> Request | None:
     if len(parts) != 3 or not lines[0].isprintable():
         return None
     method, path, version = parts
+    if path.startswith("http://"):  # the absolute form, which proxies are asked in (RFC 9112, 3.2.2)
+        path = "/" + path.partition("://")[2].partition("/")[2]
     if not version.startswith("HTTP/1.") or not path.startswith("/"):
         return None
     headers = {}

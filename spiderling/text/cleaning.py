@@ -78,7 +78,6 @@ class _Judge:
         self._page = page
         self._models = models
         self._options = options
-        self._min_known_share = options.min_known_share
 
     def judge(self, html: str, blocks: list[Block]) -> None:
         """Fill in paragraphs, languages, known share and badness."""
@@ -101,10 +100,24 @@ class _Judge:
         self._guesses: Guesses = self._models.identify([blocks[index].text for index in long])
         self._row = {index: row for row, index in enumerate(long)}
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
-        self._language = {index: code for index, code in self._sure.items() if self._is_known(code, index)}
 
-    def _is_known(self, code: str, index: int) -> bool:
-        return self._guesses.known_share(code, [self._row[index]]) >= self._min_known_share * _PARAGRAPH_LENIENCE
+    def _recognise(self, good: Sequence[int]) -> None:
+        """Believe a language only where its paragraphs together, and each by itself, are known to it."""
+        least = self._options.min_known_share
+        groups: dict[str, list[int]] = {}
+        for index in good:
+            if index in self._sure:
+                groups.setdefault(self._sure[index], []).append(index)
+        self._language = {
+            index: code
+            for code, group in groups.items()
+            if self._known_share(code, group) >= least
+            for index in group
+            if self._known_share(code, [index]) >= least * _PARAGRAPH_LENIENCE
+        }
+
+    def _known_share(self, code: str, indices: Sequence[int]) -> float:
+        return self._guesses.known_share(code, [self._row[index] for index in indices if index in self._row])
 
     def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], boilerplate.Rules]:
         """Stop words and thresholds for this page, from its longest blocks."""
@@ -118,12 +131,11 @@ class _Judge:
     def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
         """What holds for the good text as a whole; what is too short to tell goes with it."""
         page = self._page
-        rows = [self._row[index] for index in good if index in self._row]
-        nearest = self._guesses.nearest(rows)
+        self._recognise(good)
+        nearest = self._guesses.nearest([self._row[index] for index in good if index in self._row])
         if nearest is None:
             return
-        known = self._guesses.known_share(nearest, rows) >= self._min_known_share
-        rest = nearest if known else None
+        rest = nearest if self._known_share(nearest, good) >= self._options.min_known_share else None
         chars: dict[str, int] = {}
         for index in good:
             code = self._language.get(index) if index in self._sure else rest
@@ -133,7 +145,7 @@ class _Judge:
         page.languages = {code: count / total for code, count in sorted(chars.items(), key=lambda item: -item[1])}
         page.language = next(iter(page.languages), nearest)
         own = [index for index in good if self._language.get(index, page.language) == page.language]
-        page.known_share = self._guesses.known_share(page.language, [self._row[i] for i in own if i in self._row])
+        page.known_share = self._known_share(page.language, own)
         words = normalise(" ".join(blocks[index].text for index in own)).split()
         page.badness = badness(words, self._models[page.language].profile)
 
@@ -141,13 +153,8 @@ class _Judge:
         if cls != boilerplate.GOOD:
             return Paragraph(block.text, cls, block.heading, None, False)
         language = self._language.get(index)
-        return Paragraph(block.text, cls, block.heading, language, self._is_kept(index, language))
-
-    def _is_kept(self, index: int, language: str | None) -> bool:
-        """By its language; one that is sure but known to no language is judged by what the accepted ones know."""
-        if language is not None or index not in self._sure:
-            return language is None or language in self._options.accepted
-        return any(self._is_known(code, index) for code in self._options.accepted)
+        kept = language in self._options.accepted if language else index not in self._sure
+        return Paragraph(block.text, cls, block.heading, language, kept)
 
 
 def _may_be_text(block: Block) -> bool:

@@ -158,13 +158,11 @@ def test_crawl_delay_behind_a_redirect_is_kept_over_a_restart() -> None:
         "http://b.cz/r.txt": robots("User-agent: *\nCrawl-delay: 50"),
         **{f"http://a.cz/{n}": page() for n in range(5)},
     }
-    crawl = VirtualCrawl(web)
-    crawl.frontier.put_seed("http://a.cz/1", crawl.now)
-    written: dict[str, float] = {}
-    while not crawl.frontier.is_finished:
-        crawl.run(until=crawl.now + 1.0)
-        written |= {row.name: row.crawl_delay_s for row in crawl.frontier.drain(crawl.now).hosts}
-    assert written == {"a.cz": 50.0, "b.cz": 0.0}
+    crawl = VirtualCrawl(web).run("http://a.cz/1", until=1000.3)
+    assert {row.name: row.crawl_delay_s for row in crawl.frontier.drain(crawl.now).hosts} == {"a.cz": 0.0, "b.cz": 0.0}
+    crawl.run(until=1010.0)
+    assert crawl.fetched("a.cz") == []
+    assert {row.name: row.crawl_delay_s for row in crawl.frontier.drain(crawl.now).hosts}["a.cz"] == 50.0
 
 
 def test_redirects_of_robots_end() -> None:

@@ -23,6 +23,12 @@ def test_host_interval_holds_for_hours_and_costs_nothing_more() -> None:
     assert crawl.now - 1000 == pytest.approx(1501 * 5.0, abs=5), "robots.txt and 1501 pages, each at its due time"
 
 
+def test_every_start_late_by_the_same_time_waits_at_no_gate() -> None:
+    crawl = VirtualCrawl(site("a.cz", 20), start_delay_s=lambda fetch: 3.0).run("http://a.cz/")
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+    assert crawl.waits_at_gate == 0, "the host is due again when its interval after the start is over"
+
+
 def test_hosts_on_one_address_share_its_interval() -> None:
     names = [f"n{number}.cz" for number in range(60)]
     web = {url: answer for name in names for url, answer in site(name, 10).items()}
@@ -163,7 +169,7 @@ def test_first_allowed_address_is_used() -> None:
 
 
 def test_intervals_may_be_changed_while_the_crawl_runs() -> None:
-    crawl = VirtualCrawl(site("a.cz", 40)).run("http://a.cz/", until=1060.0)
+    crawl = VirtualCrawl(site("a.cz", 40), start_delay_s=lambda fetch: 0.0).run("http://a.cz/", until=1060.0)
     crawl.frontier.schedule.host_interval_s = 17.0
     before = len(crawl.starts)
     crawl.run()

@@ -99,7 +99,7 @@ class VirtualCrawl:
         dns: Mapping[str, Resolution | list[Resolution]] | None = None,
         *,
         dns_s: float = 0.05,
-        start_delay_s: Callable[[Fetch], float] = lambda fetch: 0.0,
+        start_delay_s: Callable[[Fetch], float] | None = None,
         allows: Callable[[str], bool] = lambda address: True,
         now: float = 1000.0,
         **options: Any,
@@ -110,6 +110,7 @@ class VirtualCrawl:
         self.starts: list[Start] = []
         self.ended: dict[str, Reason] = {}
         self.questions: Counter[str] = Counter()
+        self.waits_at_gate = 0
         self._web, self._dns = web, dns or {}
         self._dns_s, self._start_delay_s = dns_s, start_delay_s
         self._asked: Counter[str] = Counter()
@@ -160,7 +161,8 @@ class VirtualCrawl:
                 self._later(self._dns_s, lambda name=name: self._resolve(name))  # type: ignore[misc]
             if fetch is None:
                 return
-            self._later(self._start_delay_s(fetch), lambda fetch=fetch: self._gate(fetch))  # type: ignore[misc]
+            delay_s = self._start_delay_s(fetch) if self._start_delay_s else 0.0
+            self._later(delay_s, lambda fetch=fetch: self._gate(fetch))  # type: ignore[misc]
         raise AssertionError("take() hands out without end")
 
     def check_after_take(self, fetch: Fetch | None) -> None:
@@ -193,6 +195,10 @@ class VirtualCrawl:
             self._busy.discard(fetch.host.name)
             self.frontier.give_back(fetch, self.now)
         elif wait_s > 0:
+            self.waits_at_gate += wait_s > _ROUNDING_S
+            assert self._start_delay_s or wait_s <= _ROUNDING_S, (
+                "the gate is for late starts: take() keeps the intervals"
+            )
             self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._gate(fetch))
         else:
             self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))

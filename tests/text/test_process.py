@@ -66,7 +66,7 @@ def test_only_accepted_languages_are_kept():
     html = f"<h2>Nadpis</h2><p>{CZECH}</p><p>{SLOVAK}</p><p>{ENGLISH}</p>"
     assert kept(run(html)) == ["Nadpis", CZECH.strip()]
     assert kept(run(html, TextOptions(("cs", "sk")))) == ["Nadpis", CZECH.strip(), SLOVAK.strip()]
-    page = run(html)
+    page = run(html, TextOptions(("cs", "en")))
     assert [paragraph.language for paragraph in page.paragraphs] == [None, "cs", "sk", "en"]
     assert sum(page.languages.values()) == pytest.approx(1)
     assert 0.3 < page.languages["cs"] < 0.4
@@ -82,6 +82,14 @@ def test_a_page_in_an_unknown_language():
     assert page.known_share < 0.6
     assert kept(page) == []
     assert page.languages == {}
+
+
+def test_a_stray_paragraph_of_an_unknown_script():
+    greek = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει μακριά από το σπίτι της. " * 3
+    options = TextOptions(("cs",), preset="permissive")
+    page = run(f"<p>{CZECH}</p><p>{CZECH} {greek}</p><p>{greek}</p>", options)
+    assert kept(page)[0] == CZECH.strip()
+    assert greek.strip() not in kept(page)
 
 
 def test_the_page_without_text():
@@ -117,7 +125,11 @@ def test_a_page_survives_pickling():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=500) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")), st.text(max_size=20), st.text(max_size=10))
+@given(
+    st.binary(max_size=500) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")),
+    st.text(max_size=20),
+    st.text(max_size=10),
+)
 def test_process_never_raises(body, url, charset):
     for mode in ("justext", "justext-stock"):
         options = TextOptions(("cs",), mode)

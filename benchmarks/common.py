@@ -1,0 +1,100 @@
+"""What the benchmark scripts share: a served web, a measured crawl, a table, the RESULT line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+METER = {"benchmarks.meter.Meter": 1000}  # after Progress, which sets the stats
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One crawl; CPU of all its processes, the server's not among them."""
+
+    pages: int
+    mb: float
+    kept_mb: float
+    wall_s: float
+    cpu_s: float
+    main_cpu_s: float
+    main_rss_mb: float
+
+    @property
+    def cpu_ms_per_page(self) -> float:
+        return 1000 * self.cpu_s / max(self.pages, 1)
+
+    @property
+    def main_cpu_ms_per_page(self) -> float:
+        return 1000 * self.main_cpu_s / max(self.pages, 1)
+
+
+def arguments(description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
+    parser.add_argument("--data", type=Path, help="directory with more data; the bundled data otherwise")
+    return parser.parse_args()
+
+
+@contextmanager
+def served(web: str) -> Iterator[str]:
+    """*web* as the server's CLI names it, in a process of its own; gives the value of SPIDERLING_HOSTS."""
+    with tempfile.TemporaryDirectory() as directory:
+        ready = Path(directory, "ready.json")
+        command = [sys.executable, "-m", "spiderling.simulation.server", "--web", web]
+        command += ["--port", "0", "--ready-file", str(ready), "--log", str(ready.with_name("access.tsv"))]
+        server = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+        try:
+            while server.poll() is None and not ready.exists():
+                time.sleep(0.05)
+            yield json.loads(ready.read_text())["hosts"]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def crawl(
+    spider: Sequence[str], settings: Mapping[str, object], environment: Mapping[str, str] | None = None
+) -> Measured:
+    """Run ``scrapy`` with *spider*'s words and *settings* and measure it."""
+    with tempfile.TemporaryDirectory() as directory:
+        meter = Path(directory, "meter.json")
+        every = {"EXTENSIONS": json.dumps(METER), "METER_FILE": meter, "LOG_LEVEL": "WARNING", **settings}
+        command = [sys.executable, "-m", "scrapy", *spider]
+        command += [part for name, value in every.items() for part in ("-s", f"{name}={value}")]
+        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})})
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            sys.exit(f"the crawl failed: {' '.join(command[:8])} ...")
+        result = json.loads(meter.read_text())
+    return Measured(
+        pages=result["pages"],
+        mb=result["bytes"] / 1e6,
+        kept_mb=result["kept_bytes"] / 1e6,
+        wall_s=result["wall_s"],
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        main_cpu_s=result["main_cpu_s"],
+        main_rss_mb=result["main_rss_mb"],
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a Markdown table, as it stands in README.md."""
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row) + " |")
+
+
+def result(**values: object) -> None:
+    """The last line of every benchmark."""
+    print("RESULT " + json.dumps(values))

@@ -1,0 +1,232 @@
+"""``scrapy page URL|FILE -a lang=cs``: what the chain sees of one page, and what would become of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.utils.conf import arglist_to_dict
+
+from spiderling import languages
+from spiderling.crawl import crawl_of, options_of
+from spiderling.errors import BadInput, SpiderlingError
+from spiderling.outcomes import DropPage
+from spiderling.pipelines.clean import check_text, declared_charset
+from spiderling.pipelines.language import check_language
+from spiderling.pipelines.quality import check_quality
+from spiderling.reasons import Reason
+from spiderling.scheduler import Scheduler
+from spiderling.spiders.spiderling import SpiderlingSpider
+from spiderling.text import TextOptions
+from spiderling.urls import canonicalize
+from spiderling.workers import Task, WorkerConfig, text_process
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from spiderling.languages import LanguageInfo
+    from spiderling.options import Options
+    from spiderling.text import Page, Paragraph
+
+_FILE_URL = "http://file.invalid/"
+"""Stands for the unknown address of a file, so that its relative links count."""
+
+
+class Command(ScrapyCommand):
+    """Thin shell around `PageSpider`, `examine`, `judge` and `render`."""
+
+    requires_project = False
+    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+
+    def syntax(self) -> str:
+        return "URL|FILE|- -a lang=LANG"
+
+    def short_desc(self) -> str:
+        return "Show what the crawler sees of one page, and its verdict"
+
+    def long_desc(self) -> str:
+        return (
+            "Show encodings, paragraphs with class and language, links and the verdict on one page. A FILE (- is "
+            "standard input) is read as it is; a URL is fetched as in a crawl: robots.txt first, at the crawl's pace, "
+            "redirects followed, for public addresses with SPIDERLING_CONTACT. Example: scrapy page "
+            "https://cs.wikipedia.org/wiki/Pavouci -a lang=cs -s SPIDERLING_CONTACT=me@example.org"
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
+            help="lang=CODES of the languages to be kept; recognise=CODES of further ones to be told apart",
+        )  # fmt: skip
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("name one page: scrapy page FILE -a lang=cs")
+        try:
+            arguments = arglist_to_dict(opts.spargs)
+        except ValueError:
+            raise UsageError("write arguments as -a NAME=VALUE, such as -a lang=cs", print_help=False) from None
+        try:
+            _print(self._lines(args[0], arguments))
+        except SpiderlingError as error:
+            print(f"scrapy page: {error}", file=sys.stderr)
+            self.exitcode = 1
+
+    def _lines(self, name: str, arguments: dict[str, str]) -> Iterator[str]:
+        assert self.settings is not None
+        options = options_of(self.settings, PageSpider(**arguments))
+        # before the page is fetched, so that a bad language costs no request
+        accepted = languages.resolve(options.lang, options.models)
+        task = self._fetch(name, arguments) if "://" in name else Task(_read(name), _FILE_URL)
+        page = examine(task, options, accepted)
+        verdict = judge(page, options, [info.code for info in accepted])
+        return render(task, page, verdict, shutil.get_terminal_size((100, 24)).columns)
+
+    def _fetch(self, url: str, arguments: dict[str, str]) -> Task:
+        """A crawl of that one URL, in a directory that is removed again."""
+        assert self.settings is not None
+        assert self.crawler_process is not None
+        if canonicalize(url) is None:
+            raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
+        with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
+            # no workers: the page is examined here
+            pipelines = {"spiderling.pipelines.clean.CleanPipeline": None}
+            settings = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
+            for name, value in settings.items():
+                self.settings.set(name, value, priority="cmdline")
+            crawler = self.crawler_process.create_crawler(PageSpider)
+            self.crawler_process.crawl(crawler, **{**arguments, "url": url})
+            self.crawler_process.start()
+        spider = crawler.spider
+        if not isinstance(spider, PageSpider) or spider.answer is None:
+            failure = spider.failure if isinstance(spider, PageSpider) else None
+            raise failure or SpiderlingError(f"{url} could not be fetched; -s LOG_ENABLED=1 shows why.")
+        return Task(spider.answer.body, spider.answer.url, declared_charset(spider.answer))
+
+
+class PageSpider(SpiderlingSpider):
+    """Fetches one URL and keeps the page; its links are not followed."""
+
+    name = "page"
+    url: str = ""
+    answer: Response | None = None
+    """The page."""
+    failure: SpiderlingError | None = None
+    """Why there is none."""
+    _last = ""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PageSpider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.note, signals.response_downloaded)
+        return spider
+
+    def note(self, response: Response) -> None:
+        """Keep what the last response of any kind was."""
+        self._last = f"; the last answer was {response.status} from {response.url}"
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request(self.url)
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        self.answer = response
+        return iter(())
+
+    def closed(self, reason: str) -> None:
+        """Note why no page came, while the crawl is still there to be asked."""
+        crawl, scheduler = crawl_of(self.crawler), self.crawler.engine.scheduler
+        if crawl is None:
+            self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
+            return
+        ledger = crawl.frontier.ledger
+        ends = [end for end in (*ledger.ends, *ledger.mentions) if end is not Reason.REDIRECTED]
+        why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
+        self.failure = SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"{name} cannot be read: {error.strerror}; give a file, - for standard input, or a URL that begins "
+            "with http:// or https://."
+        ) from None
+
+
+def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> Page:
+    """What a text worker finds in the page of *task*; raises BadInput for a damaged model."""
+    text_options = TextOptions.from_options(options, [info.code for info in accepted])
+    recognised = languages.to_recognise(accepted, options.recognise, options.models)
+    return text_process(WorkerConfig(text_options, tuple(recognised), options.models))(task)
+
+
+def judge(page: Page, options: Options, accepted: Sequence[str]) -> str:
+    """The verdict of pipelines 100 to 300: 'kept', or the Reason why not."""
+    try:
+        check_text(page)
+        check_language(page, accepted, options)
+        check_quality(page, options)
+    except DropPage as drop:
+        return f"{drop.reason.value}: {drop}"
+    return f"{Reason.KEPT.value} (unless it is a duplicate)"
+
+
+def render(task: Task, page: Page, verdict: str, width: int) -> Iterator[str]:
+    """Lines for a terminal of *width* characters."""
+    kept = sum(paragraph.kept for paragraph in page.paragraphs)
+    shares = ", ".join(f"{code} {share:.2f}" for code, share in page.languages.items())
+    rows = {
+        "url": task.url if task.url != _FILE_URL else "",
+        "size": f"{len(task.body):,} bytes, {page.utf8_bytes:,} in UTF-8",
+        "encoding": f"declared {page.encoding_declared or '-'}, detected {page.encoding_detected or '-'}",
+        "title": page.title,
+        "language": f"{page.language or '-'} ({shares or 'no known language'}), known share {page.known_share:.2f}",
+        "badness": f"{page.badness:.1f}",
+        "clean text": f"{page.clean_bytes:,} bytes, {page.words:,} words, {kept} of {len(page.paragraphs)} paragraphs",
+        "links": _links(page),
+    }
+    yield from (_shortened(f"{name:<12}{value}", width) for name, value in rows.items() if value)
+    yield ""
+    yield f"{'class':<12}{'lang':<6}{'kept':<6}text"
+    yield from (_shortened(_row(paragraph), width) for paragraph in page.paragraphs)
+    yield ""
+    yield f"{'verdict':<12}{verdict}"
+
+
+def _row(paragraph: Paragraph) -> str:
+    cls = paragraph.cls + (", h" if paragraph.heading else "")
+    return f"{cls:<12}{paragraph.language or '-':<6}{'yes' if paragraph.kept else 'no':<6}{paragraph.text}"
+
+
+def _links(page: Page) -> str:
+    """Number of links by the class of the block that they stand in."""
+    blocks = Counter(page.paragraphs[link.block].cls if link.block >= 0 else "no" for link in page.links)
+    counts = [f"{number} in {kind} blocks" for kind, number in blocks.most_common()]
+    return ", ".join([str(len(page.links)), *counts, f"{sum(link.rel_nofollow for link in page.links)} nofollow"])
+
+
+def _shortened(line: str, width: int) -> str:
+    """*line* in at most *width* characters, without those that could command the terminal: a page may hold any."""
+    line = "".join(char if char.isprintable() else "�" for char in line[: width + 1])
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _print(lines: Iterator[str]) -> None:
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,60 @@
+"""``spider.state``: Scrapy's extension of that name, made safe for full disks and for the default JOBDIR."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+
+from spiderling.crawl import crawl_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class SpiderState:
+    """Loads the spider's dict ``state`` at the start and saves it at a clean end, whole or not at all."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SpiderState:
+        return cls(crawler)
+
+    def _opened(self, spider: Spider) -> None:
+        state: Any = {}
+        path = self._path()
+        try:
+            if path is not None and path.exists():
+                state = pickle.loads(path.read_bytes())
+        except Exception as error:  # pickle raises anything for a damaged file
+            logger.warning("%s cannot be read (%s); the spider begins with an empty state", path, error)
+        spider.state = state  # type: ignore[attr-defined]
+
+    def _closed(self, spider: Spider) -> None:
+        path, state = self._path(), getattr(spider, "state", None)
+        if path is None or not (state or path.exists()):
+            return
+        part = path.with_name(path.name + ".part")
+        try:
+            part.write_bytes(pickle.dumps(state, protocol=4))
+            part.replace(path)
+        except Exception as error:
+            logger.warning("%s cannot be written (%s); the spider's former state stays", path, error)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+    def _path(self) -> Path | None:
+        crawl = crawl_of(self._crawler)
+        return crawl.jobdir.path / "spider.state" if crawl is not None else None

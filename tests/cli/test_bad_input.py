@@ -1,0 +1,292 @@
+"""Whatever the user gets wrong is told in one sentence: what, where, what to do; nothing is harmed by it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+from command_line import ROOT, refusal, scrapy
+
+from spiderling.errors import BadInput
+from spiderling.frontier.store import SCHEMA_VERSION
+from spiderling.jobdir import Jobdir
+from spiderling.languages import load
+from spiderling.seeds import read_seeds
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """``refusal`` with a directory of its own."""
+    return lambda *arguments, jobdir=tmp_path / "job", **other: refusal(jobdir, *arguments, **other)
+
+
+# -- languages and arguments
+
+
+@pytest.mark.parametrize("lang", ["Czch", "xx"])
+def test_unknown_language(refused, lang):
+    message = refused("-a", f"lang={lang}")
+    assert message.startswith(f"there is no model for the language '{lang}'.")
+    assert ("Did you mean cs (Czech)?" in message) == (lang == "Czch")
+    assert f"scrapy train {lang[:3].lower()} text.txt" in message
+
+
+def test_unknown_language_to_recognise(refused):
+    assert "no model for the language 'qq'" in refused("-a", "lang=cs", "-a", "recognise=qq")
+
+
+def test_no_language(refused):
+    message = refused()
+    assert message.startswith("no language is given: say -a lang=cs")
+    assert "scrapy train" in message
+
+
+def test_unknown_spider_argument(refused):
+    assert refused("-a", "langs=cs") == "the spider spiderling has no argument 'langs'; did you mean -a lang=?"
+
+
+def test_no_contact(refused, tmp_path):
+    message = refused("-a", "lang=cs", contact=False)
+    assert message.startswith("no contact is given")
+    assert "-s SPIDERLING_CONTACT=me@example.org" in message
+
+
+# -- options
+
+BAD_OPTIONS = {
+    "HOST_INTERVALL_S=2": "there is no option SPIDERLING_HOST_INTERVALL_S (did you mean SPIDERLING_HOST_INTERVAL_S?)",
+    "HOST_INTERVAL_S=-2": "SPIDERLING_HOST_INTERVAL_S is -2.0; it must be between 0 and 86400.",
+    "WORKERS=many": "SPIDERLING_WORKERS is 'many'; it must be a whole number.",
+    "HOSTS=a.test": "SPIDERLING_HOSTS has 'a.test'; write 'glob=address[:port]'",
+    "ALLOW_NETWORKS=127.0.0.1/8": "SPIDERLING_ALLOW_NETWORKS has '127.0.0.1/8': 127.0.0.1/8 has host bits set; write",
+    "NAMESERVERS=dns.test": "SPIDERLING_NAMESERVERS has 'dns.test'; write address or address:port",
+    "MODELS=/no/such/models": "SPIDERLING_MODELS names /no/such/models, which is not a directory",
+}
+
+
+@pytest.mark.parametrize("option", BAD_OPTIONS)
+def test_bad_option(refused, option):
+    assert refused("-a", "lang=cs", "-s", f"SPIDERLING_{option}").startswith(BAD_OPTIONS[option])
+
+
+@pytest.fixture
+def models(tmp_path):
+    """A directory of models with a copy of the Czech one."""
+    shutil.copytree(ROOT / "models/cs", tmp_path / "models/cs")
+    return tmp_path / "models"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("ngrams.gz", b"no gzip", "ngrams.gz of the model of cs cannot be read"),
+        ("words.txt", None, "the model of cs has no words.txt"),
+        ("language.yaml", b"- a list\n", "the model description cs/language.yaml cannot be read"),
+    ],
+)
+def test_broken_model(refused, models, name, content, message):
+    if content is None:
+        (models / "cs" / name).unlink()
+    else:
+        (models / "cs" / name).write_bytes(content)
+    said = refused("-a", "lang=cs", "-s", f"SPIDERLING_MODELS={models}")
+    assert said.startswith(message)
+    assert "train" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("ngrams.gz", None, "ngrams.gz of the model of cs cannot be read"),
+        ("words.txt", b"word without count\n", "cs/words.txt is damaged"),
+        ("words.txt", b"\xff\xfe", "words.txt of the model of cs cannot be read"),
+        ("language.yaml", b"[", "the model description cs/language.yaml cannot be read"),
+    ],
+)
+def test_broken_model_is_refused(models, name, content, message):
+    (models / "cs" / name).unlink()
+    if content is not None:
+        (models / "cs" / name).write_bytes(content)
+    with pytest.raises(BadInput, match=re.escape(message)):
+        load(["cs"], str(models))
+
+
+# -- seeds
+
+
+BAD_SEEDS = {
+    b"": "there is no seed URL in {}; give a file with one URL a line, or URLs, with -a seeds=.",
+    b"# nothing yet\n\n": "there is no seed URL in {};",
+    b"hello world\nmailto:a@b.cz\njavascript:void(0)\n": "there is no seed URL in {};",
+    b"http://a.test/\n\x00\x01": "the seed file {} is not a text file in UTF-8; it must hold one URL a line.",
+    b"\x1f\x8b\x08\xff": "the seed file {} is not a text file in UTF-8;",
+}
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b\x08\xff"])
+def test_bad_seed_file(refused, tmp_path, content):
+    path = tmp_path / "seeds.txt"
+    path.write_bytes(content)
+    assert refused("-a", "lang=cs", "-a", f"seeds={path}").startswith(BAD_SEEDS[content].format(path))
+
+
+@pytest.mark.parametrize("content", BAD_SEEDS)
+def test_bad_seed_file_is_refused(tmp_path, content):
+    path = tmp_path / "seeds.txt"
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="^" + re.escape(BAD_SEEDS[content].format(path))):
+        read_seeds(str(path), [])
+
+
+def test_no_seed_file(refused):
+    assert refused("-a", "lang=cs", "-a", "seeds=no/seeds.txt").startswith(
+        "the seed file no/seeds.txt cannot be read: No such file or directory. Give a file with one URL a line,"
+    )
+
+
+def test_seed_file_is_a_directory(refused, tmp_path):
+    assert refused("-a", "lang=cs", "-a", f"seeds={tmp_path}").startswith(
+        f"the seed file {tmp_path} cannot be read: Is a directory."
+    )
+
+
+def test_bad_seed_lines_are_reported_by_number_and_the_others_used(tmp_path):
+    path = tmp_path / "seeds.txt"
+    path.write_text(
+        "# mine\nhttp://127.0.0.1:9/a\nnot a url\n\nftp://127.0.0.1/\n127.0.0.1:9/b\n", encoding="utf-8-sig"
+    )
+    settings = [f"JOBDIR={tmp_path / 'job'}", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "SPIDERLING_RETRIES=0"]
+    settings += ["SPIDERLING_HOST_INTERVAL_S=0", "SPIDERLING_WORKERS=1"]
+    arguments = [part for setting in settings for part in ("-s", setting)]
+    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={path}", *arguments)
+    warnings = [line.partition("WARNING: ")[2] for line in ended.log.splitlines() if "WARNING: " in line]
+    assert warnings == [
+        f"{path}, line 3 is no http(s) URL and is left out: 'not a url'",
+        f"{path}, line 5 is no http(s) URL and is left out: 'ftp://127.0.0.1/'",
+    ]
+    assert "2 discovered = 2 ends" in ended.log
+    assert ended.code == 0
+
+
+# -- the crawl's directory
+
+
+def test_jobdir_is_a_file(refused, tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("mine")
+    message = refused("-a", "lang=cs", jobdir=path)
+    assert message == f"{path} is a file; a crawl needs a directory. Give another with -s JOBDIR=..."
+    assert path.read_text() == "mine"
+
+
+def _obey_permissions() -> None:
+    """For root: give up CAP_DAC_OVERRIDE, so that the bits of a mode bind this process too."""
+    if os.geteuid() == 0:
+        ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_jobdir_is_not_writable(refused, tmp_path, exists):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o555)
+    path = theirs if exists else theirs / "job"
+    message = refused("-a", "lang=cs", jobdir=path, preexec_fn=_obey_permissions)
+    assert message.startswith(f"the crawl directory {path} cannot be used: Permission denied.")
+    assert "-s JOBDIR=" in message
+
+
+def test_jobdir_with_files_of_something_else(refused, tmp_path):
+    path = tmp_path / "home"
+    path.mkdir()
+    (path / "thesis.tex").write_text("mine")
+    assert refused("-a", "lang=cs", jobdir=path).startswith(f"{path} holds files of something else and no crawl.")
+    assert [entry.name for entry in path.iterdir()] == ["thesis.tex"], "nothing is written there"
+
+
+@pytest.fixture
+def database(tmp_path):
+    """The place of the state in the directory of a crawl."""
+    path = tmp_path / "job/state/frontier.sqlite"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_jobdir_with_the_database_of_another_program(refused, database):
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE recipes(name)")
+    before = database.read_bytes()
+    assert refused("-a", "lang=cs") == f"{database} is a database of something else; give another JOBDIR."
+    assert database.read_bytes() == before
+
+
+def test_jobdir_with_a_file_that_is_no_database(refused, database):
+    database.write_bytes(b"not a database, " * 100)
+    assert refused("-a", "lang=cs").startswith(f"{database} cannot be read as the state of a crawl: file is not a")
+
+
+@pytest.fixture
+def crawled(refused, tmp_path):
+    """The directory of a crawl that was begun and refused its seeds."""
+    refused("-a", "lang=cs", "-a", f"seeds={tmp_path / 'none.txt'}")
+    return tmp_path / "job"
+
+
+def test_jobdir_of_another_schema_version(refused, crawled):
+    with closing(sqlite3.connect(crawled / "state/frontier.sqlite")) as connection:
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    message = refused("-a", "lang=cs")
+    assert f"(schema {SCHEMA_VERSION + 1}, this one has {SCHEMA_VERSION})" in message
+
+
+def test_jobdir_of_another_language(refused, crawled):
+    message = refused("-a", "lang=pl")
+    assert message.startswith(f"the crawl in {crawled} was begun with SPIDERLING_LANG='cs', not 'pl'.")
+    assert "-s JOBDIR=" in message
+
+
+def test_a_crawl_with_bad_input_can_be_begun_again(refused, crawled):
+    assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt"), "as if for the first time"
+
+
+def test_jobdir_in_use(refused, tmp_path):
+    path = tmp_path / "job"
+    jobdir = Jobdir(path)
+    try:
+        (path / "spider.state").write_bytes(b"of the other crawl")
+        message = refused("-a", "lang=cs")
+        holder = f"process {os.getpid()} on {socket.gethostname()}"
+        assert message.startswith(f"the crawl directory {path} is in use by {holder}.")
+        assert (path / "spider.state").read_bytes() == b"of the other crawl"
+    finally:
+        jobdir.close()
+    assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt"), "free again"
+
+
+def test_lock_ends_with_its_process(tmp_path, refused):
+    code = "import sys, time; from pathlib import Path; from spiderling.jobdir import Jobdir; "
+    code += "held = Jobdir(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", code, str(tmp_path / "job")]
+    holder = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    assert f"process {holder.pid} on" in refused("-a", "lang=cs")
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt")
+
+
+def test_without_a_spider_or_with_an_unknown_one():
+    nameless, unknown = scrapy("crawl"), scrapy("crawl", "spiderlong")
+    assert "name one spider: scrapy crawl spiderling -a lang=cs" in nameless.out + nameless.log
+    assert nameless.code != 0
+    assert "spiderlong" in unknown.out + unknown.log
+    assert unknown.code != 0

@@ -1,0 +1,167 @@
+"""``scrapy page``: one page, from a file or from a loopback server, as the chain sees it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from command_line import scrapy
+from conftest import document, paragraphs, serving
+
+from spiderling.reasons import Reason
+from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+
+ENGLISH = "The house that stood at the end of the road was old, and nobody in the village knew who had built it there. "
+WEB = FixedWeb(
+    {
+        "a.test": {
+            "/robots.txt": plain("User-agent: *\nDisallow: /private"),
+            "/": html(document("page", "/b", "http://b.test/")),
+            "/private": html(document("private")),
+            "/old": redirect("http://b.test/new"),
+            "/image": WebResponse(200, {"Content-Type": "image/png"}, b"\x89PNG"),
+            "/latin": WebResponse(
+                200, {"Content-Type": "text/html; charset=windows-1250"}, document(1).encode("cp1250")
+            ),
+        },
+        "b.test": {"/new": html(document("moved"))},
+    },
+    {"a.test": "127.84.1.1", "b.test": "127.84.1.2"},
+)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(WEB) as running:
+        yield running
+
+
+def show(name: str, *arguments: str, **process):
+    return scrapy("page", name, "-a", "lang=cs", *arguments, **process)
+
+
+@pytest.fixture
+def fetched(server):
+    """Runs ``scrapy page URL`` on the loopback web."""
+    settings = {"ALLOW_NETWORKS": "127.84.0.0/16", "HOSTS": server.hosts_option, "HOST_INTERVAL_S": 0}
+    arguments = [part for name, value in settings.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
+    return lambda url: show(url, *arguments)
+
+
+def rows(ended) -> dict[str, str]:
+    """The head and the verdict by name."""
+    return {line[:12].strip(): line[12:] for line in ended.out.splitlines()}
+
+
+def refusal(ended) -> str:
+    """The one sentence that a failure is told in."""
+    assert ended.code == 1
+    assert ended.out == ""
+    lines = ended.log.splitlines()
+    assert len(lines) == 1, ended.log
+    return lines[0].removeprefix("scrapy page: ")
+
+
+def test_page_from_a_file(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(document(1, "/a", "http://b.test/"), encoding="cp1250")
+    ended = show(str(path))
+    head = rows(ended)
+    assert ended.code == 0
+    assert ended.log == ""
+    assert re.fullmatch(r"declared -, detected (windows-|cp)1250", head["encoding"])
+    assert head["size"].startswith(f"{path.stat().st_size:,} bytes, ")
+    assert head["title"] == "Strana 1"
+    assert head["language"] == "cs (cs 1.00), known share 1.00"
+    assert head["links"] == "2, 2 in bad blocks, 0 nofollow"
+    assert head["clean text"].endswith("words, 2 of 4 paragraphs")
+    assert head["verdict"] == "kept (unless it is a duplicate)"
+    good = [line for line in ended.out.splitlines() if line.startswith("good")]
+    assert [line[12:24].split() for line in good] == [["cs", "yes"], ["cs", "yes"]]
+    assert good[0][24:].startswith("Toto je zpráva")
+    assert {len(line) for line in good} == {100}, "cut to the terminal"
+    assert all(line.endswith("…") for line in good)
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (b"", Reason.BOILERPLATE_ONLY),
+        (b"<p>Kontakt</p>", Reason.BOILERPLATE_ONLY),
+        (f"<p>{ENGLISH * 5}</p>".encode(), Reason.WRONG_LANGUAGE),
+        (f"<p>{paragraphs(0, 1, 1)[0]}</p>".encode(), Reason.BAD_QUALITY),
+    ],
+)
+def test_verdicts_on_standard_input(body, verdict):
+    ended = show("-", stdin=None, input=body)
+    assert rows(ended)["verdict"].startswith(f"{verdict.value}: ")
+    assert ended.code == 0
+
+
+def test_a_page_cannot_command_the_terminal():
+    ended = show("-", stdin=None, input="<title>\x1b[2Jevil\x07\u202e</title><p>\x9b31m</p>".encode())
+    assert "evil" in rows(ended)["title"]
+    assert all(char.isprintable() or char == "\n" for char in ended.out)
+
+
+def test_page_from_the_web(fetched, server):
+    ended = fetched("http://a.test/")
+    assert rows(ended)["url"] == "http://a.test/"
+    assert rows(ended)["encoding"] == "declared utf-8, detected utf-8"
+    assert rows(ended)["verdict"].startswith("kept")
+    asked = [(entry.host, entry.path) for entry in server.log_entries]
+    assert asked[-2:] == [("a.test", "/robots.txt"), ("a.test", "/")], "robots.txt first, links not followed"
+
+
+def test_declared_encoding_comes_from_the_header(fetched):
+    encoding = rows(fetched("http://a.test/latin"))["encoding"]
+    assert re.fullmatch(r"declared (windows-|cp)1250, detected (windows-|cp)1250", encoding)
+
+
+def test_redirect_is_followed_politely(fetched, server):
+    assert rows(fetched("http://a.test/old"))["url"] == "http://b.test/new"
+    assert [entry.path for entry in server.log_entries if entry.host == "b.test"] == ["/robots.txt", "/new"]
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("private", "robots.txt forbids it (robots-forbidden); the last answer was 200 from http://a.test/robots.txt."),
+        (
+            "none",
+            "the server answered with an error status (http-error); the last answer was 404 from http://a.test/none.",
+        ),
+        ("image", "the content type is not one that holds running text (not-text); the last answer was 200 from"),
+    ],
+)
+def test_url_without_a_page(fetched, server, path, why):
+    assert refusal(fetched(f"http://a.test/{path}")).startswith(f"http://a.test/{path} gave no page: {why}")
+    assert ("/private" in [entry.path for entry in server.log_entries]) is False
+
+
+def test_address_is_judged_and_a_contact_is_required(server):
+    hosts = ("-s", f"SPIDERLING_HOSTS={server.hosts_option}")
+    assert refusal(show("http://a.test/", *hosts)).startswith("no contact is given")
+    contact = ("-s", "SPIDERLING_CONTACT=test@example.org")
+    assert "(address-forbidden)" in refusal(show("http://a.test/", *hosts, *contact))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no.html", "-a", "lang=cs"), "no.html cannot be read: No such file or directory; give a file, - for"),
+        ((".", "-a", "lang=cs"), ". cannot be read: Is a directory;"),
+        (("ftp://a.test/", "-a", "lang=cs"), "ftp://a.test/ is no http(s) URL that can be fetched;"),
+        (("-",), "no language is given: say -a lang=cs"),
+        (("http://a.test/", "-a", "lang=xx"), "there is no model for the language 'xx'."),
+        (("-", "-a", "langs=cs"), "the spider page has no argument 'langs'; did you mean -a lang=?"),
+    ],
+)
+def test_bad_input(arguments, message):
+    assert refusal(scrapy("page", *arguments)).startswith(message)
+
+
+def test_usage():
+    assert "name one page: scrapy page FILE -a lang=cs" in scrapy("page").log
+    assert "write arguments as -a NAME=VALUE" in scrapy("page", "-", "-a", "cs").log
+    assert "Example: scrapy page https://" in " ".join(scrapy("page", "--help").out.split())

@@ -1,0 +1,310 @@
+"""Whole crawls for tests: a Web served on loopback, the real spider in a process of its own, and what it left.
+
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server)
+        result = crawl.run("http://a.test/", HOST_INTERVAL_S=0.2)
+        crawl.documents(); crawl.state(); server.log_entries
+
+The server runs in a thread of the test, so its access log is there to be read while the crawl goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import zstandard
+
+from spiderling.simulation.server import serve
+from spiderling.simulation.web import html
+
+ROOT = Path(__file__).resolve().parents[1]
+NETWORK = "127.84.0.0/16"
+DEFAULTS = {
+    "SPIDERLING_ALLOW_NETWORKS": NETWORK,
+    "SPIDERLING_HOST_INTERVAL_S": 0.05,
+    "SPIDERLING_IP_INTERVAL_S": 0.005,
+    "SPIDERLING_RETRIES": 1,
+    "SPIDERLING_RETRY_DELAY_S": 0.2,
+    "SPIDERLING_CHECKPOINT_S": 0.2,
+    "SPIDERLING_WORKERS": 1,
+    "SPIDERLING_YIELD_PROFILE": "off",
+}
+DEADLINE_S = 60
+SENTENCES = (
+    "Když se vlak rozjel, zůstala na nástupišti jen stará paní s kufrem a pes, který se za ním ještě dlouho díval.",
+    "V neděli ráno jsme šli na houby, ale bylo tak sucho, že jsme v celém lese nenašli ani jednu.",
+    "Městská rada rozhodla, že se nový most začne stavět až na jaře, protože na něj letos nejsou peníze.",
+    "Dědeček říkal, že za jeho mladých let byly zimy delší a že se na řece každý rok dalo bruslit.",
+    "Na trhu se prodávala jablka, hrušky a med, a kdo přišel pozdě, musel se spokojit s tím, co zbylo.",
+    "Učitel nám vysvětlil, proč se hvězdy v létě zdají jasnější než v zimě, i když to vlastně není pravda.",
+    "Knihovna je otevřena od pondělí do pátku a v sobotu dopoledne, v neděli a o svátcích je zavřeno.",
+    "Sestra se vrátila z cesty po horách a celý večer nám vyprávěla o lidech, které tam potkala.",
+    "Po dešti se cesta mezi poli změnila v bláto a auto v něm uvízlo tak, že ho musel vytáhnout traktor.",
+    "Ve starém domě na konci ulice už léta nikdo nebydlí, a přesto se v něm někdy večer rozsvítí světlo.",
+    "Kuchař přidal do polévky trochu soli, ochutnal ji a řekl, že lepší už letos asi neuvaří.",
+    "Vědci zjistili, že ptáci, kteří žijí ve městě, zpívají hlasitěji než ti, kteří žijí v lese.",
+    "Nový ředitel divadla chce, aby se v příští sezóně hrálo více her od současných domácích autorů.",
+    "Děti stály u okna a počítaly, kolik aut projede kolem školy, než přijde paní učitelka.",
+    "Podle zprávy, kterou vydal úřad, loni ve kraji přibylo lidí, kteří do práce jezdí na kole.",
+    "Zahradník nám poradil, abychom růže stříhali až na konci zimy, kdy už jim mráz neublíží.",
+    "Lékař se na mě podíval přes brýle a řekl, že bych měl víc spát a méně sedět u počítače.",
+    "Hrad, který stojí nad řekou, založil král před více než sedmi sty lety a dnes patří státu.",
+    "Když jsem se ho zeptal, kde celou tu dobu byl, jen pokrčil rameny a začal mluvit o něčem jiném.",
+    "Ryby v rybníce se loví na podzim a podívat se na to přijedou lidé i z velké dálky.",
+    "Obchod na náměstí, ve kterém jsme kupovali sešity, se po třiceti letech zavřel a nikdo neví, co v něm bude.",
+    "Vítr byl tak silný, že na kopci za vesnicí vyvrátil dva stromy, které si pamatovaly mého pradědečka.",
+    "Ta kniha se mi líbila, protože její autor píše o obyčejných věcech tak, jako by je viděl poprvé.",
+    "Hasiči přijeli za deset minut, ale to už oheň uhasili sousedé, kteří si podávali kbelíky s vodou.",
+)
+
+
+def paragraphs(seed: object, count: int = 2, sentences: int = 4) -> list[str]:
+    """Czech text, the same for the same *seed*; no two seeds give the same."""
+    rng = random.Random(f"text {seed}")
+    texts = [" ".join(rng.sample(SENTENCES, sentences)) for _ in range(count)]
+    return [f"Toto je zpráva, která má číslo {seed} a kterou jsme pro vás napsali. {texts[0]}", *texts[1:]]
+
+
+def document(seed: object, *links: str, count: int = 2) -> str:
+    """A Czech page with a list of links."""
+    text = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs(seed, count))
+    menu = "".join(f'<li><a href="{link}">odkaz</a></li>' for link in links)
+    return f"<!doctype html><html><head><title>Strana {seed}</title></head><body><ul>{menu}</ul>{text}</body></html>"
+
+
+def page(seed: object, *links: str):
+    """The answer that holds ``document``."""
+    return html(document(seed, *links))
+
+
+@contextmanager
+def serving(web):
+    """*web* on loopback; gives the Server (port, hosts_option, log_entries)."""
+    loop = asyncio.new_event_loop()
+    started, ended = threading.Event(), asyncio.Event()
+    running = []
+
+    async def run():
+        async with serve(web) as server:
+            running.append(server)
+            started.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
+    thread.start()
+    assert started.wait(10), "the web could not be served"
+    try:
+        yield running[0]
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()
+
+
+@contextmanager
+def nameserver():
+    """A name server on loopback that knows no name; gives its address:port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.84.0.53", 0))
+
+        def serve_names():
+            while True:
+                query, client = sock.recvfrom(4096)
+                if not query:
+                    return
+                question = query[12 : query.index(0, 12) + 5]
+                sock.sendto(query[:2] + b"\x81\x83" + query[4:6] + b"\0" * 6 + question, client)  # NXDOMAIN
+
+        thread = threading.Thread(target=serve_names, daemon=True)
+        thread.start()
+        try:
+            yield "{}:{}".format(*sock.getsockname())
+        finally:
+            sock.sendto(b"", sock.getsockname())
+            thread.join(5)
+
+
+class Result(NamedTuple):
+    """How a crawl's process ended."""
+
+    code: int
+    output: str
+    """Standard output and error."""
+
+    def lines(self, *parts: str) -> list[str]:
+        """The lines of the output that hold all *parts*."""
+        return [line for line in self.output.splitlines() if all(part in line for part in parts)]
+
+
+class Document(NamedTuple):
+    """One ``<doc>`` of the corpus."""
+
+    attributes: dict[str, str]
+    paragraphs: list[str]
+
+    @property
+    def url(self) -> str:
+        return self.attributes["url"]
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(self.paragraphs).encode()).hexdigest()
+
+
+class State(NamedTuple):
+    """What the SQLite file holds."""
+
+    counts: dict[str, int]
+    hosts: dict[str, dict]
+    urls: list[tuple[str, int]]
+    """(URL, parked) of those that have not ended."""
+    segments: dict[str, tuple[int, int]]
+    """Name -> (length in bytes, documents)."""
+    meta: dict[str, str]
+    events: list[str]
+
+    @property
+    def ends(self) -> dict[str, int]:
+        return {key[4:]: number for key, number in self.counts.items() if key.startswith("end/") and number}
+
+    @property
+    def mentions(self) -> dict[str, int]:
+        return {key[8:]: number for key, number in self.counts.items() if key.startswith("mention/") and number}
+
+    def counters(self) -> dict[str, tuple]:
+        """What a crawl must count alike however often it was interrupted."""
+        columns = ("state", "distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting")
+        return {name: tuple(host[column] for column in columns) for name, host in self.hosts.items()}
+
+    def check(self) -> None:
+        """The books balance: discovered = ends + waiting, and waiting is what has a row."""
+        waiting = sum(not parked for _, parked in self.urls)
+        assert self.counts["waiting"] == waiting
+        assert self.counts["discovered"] == sum(self.ends.values()) + waiting
+        assert sum(host["waiting"] for host in self.hosts.values()) == waiting
+        assert self.counts.get("total/documents", 0) == self.ends.get("kept", 0)
+
+
+class Running:
+    """The process of a crawl; its output goes to a file."""
+
+    def __init__(self, process: subprocess.Popen, output: Path) -> None:
+        self.process = process
+        self._output = output
+
+    def output(self) -> str:
+        return self._output.read_text("utf-8", "replace")
+
+    def wait(self, timeout: float = DEADLINE_S) -> Result:
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the crawl did not end within {timeout} s:\n{self.output()[-3000:]}") from None
+        return Result(code, self.output())
+
+    def stop(self, number: int = signal.SIGINT) -> Result:
+        self.process.send_signal(number)
+        return self.wait()
+
+    def until(self, condition, timeout: float = 30) -> None:
+        """Return when *condition* holds; fails when the crawl ends before."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert self.process.poll() is None, f"the crawl has ended:\n{self.output()[-3000:]}"
+            assert time.monotonic() < deadline, f"waited in vain:\n{self.output()[-3000:]}"
+            time.sleep(0.01)
+
+
+class Crawl:
+    """One crawl directory and the settings of its processes."""
+
+    def __init__(self, directory: Path, server, project: Path = ROOT, spider: str = "spiderling", **settings) -> None:
+        self.directory = directory
+        self._project = project
+        self._spider = spider
+        self._runs = 0
+        self.settings = {**DEFAULTS, "JOBDIR": directory, "SPIDERLING_HOSTS": server.hosts_option}
+        self.settings.update(_prefixed(settings))
+
+    def start(self, seeds: str = "", arguments: tuple = (), preexec_fn=None, lang: str = "cs", **settings) -> Running:
+        """The crawl's process; *settings* without SPIDERLING_ unless they contain one of Scrapy's names."""
+        given = {**self.settings, **_prefixed(settings)}
+        command = [sys.executable, "-m", "scrapy", "crawl", self._spider, *arguments]
+        command += ["-a", f"lang={lang}"] if lang else []
+        command += ["-a", f"seeds={seeds}"] if seeds else []
+        command += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+        self._runs += 1
+        output = self.directory.with_name(f"{self.directory.name}-{self._runs}.out")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self._project)])}
+        environment.pop("SCRAPY_SETTINGS_MODULE", None)
+        with output.open("wb") as stream:
+            process = subprocess.Popen(
+                command, cwd=self._project, env=environment, stdout=stream, stderr=stream,
+                preexec_fn=preexec_fn, start_new_session=True,
+            )  # fmt: skip
+        return Running(process, output)
+
+    def run(self, seeds: str = "", timeout: float = DEADLINE_S, **settings) -> Result:
+        return self.start(seeds, **settings).wait(timeout)
+
+    def documents(self) -> list[Document]:
+        """All documents of the corpus, which must be XML."""
+        documents = []
+        for path in sorted(self.directory.glob("corpus/*.prevert.zst")):
+            with path.open("rb") as stream:
+                data = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read()
+            for doc in ElementTree.fromstring(b"<corpus>" + data + b"</corpus>"):
+                assert doc.tag == "doc" and all(p.tag == "p" for p in doc)
+                documents.append(Document(doc.attrib, [(p.text or "").strip() for p in doc]))
+        return documents
+
+    def digests(self) -> dict[str, str]:
+        """URL -> digest of the text of each document; no URL stands in the corpus twice."""
+        documents = self.documents()
+        assert max(Counter(doc.url for doc in documents).values(), default=1) == 1
+        return {doc.url: doc.digest for doc in documents}
+
+    def state(self) -> State:
+        with closing(sqlite3.connect(f"file:{self.directory}/state/frontier.sqlite?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+
+            def rows(query):
+                return connection.execute(query).fetchall()
+
+            return State(
+                counts=dict(map(tuple, rows("SELECT key, value FROM count"))),
+                hosts={row["name"]: dict(row) for row in rows("SELECT * FROM host")},
+                urls=list(map(tuple, rows("SELECT url, parked FROM url ORDER BY url"))),
+                segments={name: (length, number) for name, length, number in rows("SELECT * FROM segment")},
+                meta=dict(map(tuple, rows("SELECT key, value FROM meta"))),
+                events=[row[0] for row in rows("SELECT what FROM event ORDER BY rowid")],
+            )
+
+
+_SCRAPY = ("LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES")
+
+
+def _prefixed(settings: dict) -> dict:
+    return {name if name.startswith(_SCRAPY) else f"SPIDERLING_{name}": value for name, value in settings.items()}
+
+
+def pages_asked(entries) -> list:
+    """The entries of an access log that are not for robots.txt."""
+    return [entry for entry in entries if entry.path != "/robots.txt"]

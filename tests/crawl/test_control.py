@@ -1,0 +1,81 @@
+"""``control.yaml``, written while the crawl runs; what it changes is seen in the server's access log."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from conftest import Crawl, page, serving
+
+from spiderling.simulation.web import FixedWeb
+
+NAMES = ("calm.test", "loud.test", "late.test")
+PAGES = 400
+
+
+@pytest.fixture(scope="module")
+def server():
+    sites = {
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}", f"/{3 * n}") for n in range(PAGES)} for host in NAMES
+    }
+    with serving(FixedWeb(sites, {host: f"127.84.4.{n}" for n, host in enumerate(NAMES, 1)})) as running:
+        yield running
+
+
+class Session:
+    """A running crawl with its control file."""
+
+    def __init__(self, crawl: Crawl, server) -> None:
+        self.crawl, self.server = crawl, server
+        self.running = crawl.start("http://calm.test/1 http://loud.test/1")
+
+    def write(self, text: str) -> None:
+        """Replace the file and wait until the crawl has taken it up or refused it."""
+        before = len(self._noted())
+        (self.crawl.directory / "control.yaml").write_text(text)
+        self.running.until(lambda: len(self._noted()) > before, 10)
+        time.sleep(0.2)  # requests that were on their way then have arrived
+
+    def asked(self, host: str, since: float = 0.0) -> list[float]:
+        return [entry.time_s for entry in self.server.log_entries if entry.host == host and entry.time_s >= since]
+
+    def _noted(self) -> list[str]:
+        return [line for line in self.running.output().splitlines() if "control.yaml" in line]
+
+
+def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
+    session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05), server)
+    session.running.until(lambda: len(session.asked("loud.test")) > 3)
+
+    session.write('block: ["lou*.test"]\n')
+    blocked = time.monotonic()
+    session.write('block: ["loud.test"]\nhost_interval_s: nonsense\nip_interval_s: 0.5\n')  # left aside as a whole
+    assert session.asked("calm.test", blocked) and not session.asked("loud.test", blocked)
+
+    session.write('seeds: ["http://late.test/1"]\nreopen: ["loud.test"]\nhost_interval_s: 0.4\n')
+    changed = time.monotonic()
+    session.running.until(lambda: len(session.asked("loud.test", changed)) > 2, 5)
+    session.running.until(lambda: session.asked("late.test", changed), 5)
+    session.running.until(lambda: len(session.asked("calm.test", changed)) > 4, 5)
+    times = session.asked("calm.test", changed)
+    assert times[-1] - times[0] >= 0.4 * (len(times) - 1) - 0.12
+
+    session.write("max_pages: 10\n")
+    result = session.running.wait(10)
+    assert result.code == 0
+    assert result.lines("was paused (budget); the same command goes on with it.")
+    assert len(result.lines("] ERROR: ")) == 1
+    assert result.lines("] ERROR: ", "control.yaml is left aside", "host_interval_s is 'nonsense'; it must be a number")
+    assert "Traceback" not in result.output
+
+    state = session.crawl.state()
+    state.check()
+    assert state.hosts["loud.test"]["exempt"] == 1
+    assert state.hosts["late.test"]["distance"] == 0
+    events = "\n".join(state.events)
+    for change in (
+        "control.yaml: block: [] -> ['lou*.test']", "blocked loud.test", "reopened loud.test with ",
+        "control.yaml: seeds: [] -> ['http://late.test/1']", "control.yaml: host_interval_s: None -> 0.4",
+        "control.yaml: max_pages: None -> 10.0",
+    ):  # fmt: skip
+        assert change in events

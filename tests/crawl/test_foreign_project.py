@@ -1,0 +1,265 @@
+"""Spiders of other people, in projects of their own that only install the add-on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+from conftest import Crawl, document, page, paragraphs, serving
+
+from spiderling.simulation.web import FixedWeb, html, not_found
+
+SETTINGS = """
+BOT_NAME = "foreign"
+SPIDER_MODULES = ["foreign.spiders"]
+ADDONS = {"spiderling.addon.SpiderlingAddon": 300}
+COMMANDS_MODULE = "spiderling.commands"
+TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"
+"""
+
+
+def project(directory, spider: str, settings: str = ""):
+    """A Scrapy project with one spider."""
+    package = directory / "project" / "foreign"
+    (package / "spiders").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "settings.py").write_text(SETTINGS + settings)
+    (package / "spiders" / "__init__.py").write_text(spider)
+    package.with_name("scrapy.cfg").write_text("[settings]\ndefault = foreign.settings\n")
+    return package.parent
+
+
+def feed(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def to_feed(path) -> str:
+    return json.dumps({str(path): {"format": "jsonlines"}})
+
+
+TEN_LINES = """
+from scrapy import Spider
+from spiderling.items import PageItem
+
+class Foreign(Spider):
+    name = "foreign"
+    start_urls = ["http://f.test/"]
+
+    def parse(self, response):
+        yield PageItem(response)
+        yield {"title": response.css("title::text").get()}
+"""
+
+
+def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
+    english = "<p>" + "It was the best of times, and all of us had been there before it was over. " * 8 + "</p>"
+    sites = {
+        "/": page("first", "/b", "/copy", "/english"),
+        "/b": page("b"),
+        "/copy": page("b"),
+        "/english": html(english),
+    }
+    with serving(FixedWeb({"f.test": sites}, {"f.test": "127.84.7.1"})) as server:
+        crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES), "foreign", LANG="cs")
+        result = crawl.run(lang="", FEEDS=to_feed(tmp_path / "items.jsonl"))
+    assert result.code == 0
+    assert not result.lines("] ERROR: ") and "Traceback" not in result.output
+    documents = {doc.url: doc for doc in crawl.documents()}
+    assert len(documents) == 2
+    assert documents["http://f.test/"].paragraphs == paragraphs("first")
+    assert documents["http://f.test/"].attributes["lang"] == "cs"
+    assert crawl.state().ends == {"kept": 2, "duplicate": 1, "wrong-language": 1}
+    items = feed(tmp_path / "items.jsonl")
+    titles = [item["title"] for item in items if item.keys() == {"title"}]
+    assert sorted(titles, key=str) == sorted(["Strana first", "Strana b", "Strana b", None], key=str)
+    pages = {item["url"]: item for item in items if "text" in item}
+    assert pages.keys() == documents.keys()
+    assert pages["http://f.test/"]["text"].splitlines() == paragraphs("first")
+    assert pages["http://f.test/"]["lang"] == "cs"
+
+
+# -- Requests of a subclass
+
+
+@contextmanager
+def echo_server(address: str):
+    """Answers what it was asked as a Czech page; /missing 404, /flaky 500, /moved/* redirects."""
+    requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            requests.append((self.command, self.path, self.headers.get("X-Number"), body))
+            status = {"/missing": 404, "/wanted": 404, "/flaky": 500, "/robots.txt": 404}.get(self.path, 200)
+            if self.path.startswith("/moved/"):
+                status = 302
+            answer = document(f"{self.command} {self.path} {body}").encode()
+            self.send_response(status)
+            self.send_header("Location", "/target")
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer((address, 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield SimpleNamespace(hosts_option=f"e.test={address}:{server.server_address[1]}", requests=requests)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+REQUESTS = """
+from scrapy import FormRequest, Request, Spider
+
+class Foreign(Spider):
+    name = "foreign"
+
+    async def start(self):
+        for number in range(8):
+            yield Request(f"http://e.test/item/{number}", self.item, headers={"X-Number": str(number)},
+                          meta={"colour": "red", "number": number}, cb_kwargs={"number": number})
+        yield Request("http://e.test/item/0", self.item, cb_kwargs={"number": -1})  # a duplicate
+        for body in ("one", "two", "one"):
+            yield Request("http://e.test/post", self.item, method="POST", body=body, cb_kwargs={"number": body})
+        for path in ("missing", "flaky"):
+            yield Request(f"http://e.test/{path}", self.item, errback=self.failed, cb_kwargs={"number": path})
+        yield Request("http://e.test/wanted", self.item, errback=self.failed, cb_kwargs={"number": "wanted"},
+                      meta={"handle_httpstatus_list": [404]})
+        for number in (1, 2):
+            yield Request(f"http://e.test/moved/{number}", self.item, errback=self.failed, meta={"colour": "blue"},
+                          cb_kwargs={"number": f"moved {number}"})
+
+    async def item(self, response, number):
+        yield {"number": number, "colour": response.meta.get("colour"), "status": response.status,
+               "url": response.url, "method": response.request.method}
+        if number == 7:
+            for _ in range(2):
+                yield Request("http://e.test/again", self.item, dont_filter=True, cb_kwargs={"number": "again"})
+                yield Request("http://e.test/once", self.item, cb_kwargs={"number": "once"})
+
+    def failed(self, failure):
+        yield {"failed": failure.request.cb_kwargs["number"], "why": type(failure.value).__name__}
+"""
+
+
+def test_requests_go_through_the_frontier_and_survive_pauses(tmp_path):
+    with echo_server("127.84.7.2") as server:
+        crawl = Crawl(
+            tmp_path / "job", server, project(tmp_path, REQUESTS), "foreign",
+            LANG="cs", HOST_INTERVAL_S=0.1, FEEDS=to_feed(tmp_path / "items.jsonl"),
+        )  # fmt: skip
+        first = crawl.run(lang="", CLOSESPIDER_PAGECOUNT=3)
+        assert first.code == 0
+        assert first.lines("was paused (closespider_pagecount)")
+        crawl.state().check()
+        assert 3 <= len(feed(tmp_path / "items.jsonl")) < 10
+        running, before = crawl.start(lang=""), len(server.requests)
+        running.until(lambda: len(server.requests) > before + 3)
+        assert "was paused (shutdown)" in running.stop().output
+        crawl.state().check()
+        last = crawl.run(lang="")
+        assert last.code == 0 and last.lines("is finished.")
+    for result in (first, last):
+        assert not result.lines("] ERROR: ") and "Traceback" not in result.output
+    items = feed(tmp_path / "items.jsonl")
+    pages = {item["number"]: item for item in items if "number" in item}
+    numbers = Counter(item["number"] for item in items if "number" in item)
+    expected = Counter([*range(8), "one", "two", "wanted", "moved 1", "moved 2", "again", "again", "once"])
+    assert numbers == expected
+    assert all(pages[number]["colour"] == "red" for number in range(8))
+    assert pages["wanted"]["status"] == 404
+    assert pages["one"]["method"] == pages["two"]["method"] == "POST"
+    assert {pages[f"moved {number}"]["url"] for number in (1, 2)} == {"http://e.test/target"}
+    assert pages["moved 1"]["colour"] == pages["moved 2"]["colour"] == "blue"
+    failed = {item["failed"]: item["why"] for item in items if "failed" in item}
+    assert failed == {"missing": "Refused", "flaky": "Refused"}
+    assert len(items) == sum(expected.values()) + 2
+
+    asked = Counter((method, path, body) for method, path, _, body in server.requests)
+    assert asked["GET", "/flaky", ""] == 2  # SPIDERLING_RETRIES=1
+    assert asked["POST", "/post", "one"] == asked["POST", "/post", "two"] == 1
+    assert asked["GET", "/again", ""] == 2 and asked["GET", "/once", ""] == 1
+    assert {(path, number) for _, path, number, _ in server.requests if path.startswith("/item/")} == {
+        (f"/item/{number}", str(number)) for number in range(8)
+    }
+    state = crawl.state()
+    state.check()
+    assert state.ends == {"no-page": 14 + 2, "http-error": 2, "redirected": 2}
+
+
+EXITS = """
+from scrapy import Request, Spider
+from scrapy.exceptions import DropItem
+from spiderling.items import PageItem
+
+class Foreign(Spider):
+    name = "foreign"
+
+    async def start(self):
+        for path in ("kept", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone"):
+            yield Request(f"http://{path}.test/", self.page, errback=self.failed)
+            yield Request(f"http://{path}.test/next", self.page)
+
+    def page(self, response):
+        if "broken-callback" in response.url:
+            raise ValueError("of a callback")
+        yield PageItem(response)
+        if "late-callback" in response.url:
+            raise ValueError("of a callback, after its page")
+
+    def failed(self, failure):
+        yield {"failed": failure.request.url}
+
+class Pipeline:
+    def process_item(self, item):
+        if isinstance(item, PageItem):
+            if "drop" in item.response.url:
+                raise DropItem("not wanted")
+            if "broken-pipeline" in item.response.url:
+                raise ValueError("of a pipeline")
+        return item
+"""
+EXIT_HOSTS = ("kept", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone")
+
+
+def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
+    sites = {f"{name}.test": {path: page(f"{name}{path}") for path in ("/", "/next")} for name in EXIT_HOSTS[:-1]}
+    sites["gone.test"] = {}
+    addresses = {host: f"127.84.8.{number}" for number, host in enumerate(sites, 1)}
+    with serving(FixedWeb(sites, addresses)) as server:
+        settings = 'ITEM_PIPELINES = {"foreign.spiders.Pipeline": 450}\n'
+        crawl = Crawl(tmp_path / "job", server, project(tmp_path, EXITS, settings), "foreign", LANG="cs")
+        result = crawl.run(lang="", FEEDS=to_feed(tmp_path / "items.jsonl"))
+        asked = Counter((entry.host, entry.path) for entry in server.log_entries)
+    assert result.code == 0
+    assert asked == {(host, path): 1 for host in sites for path in ("/robots.txt", "/", "/next")}
+    state = crawl.state()
+    state.check()
+    assert state.ends == {
+        "kept": 4,  # the pages of late-callback.test were yielded before the callback failed
+        "dropped-by-pipeline": 2,
+        "item-error": 2,
+        "spider-error": 2,
+        "http-error": 2,
+    }
+    assert len(crawl.documents()) == 4
+    assert [item["failed"] for item in feed(tmp_path / "items.jsonl") if "failed" in item] == ["http://gone.test/"]
+    for host, record in state.hosts.items():
+        assert record["state"] == "exhausted" and record["pages"] == 2, host
+    for name in EXIT_HOSTS[:-1]:
+        bodies = sum(len(answer.body) for answer in (*sites[f"{name}.test"].values(), not_found()))  # robots.txt: 404
+        assert state.hosts[f"{name}.test"]["downloaded_bytes"] == bodies, name

@@ -1,0 +1,141 @@
+"""Which mentions become discovered URLs: scope, traps, distance, full queues; and in which order they are fetched."""
+
+from __future__ import annotations
+
+import pytest
+from virtual_crawl import VirtualCrawl, page
+
+from spiderling.frontier.priority import LAST_RANK, SEED_RANK, link_rank
+from spiderling.frontier.scope import Scope
+from spiderling.items import Link
+from spiderling.options import Options
+from spiderling.reasons import MENTIONS, Reason
+from spiderling.urls import canonicalize
+
+
+@pytest.mark.parametrize(
+    ("url", "refusal"),
+    [
+        ("http://a.cz/", None),
+        ("http://a.cz/x.html", None),
+        ("http://a.cz/x.php?file=a.jpg", None),
+        ("http://a.cz/x.pdf", Reason.OUT_OF_SCOPE),
+        ("http://a.cz/X.JPEG?size=1", Reason.OUT_OF_SCOPE),
+        ("http://a.com/", None),
+        ("http://a.de/", Reason.OUT_OF_SCOPE),
+        ("http://10.1.2.3/", Reason.OUT_OF_SCOPE),
+        ("http://[2001:db8::1]/", Reason.OUT_OF_SCOPE),
+        ("http://a.cz:8080/", None),
+        ("http://a.cz/" + "x" * 500, Reason.TRAP),
+        ("http://a.cz" + "/x" * 31, Reason.TRAP),
+        ("http://a.cz/dir/dir/dir/", None),
+        ("http://a.cz/dir/dir/dir/dir/", Reason.TRAP),
+        ("http://a.cz/en/dir/x/dir/y/dir/z/dir/", Reason.TRAP),
+        ("http://a.cz/1/1/1/1/2020/2020/2020/2020", None),
+    ],
+)
+def test_scope(url: str, refusal: Reason | None) -> None:
+    target = canonicalize(url)
+    assert target is not None
+    assert Scope(Options(tlds=".cz, COM")).refusal(target) is refusal
+    assert refusal is None or refusal in MENTIONS
+
+
+def test_without_tlds_every_host_is_in_scope() -> None:
+    for url in ("http://a.de/", "http://[::1]/", "http://localhost/"):
+        target = canonicalize(url)
+        assert target is not None
+        assert Scope(Options()).refusal(target) is None
+
+
+def test_refused_mentions_are_counted_apart() -> None:
+    crawl = VirtualCrawl(
+        {"http://a.cz/": page("ftp://a.cz/", "http://a.cz/x.zip", "http://a.cz/", "http://a.cz/" + "y" * 600)}
+    )
+    crawl.run("http://a.cz/", "nonsense")
+    assert crawl.mentions == {Reason.BAD_URL: 2, Reason.OUT_OF_SCOPE: 1, Reason.SEEN: 1, Reason.TRAP: 1}
+    assert crawl.frontier.ledger.discovered == 1
+    assert len(crawl.frontier.hosts) == 1, "a refused mention leaves no host record"
+
+
+def distances(crawl: VirtualCrawl) -> dict[str, int]:
+    return {host.name: host.distance for host in crawl.frontier.hosts}
+
+
+def test_distance_grows_by_one_a_host() -> None:
+    web = {
+        "http://a.cz/": page("http://a.cz/2", "http://b.cz/"), "http://a.cz/2": page("https://www.a.cz/3"),
+        "http://b.cz/": page("http://c.cz/", "http://a.cz/"), "http://c.cz/": page("http://d.cz/"),
+    }  # fmt: skip
+    assert distances(VirtualCrawl(web).run("http://a.cz/")) == {"a.cz": 0, "b.cz": 1, "c.cz": 2, "d.cz": 3}
+
+
+def test_distance_is_lowered_when_a_shorter_way_appears() -> None:
+    """Also by a URL that was seen before; the row in the store follows."""
+    web = {"http://a.cz/": page("http://b.cz/"), "http://b.cz/": page("http://c.cz/"), "http://c.cz/": page()}
+    crawl = VirtualCrawl(web).run("http://a.cz/")
+    crawl.frontier.drain(crawl.now)
+    crawl.run("http://c.cz/")
+    assert crawl.mentions == {Reason.SEEN: 1}
+    assert distances(crawl)["c.cz"] == 0
+    assert [(row.name, row.distance) for row in crawl.frontier.drain(crawl.now).hosts] == [("c.cz", 0)]
+
+
+def test_hosts_too_far_away_are_not_entered() -> None:
+    web = {f"http://h{n}.cz/": page(f"http://h{n + 1}.cz/") for n in range(6)}
+    crawl = VirtualCrawl(web, max_distance=2).run("http://h0.cz/")
+    assert distances(crawl) == {"h0.cz": 0, "h1.cz": 1, "h2.cz": 2}
+    assert crawl.mentions == {Reason.TOO_FAR: 1}
+    crawl.run("http://h5.cz/")
+    assert distances(crawl)["h5.cz"] == 0, "named as a seed it is near"
+
+
+def test_near_host_may_be_linked_from_far_away() -> None:
+    web = {
+        "http://h0.cz/": page("http://h1.cz/"),
+        "http://h1.cz/": page("http://h0.cz/more"),
+        "http://h0.cz/more": page(),
+    }
+    crawl = VirtualCrawl(web, max_distance=1).run("http://h0.cz/")
+    assert crawl.ends == {Reason.KEPT: 3}
+
+
+def test_full_queue_ends_the_rest() -> None:
+    urls = [f"http://a.cz/{number}" for number in range(10)]
+    crawl = VirtualCrawl(dict.fromkeys(urls, page()), max_host_queue=4).run(*urls)
+    assert crawl.ends == {Reason.KEPT: 4, Reason.HOST_FULL: 6}
+
+
+def test_requests_of_a_subclass_pass_scope_and_full_queues_and_differ_by_salt() -> None:
+    frontier = VirtualCrawl({}, max_host_queue=1, tlds="cz").frontier
+    assert frontier.put_seed("http://a.cz/", 0.0) is None
+    assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is None
+    assert frontier.put_request("http://a.cz/x.zip", b"two", b"POST", None, 0.0) is None
+    assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is Reason.SEEN
+    assert frontier.put_request("http://b.de/", b"one", b"", "http://www.a.cz/page", 0.0) is None
+    assert frontier.put_request("nowhere", b"one", b"", None, 0.0) is Reason.BAD_URL
+    assert {host.name: host.distance for host in frontier.hosts} == {"a.cz": 0, "b.de": 1}
+    assert (frontier.ledger.discovered, frontier.ledger.imbalance) == (4, 0)
+
+
+def test_ranks_stay_in_their_range_and_in_order() -> None:
+    ranks = {
+        (verdict, block, same): link_rank(verdict, block, same)
+        for verdict in Reason for block in (True, False) for same in (True, False)
+    }  # fmt: skip
+    assert set(ranks.values()) <= set(range(SEED_RANK + 1, LAST_RANK + 1))
+    assert ranks[Reason.KEPT, False, False] < ranks[Reason.BOILERPLATE_ONLY, False, False]
+    assert ranks[Reason.BOILERPLATE_ONLY, False, False] < ranks[Reason.WRONG_LANGUAGE, False, False]
+    assert all(ranks[verdict, True, same] < ranks[verdict, False, same] for verdict in Reason for same in (True, False))
+
+
+def test_better_links_of_a_host_are_fetched_first() -> None:
+    crawl = VirtualCrawl({f"http://a.cz/{name}": page() for name in ("poor", "block", "kept", "seed")})
+    crawl.frontier.put_seed("http://z.cz/", crawl.now)
+    source = crawl.host("z.cz")
+    for name, verdict, block in (
+        ("poor", Reason.WRONG_LANGUAGE, False), ("kept", Reason.KEPT, False), ("block", Reason.KEPT, True),
+    ):  # fmt: skip
+        crawl.frontier.put_links(source, [Link(f"http://a.cz/{name}", block)], verdict, crawl.now)
+    crawl.run("http://a.cz/seed")
+    assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["seed", "block", "kept", "poor"]

@@ -1,0 +1,196 @@
+"""The threshold t(n), its grace limits, and what a retirement does (Suchomel & Pomikálek 2012)."""
+
+from __future__ import annotations
+
+import pytest
+from virtual_crawl import Answer, VirtualCrawl, page, robots, to
+
+from spiderling.frontier.hosts import HostState
+from spiderling.frontier.yields import RetirementRule, YieldAccount, threshold
+from spiderling.items import Outcome
+from spiderling.options import Options
+from spiderling.reasons import Reason
+
+POOR = {"body_bytes": 100_000, "kept_bytes": 0}
+
+
+@pytest.mark.parametrize(
+    ("pages", "factor", "expected"),
+    [
+        (0, 0.01, -0.01),
+        (1, 0.01, -0.01),
+        (10, 0.01, 0.0),
+        (100, 0.01, 0.01),
+        (1000, 0.01, 0.02),
+        (10_000, 0.01, 0.03),
+        (1000, 0.005, 0.01),
+        (1000, 0.002, 0.004),
+        (31623, 0.01, 0.035),
+    ],
+)
+def test_threshold_of_the_paper(pages: int, factor: float, expected: float) -> None:
+    assert threshold(pages, factor) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("pages", "down", "kept", "retired"),
+    [
+        (7, 10_000_000, 0, False),
+        (5000, 400_000, 0, False),
+        (5000, 511_999, 0, False),
+        (5000, 512_000, 0, True),
+        (8, 512_000, 0, False),  # t(n) is not above 0 before n = 11
+        (10, 10_000_000, 0, False),
+        (11, 10_000_000, 0, True),
+        (100, 1_000_000, 10_000, False),  # exactly t(100) = .01
+        (100, 1_000_000, 9_999, True),
+        (1000, 1_000_000, 19_999, True),
+        (10_000, 10_000_000, 300_001, False),
+    ],
+)
+def test_rule_at_its_limits(pages: int, down: int, kept: int, retired: bool) -> None:
+    rule = RetirementRule(factor=0.01, min_pages=8, min_bytes=512_000)
+    assert rule.retires(YieldAccount(pages, down, kept)) is retired
+    assert not RetirementRule(None, 8, 512_000).retires(YieldAccount(pages, down, kept)), "off means never"
+
+
+def test_grace_limit_of_pages_alone() -> None:
+    rule = RetirementRule(factor=0.01, min_pages=50, min_bytes=0)
+    assert not rule.retires(YieldAccount(49, 10**9, 0))
+    assert rule.retires(YieldAccount(50, 10**9, 0))
+
+
+@pytest.mark.parametrize(
+    ("profile", "factor"), [("off", None), ("permissive", 0.002), ("normal", 0.005), ("paper", 0.01)]
+)
+def test_profile_reaches_the_frontier(profile: str, factor: float | None) -> None:
+    rule = VirtualCrawl({}, yield_profile=profile).frontier.rule
+    assert rule == RetirementRule(factor, 8, 512_000)
+
+
+def test_rate_before_anything_was_downloaded() -> None:
+    assert YieldAccount().rate == 0.0
+    assert YieldAccount(1, 200, 50).rate == 0.25
+
+
+def poor_site(name: str, pages: int = 40) -> dict[str, Answer]:
+    return {f"http://{name}/{number}": page(**POOR) for number in range(pages)}
+
+
+def test_poor_host_is_retired_and_never_asked_again() -> None:
+    crawl = VirtualCrawl(poor_site("a.cz") | {"http://b.cz/": page("http://a.cz/late", "http://a.cz/0")})
+    crawl.run(*poor_site("a.cz"))
+    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 29}
+    assert crawl.host("a.cz").state is HostState.RETIRED
+    asked = len(crawl.starts)
+    crawl.run("http://a.cz/seed", "http://b.cz/")
+    assert [start.host for start in crawl.starts[asked:]] == ["b.cz", "b.cz"]
+    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 31, Reason.KEPT: 1}
+    assert crawl.mentions == {Reason.SEEN: 1}
+
+
+@pytest.mark.parametrize(("mode", "parked"), [("park", 29), ("delete", 0)])
+def test_queue_of_a_retired_host_is_parked_or_deleted(mode: str, parked: int) -> None:
+    crawl = VirtualCrawl(poor_site("a.cz"), retired_queue=mode)
+    for url in poor_site("a.cz"):
+        crawl.frontier.put_seed(url, crawl.now)
+    before = crawl.frontier.drain(crawl.now)
+    changes = crawl.run().frontier.drain(crawl.now)
+    assert len(before.urls) == 40
+    assert not any(row.parked for row in before.urls)
+    assert sum(bool(row.parked) for row in changes.urls) == parked == len(changes.urls)
+    assert len(changes.gone) == 40 - parked
+
+
+def test_rich_and_poor_side_by_side() -> None:
+    rich = {f"http://rich.cz/{n}": page(body_bytes=100_000, kept_bytes=2000) for n in range(40)}
+    crawl = VirtualCrawl(poor_site("poor.cz") | rich).run(*poor_site("poor.cz"), *rich)
+    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 29, Reason.KEPT: 40}
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        Answer(status=404, **POOR),
+        Answer(reason=Reason.WRONG_LANGUAGE, **POOR),
+        Answer(reason=Reason.DUPLICATE, **POOR),
+        Answer(reason=Reason.UNDECODABLE, **POOR),
+        Answer(reason=Reason.NOT_TEXT, **POOR),
+        Answer(reason=Reason.TOO_BIG, **POOR),
+    ],
+)
+def test_every_byte_counts_whatever_became_of_the_page(poor: Answer) -> None:
+    """Known defect of the original: pages without accepted text counted as 0 bytes."""
+    urls = [f"http://a.cz/{number}" for number in range(40)]
+    crawl = VirtualCrawl(dict.fromkeys(urls, poor)).run(*urls)
+    assert crawl.host("a.cz").account == YieldAccount(11, 1_100_000, 0)
+    assert crawl.ends[Reason.HOST_RETIRED] == 29
+
+
+def test_account_adds_up_over_all_kinds_of_answers() -> None:
+    web = {
+        "http://a.cz/robots.txt": robots("#" * 50),
+        "http://a.cz/1": page(body_bytes=1000, kept_bytes=300),
+        "http://a.cz/2": [Answer(status=503, body_bytes=20, kept_bytes=0), page(body_bytes=400, kept_bytes=100)],
+        "http://a.cz/3": to("http://a.cz/4", body_bytes=7),
+        "http://a.cz/4": Answer(status=410, body_bytes=9, kept_bytes=0),
+        "http://a.cz/5": Answer(status=0, body_bytes=3, kept_bytes=0),
+        "http://a.cz/6": Answer(status=304, body_bytes=0, kept_bytes=0),
+    }
+    crawl = VirtualCrawl(web, retries=1).run(*(f"http://a.cz/{n}" for n in (1, 2, 3, 5, 6)))
+    down = 50 + 1000 + 20 + 400 + 7 + 9 + 3 + 3
+    assert crawl.host("a.cz").account == YieldAccount(pages=3, downloaded_bytes=down, kept_bytes=400)
+    totals = crawl.frontier.ledger.totals
+    assert (totals["pages"], totals["documents"], totals["robots"]) == (3, 2, 1)
+    assert (totals["downloaded_bytes"], totals["kept_bytes"]) == (down, 400)
+    assert crawl.frontier.ledger.yield_rate == pytest.approx(400 / down)
+    assert crawl.host("a.cz").documents == 2
+
+
+def test_further_item_of_a_page_adds_to_its_host() -> None:
+    crawl = VirtualCrawl({"http://a.cz/": page(body_bytes=900, kept_bytes=10)}).run("http://a.cz/")
+    frontier = crawl.frontier
+    report = frontier.report(Outcome(None, "http://www.a.cz/", Reason.KEPT, kept_bytes=5, words=2, language="cs"), 0.0)
+    assert (report.ended, report.retired) == (False, ())
+    assert crawl.host("a.cz").account == YieldAccount(1, 900, 15)
+    assert frontier.ledger.languages["cs"] == 1
+    assert not frontier.report(Outcome(None, "about:blank", Reason.KEPT), 0.0).ended
+    crawl.check()
+
+
+def sibling_web() -> dict[str, Answer]:
+    return poor_site("x.spam.cz", 9) | poor_site("y.spam.cz", 9) | poor_site("ok.cz", 6)
+
+
+def test_hosts_of_one_registrable_domain_are_retired_together() -> None:
+    crawl = VirtualCrawl(sibling_web(), yield_unit="registrable").run(*sibling_web())
+    assert {host.name: host.state for host in crawl.frontier.hosts} == {
+        "x.spam.cz": HostState.RETIRED,
+        "y.spam.cz": HostState.RETIRED,
+        "ok.cz": HostState.EXHAUSTED,
+    }
+    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 18, Reason.HOST_RETIRED: 6}
+    crawl.run("http://z.spam.cz/")
+    assert crawl.host("z.spam.cz").state is HostState.RETIRED, "a new name of a retired domain buys no new grace"
+    assert crawl.ends[Reason.HOST_RETIRED] == 7
+
+
+def test_report_names_who_was_retired_with_the_host() -> None:
+    frontier = VirtualCrawl({}, yield_unit="registrable").frontier
+    for name in ("x.spam.cz", "y.spam.cz"):
+        frontier.put_seed(f"http://{name}/", 0.0)
+    reports = [
+        frontier.report(Outcome(None, "http://x.spam.cz/", Reason.WRONG_LANGUAGE, 200, body_bytes=100_000), 0.0)
+        for _ in range(11)
+    ]
+    assert [report.retired for report in reports[:-1]] == [()] * 10
+    assert {host.name for host in reports[-1].retired} == {"x.spam.cz", "y.spam.cz"}
+
+
+def test_by_host_siblings_stay() -> None:
+    crawl = VirtualCrawl(sibling_web()).run(*sibling_web())
+    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 24}
+
+
+def test_options_are_the_papers() -> None:
+    assert (Options().yield_min_pages, Options().yield_min_bytes) == (8, 512_000)

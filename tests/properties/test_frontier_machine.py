@@ -1,0 +1,245 @@
+"""Random operations on a Frontier: nothing is lost or counted twice, and every committed prefix can be restored."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState
+from spiderling.frontier.store import MemoryStore
+from spiderling.items import Link, Outcome
+from spiderling.options import Options
+from spiderling.reasons import MENTIONS, Reason
+
+OPTIONS = Options(
+    host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
+    yield_min_pages=2, yield_min_bytes=100, max_host_queue=5, max_redirects=2, max_crawl_delay_s=30.0,
+    yield_profile="0.9", yield_unit="registrable",
+)  # fmt: skip
+NAMES = ["a.cz", "www.a.cz", "b.a.cz", "c.cz", "c.cz:81", "d.cz"]
+PATHS = ["/", "/1", "/2", "/3?utm_source=x", "/3", "/4;sid=1", "/x.zip", "/private"]
+URLS = st.builds("{}://{}{}".format, st.sampled_from(["http", "https"]), st.sampled_from(NAMES), st.sampled_from(PATHS))
+ANY_URLS = st.one_of(URLS, URLS, URLS, st.text(max_size=10))
+ENDS = st.sampled_from([reason for reason in Reason if reason not in MENTIONS and reason is not Reason.REDIRECTED])
+ROBOTS = st.sampled_from(
+    [b"", b"User-agent: *\nDisallow: /private", b"User-agent: *\nCrawl-delay: 9", b"User-agent: *\nCrawl-delay: 31"]
+)
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """Asks nothing of the frontier's inside but its hosts; the store holds every batch in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frontier = Frontier(OPTIONS)
+        self.store = MemoryStore()
+        self.now = 0.0
+        self.unanswered: list[str] = []
+        self.fetches: list[Fetch] = []
+        self.starts: dict[str, float] = {}
+
+    # -- in
+
+    @rule(url=ANY_URLS)
+    def seed(self, url: str) -> None:
+        self.frontier.put_seed(url, self.now)
+
+    @rule(url=ANY_URLS, salt=st.sampled_from([b"", b"POST"]), source=st.none() | URLS)
+    def request(self, url: str, salt: bytes, source: str | None) -> None:
+        self.frontier.put_request(url, b"payload", salt, source, self.now)
+
+    # -- time and names
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 2.0, 5.0, 60.0, 400.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def wait_until_due(self) -> None:
+        due = self.frontier.next_due()
+        if due is not None:
+            self.now = max(self.now, due)
+
+    @rule(answer=st.sampled_from(["10.0.0.1", "10.0.0.1", "10.0.0.2", "temporary", "permanent"]))
+    def names(self, answer: str) -> None:
+        for name in self.frontier.names_wanted():
+            if answer.startswith("10."):
+                self.frontier.resolved(name, (answer,), 120.0, self.now)
+            else:
+                self.frontier.unresolved(name, answer == "permanent", self.now)
+
+    # -- out and back
+
+    @rule()
+    def take(self) -> None:
+        fetch = self.frontier.take(self.now)
+        if fetch is not None:
+            assert not fetch.host.is_closed
+            assert fetch.host.name not in {other.host.name for other in self.fetches}, "one in transit per host"
+            self.fetches.append(fetch)
+
+    @rule(times=st.integers(1, 4))
+    def go_on(self, times: int) -> None:
+        """What the scheduler does all the time, so that walks get far."""
+        for _ in range(times):
+            self.names("10.0.0.1")
+            self.wait_until_due()
+            self.take()
+        for fetch in [fetch for fetch in self.fetches if fetch.robots is not None][: times - 1]:
+            self.fetches.remove(fetch)
+            self.frontier.robots_answered(fetch, 404, b"", None, self.now)
+
+    @precondition(lambda self: self.fetches)
+    @rule(data=st.data())
+    def start(self, data: st.DataObject) -> None:
+        fetch = data.draw(st.sampled_from(self.fetches))
+        wait_s = self.frontier.may_start(fetch, self.now)
+        assert (wait_s is None) == fetch.host.is_closed
+        if wait_s == 0:
+            for key, interval_s in ((fetch.host.name, 2.0), (fetch.address, 0.5)):
+                assert self.now - self.starts.get(key, -9.0) >= interval_s
+                self.starts[key] = self.now
+
+    def pick(self, data: st.DataObject, robots: bool) -> Fetch | None:
+        of_kind = [fetch for fetch in self.fetches if (fetch.robots is not None) is robots]
+        if not of_kind:
+            return None
+        fetch = data.draw(st.sampled_from(of_kind))
+        self.fetches.remove(fetch)
+        return fetch
+
+    @rule(data=st.data(), robots=st.booleans())
+    def give_back(self, data: st.DataObject, robots: bool) -> None:
+        if (fetch := self.pick(data, robots)) is not None:
+            self.frontier.give_back(fetch, self.now)
+
+    @rule(data=st.data(), status=st.sampled_from([200, 200, 404, 404, 500, 0]), body=ROBOTS, location=st.none() | URLS)
+    def robots_answer(self, data: st.DataObject, status: int, body: bytes, location: str | None) -> None:
+        if (fetch := self.pick(data, robots=True)) is not None:
+            self.frontier.robots_answered(fetch, status, body, location, self.now)
+
+    @rule(data=st.data(), reason=ENDS, kept=st.sampled_from([0, 90]), links=st.lists(ANY_URLS, max_size=6))
+    def page(self, data: st.DataObject, reason: Reason, kept: int, links: list[str]) -> None:
+        if (fetch := self.pick(data, robots=False)) is not None:
+            found = tuple(Link(url, text_block=bool(kept)) for url in links)
+            self.report(fetch, Outcome(fetch.id, fetch.url, reason, 200, body_bytes=100, kept_bytes=kept, links=found))
+
+    @rule(data=st.data(), retry_after=st.sampled_from([None, 0.0, 7200.0, float("nan"), float("inf")]))
+    def failure(self, data: st.DataObject, retry_after: float | None) -> None:
+        if (fetch := self.pick(data, robots=False)) is not None:
+            outcome = Outcome(fetch.id, fetch.url, Reason.HTTP_ERROR, 503, may_pass=True, retry_after_s=retry_after)
+            self.report(fetch, outcome)
+
+    @rule(data=st.data(), location=st.none() | ANY_URLS)
+    def redirect(self, data: st.DataObject, location: str | None) -> None:
+        """None stands for the URL itself, spelled otherwise."""
+        if (fetch := self.pick(data, robots=False)) is not None:
+            target = location if location is not None else fetch.url + "&gclid=1"
+            self.report(fetch, Outcome(fetch.id, fetch.url, Reason.REDIRECTED, 301, redirect_to=target))
+
+    def report(self, fetch: Fetch, outcome: Outcome) -> None:
+        before = self.frontier.ledger.in_transit
+        report = self.frontier.report(outcome, self.now)
+        assert self.frontier.ledger.in_transit == before - 1
+        assert all(host.state is HostState.RETIRED and not host.waiting for host in report.retired)
+
+    # -- hosts
+
+    def a_host(self, data: st.DataObject) -> Host | None:
+        hosts = list(self.frontier.hosts)
+        return data.draw(st.sampled_from(hosts)) if hosts else None
+
+    @rule(data=st.data(), state=st.sampled_from(list(CLOSED_STATES)))
+    def close(self, data: st.DataObject, state: HostState) -> None:
+        if (host := self.a_host(data)) is not None:
+            self.frontier.close(host, state)
+
+    @rule(data=st.data())
+    def reopen(self, data: st.DataObject) -> None:
+        self.commit()
+        if (host := self.a_host(data)) is not None:
+            self.frontier.reopen(host, self.store.parked(host.id) if host.is_closed else [], self.now)
+
+    @rule(name=st.sampled_from(["c.cz", "d.cz", ""]))
+    def block(self, name: str) -> None:
+        self.frontier.block_where(lambda other: other == name)
+
+    # -- the store
+
+    @rule()
+    def commit(self) -> None:
+        self.store.commit(self.frontier.drain(self.now))
+
+    @rule()
+    def resume_cleanly(self) -> None:
+        for fetch in [fetch for fetch in self.fetches if fetch.host.is_closed]:
+            self.fetches.remove(fetch)  # else its end is counted at the restart
+            self.frontier.give_back(fetch, self.now)
+        self.commit()
+        before = summary(self.frontier)
+        self.resume_after_a_kill()
+        assert summary(self.frontier) == before, "what was in transit waits, the rest is as it was"
+
+    @rule()
+    def resume_after_a_kill(self) -> None:
+        """Whatever was not committed is as if it had never been."""
+        self.frontier = Frontier(OPTIONS)
+        self.frontier.restore(self.store.load(), self.now)
+        self.fetches = []
+        known = {host.name for host in self.frontier.hosts}
+        self.starts = {key: time for key, time in self.starts.items() if key in known}
+        assert self.frontier.ledger.in_transit == 0
+
+    @invariant()
+    def conservation(self) -> None:
+        ledger = self.frontier.ledger
+        assert ledger.imbalance == 0
+        assert ledger.waiting == sum(host.waiting for host in self.frontier.hosts)
+        assert ledger.in_transit == sum(fetch.robots is None for fetch in self.fetches)
+        assert min(ledger.ends.values(), default=0) >= 0
+        in_transit = Counter(fetch.host.name for fetch in self.fetches)
+        assert all(host.in_transit == in_transit[host.name] for host in self.frontier.hosts)
+        assert not any(host.is_closed and host.has_work for host in self.frontier.hosts)
+
+    def teardown(self) -> None:
+        """From wherever it stands, the crawl comes to its end."""
+        for _ in range(3000):
+            if self.frontier.is_finished:
+                return
+            self.conservation()
+            for name in self.frontier.names_wanted():
+                self.frontier.resolved(name, ("10.0.0.1",), 120.0, self.now)
+            self.take()
+            for fetch in self.fetches:
+                if fetch.robots is not None:
+                    self.frontier.robots_answered(fetch, 404, b"", None, self.now)
+                else:
+                    self.frontier.report(Outcome(fetch.id, fetch.url, Reason.KEPT, 200), self.now)
+            self.fetches = []
+            self.now = max(self.now, self.frontier.next_due() or 0.0)
+        raise AssertionError(f"{self.frontier.ledger.waiting} URLs wait for ever")
+
+
+def summary(frontier: Frontier) -> object:
+    """What a crawl is, apart from times and the order in its queues."""
+    in_transit = {id(url.host): url for url in frontier._books.in_transit.values()}
+    hosts = {}
+    for host in frontier.hosts:
+        urls = [item[2] for item in host._queue] + ([in_transit[id(host)]] if id(host) in in_transit else [])
+        hosts[host.name] = (
+            host.id, host.distance, host.state if host.is_closed else None, host.account, host.documents, host.exempt,
+            host.crawl_delay_s, host.failures, sorted((u.key, u.url, u.rank, u.redirects, u.payload) for u in urls),
+        )  # fmt: skip
+    ledger, seen = frontier.ledger, frontier._books.seen
+    counts = {key: number for key, number in ledger.counts().items() if number}
+    return hosts, counts, seen._keys, frontier._robots.records
+
+
+FrontierMachine.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestFrontier = FrontierMachine.TestCase

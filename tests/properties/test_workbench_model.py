@@ -1,0 +1,109 @@
+"""The workbench against a naive model that looks at every host each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spiderling.frontier.hosts import Host
+from spiderling.frontier.workbench import Workbench
+
+ADDRESSES = ["", "10.0.0.1", "10.0.0.2", "::1"]
+TIMES = st.integers(0, 40).map(lambda quarter: quarter / 4)
+
+
+class Model:
+    """Who stands where, and from when on each address may be used."""
+
+    def __init__(self) -> None:
+        self.places: dict[Host, str] = {}
+        self.charged: dict[str, float] = {}
+
+    def due(self, host: Host) -> float:
+        return max(host.due, self.charged.get(self.places[host], 0.0))
+
+    def next_due(self) -> float | None:
+        return min((self.due(host) for host in self.places), default=None)
+
+
+def test_pop_without_hosts() -> None:
+    workbench = Workbench()
+    workbench.charge("10.0.0.1", 5.0)
+    assert workbench.pop(100.0) is None
+    assert workbench.next_due() is None
+    assert workbench.last_start("10.0.0.9") == float("-inf")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_same_as_a_naive_model(data: st.DataObject) -> None:
+    workbench, model, now = Workbench(), Model(), 0.0
+    hosts = [Host(number, f"h{number}.cz", 0) for number in range(6)]
+
+    def add() -> None:
+        host, address = data.draw(st.sampled_from(hosts)), data.draw(st.sampled_from(ADDRESSES))
+        host.due = now + data.draw(TIMES)  # a charge that has passed may be forgotten
+        model.places.pop(host, None)
+        model.places[host] = address
+        workbench.add(host, address)
+
+    def remove() -> None:
+        host = data.draw(st.sampled_from(hosts))
+        model.places.pop(host, None)
+        workbench.remove(host)
+
+    def charge() -> None:
+        address, due = data.draw(st.sampled_from(ADDRESSES)), now + data.draw(TIMES)
+        model.charged[address] = max(due, model.charged.get(address, 0.0))
+        workbench.charge(address, due)
+
+    def pop() -> None:
+        expected = model.next_due()
+        popped = workbench.pop(now)
+        if expected is None or expected > now:
+            assert popped is None
+        else:
+            assert popped is not None
+            host, address = popped
+            assert model.places[host] == address, "popped once, from where it was put last"
+            assert model.due(host) == expected, "the one that has waited longest"
+            del model.places[host]
+
+    def forget() -> None:
+        workbench.forget_idle(now)
+
+    def wait() -> None:
+        nonlocal now
+        now += data.draw(TIMES)
+
+    steps: list[Callable[[], None]] = [add, add, remove, charge, pop, pop, forget, wait]
+    for step in data.draw(st.lists(st.sampled_from(steps), min_size=10, max_size=60)):
+        step()
+        assert workbench.next_due() == model.next_due()
+    now = 1e9
+    left = {host for host, _ in iter(lambda: workbench.pop(now) or (None, ""), (None, ""))}
+    assert left == model.places.keys()
+
+
+def test_host_moves_when_it_is_added_again() -> None:
+    workbench, host = Workbench(), Host(1, "a.cz", 0)
+    workbench.add(host, "10.0.0.1")
+    workbench.add(host, "10.0.0.2")
+    assert workbench.pop(0.0) == (host, "10.0.0.2")
+    assert workbench.pop(0.0) is None
+
+
+def test_address_without_hosts_is_forgotten_only_after_its_interval() -> None:
+    workbench, host = Workbench(), Host(1, "a.cz", 0)
+    workbench.start("10.0.0.1", 7.0)
+    workbench.charge("10.0.0.1", 9.0)
+    workbench.forget_idle(8.0)
+    assert workbench.last_start("10.0.0.1") == 7.0
+    workbench.add(host, "10.0.0.1")
+    workbench.forget_idle(10.0)
+    assert workbench.next_due() == 9.0
+    assert workbench.pop(9.0) == (host, "10.0.0.1")
+    workbench.forget_idle(10.0)
+    assert workbench.last_start("10.0.0.1") == float("-inf")

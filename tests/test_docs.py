@@ -1,0 +1,200 @@
+"""The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
+
+``python tests/test_docs.py`` writes docs/options.md and docs/reasons.md anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import re
+import statistics
+import subprocess
+import sys
+import tokenize
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from spiderling import signals
+from spiderling.options import PREFIX, Options
+from spiderling.reasons import MENTIONS, Reason
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))
+CODE = [
+    *SOURCES,
+    *ROOT.glob("*.py"),
+    *ROOT.glob("examples/**/*.py"),
+    *ROOT.glob("models/*.py"),
+    *ROOT.glob("tests/**/*.py"),
+]
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 400, 50
+UNITS = {
+    "_per_s": "a second",
+    "_s": "s",
+    "_bytes": "bytes",
+    "_chars": "characters",
+    "_pages": "pages",
+    "_share": "0 to 1",
+}
+OPTIONS_HEAD = """\
+# Options
+
+Set in your project's settings, or on the command line with `-s NAME=value`. An unknown name, a wrong type or a value
+out of bounds is refused before anything is fetched. Changed options take effect when a crawl is resumed and are
+logged; only `SPIDERLING_LANG`, `SPIDERLING_YIELD_UNIT` and `SPIDERLING_DEDUP` are fixed once it has begun.
+
+This page is generated from spiderling/options.py by `python tests/test_docs.py`.
+"""
+REASONS_HEAD = """\
+# Reasons
+
+Every way in which a URL or a page can end, and every way in which the mention of a URL is refused. The counts are in
+the state, in Scrapy's stats (`spiderling/end/<reason>`, `spiderling/mention/<reason>`) and in the summary that a crawl
+logs at its end; *discovered = ends + waiting + in transit* at every moment.
+
+This page is generated from spiderling/reasons.py by `python tests/test_docs.py`.
+"""
+
+
+def options_page() -> str:
+    """docs/options.md: a table for each group, which is a comment in the dataclass."""
+    specs = {spec.name: spec for spec in fields(Options)}
+    lines = [OPTIONS_HEAD]
+    for group, name in re.findall(r"^    (?:# (.+)|(\w+): .*_option\()", inspect.getsource(Options), re.MULTILINE):
+        if group:
+            lines += [
+                f"\n## {group[0].upper()}{group[1:]}\n",
+                "| option | unit | default | bounds | |",
+                "|---|---|---|---|---|",
+            ]
+        else:
+            lines.append(_row(specs.pop(name)))
+    assert not specs, f"in no group: {', '.join(specs)}"
+    lines.append("\n## Signals\n\n" + inspect.cleandoc(signals.__doc__ or "").replace("``", "`"))
+    return "\n".join(lines) + "\n"
+
+
+def _row(spec) -> str:
+    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
+    ends = [f"from {low:g}" if low is not None else "", f"to {high:g}" if high is not None else ""]
+    bounds = ", ".join(choices) or " ".join(filter(None, ends))
+    unit = next((unit for suffix, unit in UNITS.items() if spec.name.endswith(suffix)), "")
+    default = f"`{spec.default}`" if spec.default != "" else "empty"
+    return f"| `{PREFIX}{spec.name.upper()}` | {unit} | {default} | {bounds} | {spec.metadata['help']} |"
+
+
+def reasons_page() -> str:
+    """docs/reasons.md: ends and mentions, in the order of the enum."""
+    lines = [REASONS_HEAD]
+    for title, wanted in (("Ends", False), ("Refused mentions", True)):
+        lines += [f"\n## {title}\n", "| reason | |", "|---|---|"]
+        lines += [f"| `{reason.value}` | {reason.help} |" for reason in Reason if (reason in MENTIONS) is wanted]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"docs/options.md": options_page, "docs/reasons.md": reasons_page}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_page(name):
+    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run: python tests/test_docs.py"
+
+
+def test_every_option_and_reason_is_in_its_page():
+    assert all(f"`{PREFIX}{spec.name.upper()}`" in options_page() for spec in fields(Options))
+    assert all(f"| `{reason.value}` |" in reasons_page() for reason in Reason)
+
+
+# -- what is written by hand
+
+
+def _texts() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")))
+
+
+COMMANDS = sorted(path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem != "__init__")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_readme(command):
+    assert f"scrapy {command}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "crawl"])
+def test_every_command_has_help_with_an_example(command):
+    module = importlib.import_module(f"spiderling.commands.{command}")
+    assert f"Example: scrapy {command} " in module.Command().long_desc()
+    assert module.Command().short_desc()
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "crawl"])
+def test_every_command_is_an_entry_point(command):
+    """So that it is there in a project of the user's own, too."""
+    assert f'"{command} = spiderling.commands.{command}:Command"' in (ROOT / "setup.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("signal", [name for name, value in vars(signals).items() if type(value) is object])
+def test_every_signal_is_documented(signal):
+    assert f"``{signal}(" in (signals.__doc__ or "")
+    assert f"`{signal}" in _texts()
+
+
+def test_options_named_in_the_documents_exist():
+    known = {PREFIX + spec.name.upper() for spec in fields(Options)}
+    assert set(re.findall(rf"{PREFIX}[A-Z_]*[A-Z]", _texts())) <= known
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-test.txt"])
+def test_every_requirement_has_its_reason(name):
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    unexplained = {line for line in lines if line.strip() and not re.search(r"#\s*\w", line)}
+    assert unexplained <= {"pytest>=8"}, "the tests are pytest's"
+
+
+# -- the code
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_module(path):
+    """A docstring says what it is for; it is short, and so are its functions."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    assert ast.get_docstring(tree) or not source.strip()
+    assert source.count("\n") <= MAX_MODULE_LINES
+    assert [name for name, lines in function_lines(tree) if lines > MAX_FUNCTION_LINES] == []
+
+
+def function_lines(tree: ast.AST) -> list[tuple[str, int]]:
+    """Name and number of lines of each function."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions]
+
+
+def test_functions_are_short():
+    lines = [lines for path in SOURCES for _, lines in function_lines(ast.parse(path.read_text(encoding="utf-8")))]
+    assert statistics.median(lines) < 10
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_left_to_be_done(path):
+    with path.open("rb") as stream:
+        comments = [token for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT]
+    assert [token.line for token in comments if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", token.string)] == []
+
+
+@pytest.mark.parametrize("command", ["ruff check .", "ruff format --check .", "mypy"])
+def test_tool_is_content(command):
+    tool, *arguments = command.split()
+    if importlib.util.find_spec(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    ended = subprocess.run([sys.executable, "-m", tool, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (ROOT / name).write_text(page(), encoding="utf-8")

@@ -1,0 +1,146 @@
+"""Models as files: found, named, read, also from a zip."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spiderling.errors import BadInput
+from spiderling.languages import available, load, resolve, save, to_recognise
+from spiderling.text.training import sentences, train
+
+ROOT = Path(__file__).parent.parent
+TEXT = "Tohle je první věta našeho textu.\nTohle je druhá věta, která je delší.\nA tohle je věta třetí a poslední."
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A directory with a model of Upper Sorbian."""
+    save(tmp_path / "hsb", {"name": "Upper Sorbian", "iso3": "hsb"}, train("hsb", sentences([TEXT])))
+    return tmp_path
+
+
+def test_bundled_models():
+    models = available()
+    assert {"cs", "sk", "pl", "de", "en"} <= set(models)
+    czech = models["cs"]
+    assert (czech.code, czech.iso3, czech.name, czech.native) == ("cs", "ces", "Czech", "čeština")
+    assert (czech.tlds, czech.neighbours) == (("cz",), ("sk", "pl"))
+    assert "windows-1250" in czech.encodings
+    assert czech.spaced
+    assert next(iter(czech.words().values())) == max(czech.words().values())
+
+
+@pytest.mark.parametrize("text", ["cs", "ces", "Czech", "CZECH", "čeština", " cs , ces "])
+def test_names_of_a_language(text):
+    assert [info.code for info in resolve(text)] == ["cs"]
+
+
+def test_several_in_their_order():
+    assert [info.code for info in resolve("sk,cs,German")] == ["sk", "cs", "de"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Czehc", ["'Czehc'", "Did you mean cs (Czech)?", "scrapy train"]),
+        ("cs,xx", ["'xx'", "cs, de, en, pl, sk", "scrapy train xx text.txt"]),
+        ("", ["no language is named"]),
+        (" , ", ["no language is named"]),
+    ],
+)
+def test_an_unknown_language_says_what_to_do(text, parts):
+    with pytest.raises(BadInput) as error:
+        resolve(text)
+    assert all(part in str(error.value) for part in parts), str(error.value)
+
+
+def test_own_directories_come_first(own):
+    assert [info.name for info in resolve("hsb,cs", str(own))] == ["Upper Sorbian", "Czech"]
+    save(own / "cs", {"name": "My Czech"}, train("cs", sentences([TEXT])))
+    assert available(f"{own}:")["cs"].name == "My Czech"
+    with pytest.raises(BadInput, match="not a directory"):
+        available(f"{own}/nowhere")
+
+
+def test_what_is_told_apart(own):
+    assert to_recognise(resolve("cs")) == ["cs", "sk", "pl", "en", "de"]
+    assert to_recognise(resolve("de"), "hsb", str(own))[:3] == ["de", "hsb", "en"]
+
+
+def test_a_model_survives_writing(own):
+    model = train("hsb", sentences([TEXT]))
+    assert available(str(own))["hsb"].model() == model
+    assert load(["hsb", "cs"], str(own)).codes == ("hsb", "cs")
+    first = {path.name: path.read_bytes() for path in (own / "hsb").iterdir()}
+    save(own / "hsb", {"name": "Upper Sorbian", "iso3": "hsb"}, model)
+    assert first == {path.name: path.read_bytes() for path in (own / "hsb").iterdir()}
+
+
+def test_words_that_look_like_yaml_survive(own):
+    text = "\n".join(f"no on yes {word}" for word in ("null", "off", "true", "y", "n"))
+    model = train("zz", sentences([text]))
+    save(own / "zz", {"name": "Zz"}, model)
+    assert available(str(own))["zz"].model().profile == model.profile
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("language.yaml", b"[1, 2"),
+        ("language.yaml", b"- a list"),
+        ("language.yaml", b"badness: {a: 1}"),
+        ("language.yaml", b"\xff\xfe"),
+        ("words.txt", b"a\tmany\n"),
+        ("words.txt", b"a 1\n"),
+        ("words.txt", b"\xff"),
+        ("ngrams.gz", b"not gzip"),
+        ("ngrams.gz", gzip.compress(b"a\t1\n" * 99)[:-9]),
+        ("ngrams.gz", None),
+    ],
+)
+def test_damaged_files_are_named(own, name, content):
+    path = own / "hsb" / name
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(BadInput, match=f"{name}.*train"):
+        load(["hsb"], str(own))
+
+
+def test_stop_lists(own):
+    models = load(["cs", "hsb"], str(own))
+    assert len(models["cs"].stoplist) > 1000, "the justext package's"
+    assert "je" in models["hsb"].stoplist
+    assert len(models["hsb"].stoplist) < 10
+
+
+def test_from_a_zipped_egg(tmp_path):
+    egg = tmp_path / "project.egg"
+    with zipfile.ZipFile(egg, "w") as archive:
+        for path in (ROOT / "spiderling").glob("*.py"):
+            archive.write(path, f"spiderling/{path.name}")
+        for path in (ROOT / "spiderling" / "text").glob("*.py"):
+            archive.write(path, f"spiderling/text/{path.name}")
+        for path in [ROOT / "models" / "__init__.py", *(ROOT / "models" / "cs").iterdir()]:
+            archive.write(path, f"spiderling/{path.relative_to(ROOT)}")
+    script = """
+import asyncio, sys
+import spiderling, spiderling.languages as languages
+from spiderling.text import TextOptions
+from spiderling.workers import Task, WorkerConfig, WorkerPool
+async def main():
+    pool = WorkerPool(1, WorkerConfig(TextOptions(("cs",)), ("cs",)), 20)
+    await pool.start()
+    page = await pool.process(Task("<p>Kočka šla domů.".encode(), "http://127.0.0.1/"))
+    await pool.close()
+    print(spiderling.__file__, *languages.available(), page.paragraphs[0].text)
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={"PYTHONPATH": str(egg)}, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.split() == [f"{egg}/spiderling/__init__.py", "cs", "Kočka", "šla", "domů."], done.stderr

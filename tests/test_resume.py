@@ -1,0 +1,289 @@
+"""A crawl that was interrupted in any way and gone on with ends like one that never was."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import signal
+import socket
+import time
+
+import pytest
+import zstandard
+from conftest import NETWORK, Crawl, page, serving
+
+from spiderling.checkpoint import Checkpoint
+from spiderling.crawl import Crawl as OpenCrawl
+from spiderling.errors import JobdirError, StorageError
+from spiderling.frontier import Frontier
+from spiderling.frontier.store import MemoryStore, SegmentRow
+from spiderling.items import Outcome
+from spiderling.jobdir import Jobdir
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from spiderling.segments import SegmentWriter
+from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+
+HOSTS = [f"h{number}.test" for number in range(5)]
+PAGES = 14
+SEEDS = " ".join(f"http://{host}/" for host in HOSTS[:2])
+ADDRESSES = {host: f"127.84.1.{number}" for number, host in enumerate(HOSTS, 1)}
+INTERVALS = {"HOST_INTERVAL_S": 0.12, "IP_INTERVAL_S": 0.02}
+
+
+def linked_web() -> FixedWeb:
+    """Hosts that link to their own pages and to the next host; with redirects, errors, hubs and robots.txt."""
+    sites = {}
+    for number, host in enumerate(HOSTS):
+        following = f"http://{HOSTS[(number + 1) % len(HOSTS)]}/"
+        pages = {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{n + 5}", "/gone", "/moved") for n in range(PAGES)}
+        hub = html('<a href="/0">a</a><a href="/7">b</a><a href="/private">c</a>')
+        sites[host] = {
+            **pages,
+            "/": page(f"{host} index", "/hub", "/3", following),
+            "/hub": hub,
+            "/moved": redirect("/9"),
+            "/robots.txt": plain("User-agent: *\nDisallow: /private"),
+        }
+    return FixedWeb(sites, ADDRESSES)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(linked_web()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def reference(server, tmp_path_factory):
+    """The crawl that nothing interrupted."""
+    crawl = Crawl(tmp_path_factory.mktemp("reference") / "job", server, **INTERVALS)
+    assert crawl.run(SEEDS).code == 0
+    crawl.state().check()
+    assert len(crawl.documents()) == len(HOSTS) * (PAGES + 1)
+    return crawl
+
+
+def assert_same(crawl: Crawl, reference: Crawl) -> None:
+    state, expected = crawl.state(), reference.state()
+    state.check()
+    assert crawl.digests() == reference.digests()
+    assert state.counters() == expected.counters()
+    assert state.ends == expected.ends
+    assert sum(number for _, number in state.segments.values()) == len(reference.digests())
+
+
+def served(server) -> int:
+    return len(server.log_entries)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, reference, tmp_path, number):
+    crawl = Crawl(tmp_path / "job", server, **INTERVALS)
+    for stop in range(2):
+        before, running = served(server), crawl.start(SEEDS)
+        running.until(lambda before=before: served(server) > before + 12)
+        result = running.stop(number)
+        assert result.code == 0
+        assert "was paused (shutdown); the same command goes on with it." in result.output
+        crawl.state().check()
+        assert crawl.state().counts["waiting"] > 0
+        assert ("Resuming the crawl" in result.output) == (stop > 0)
+    assert "is finished." in crawl.run(SEEDS).output
+    assert_same(crawl, reference)
+    seeds_again = 2 * len(SEEDS.split())
+    assert crawl.state().mentions == {"seen": reference.state().mentions["seen"] + seeds_again}
+
+
+def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(server, reference, tmp_path):
+    crawl, rng = Crawl(tmp_path / "job", server, **INTERVALS), random.Random(7)
+    for _ in range(5):
+        before, running = served(server), crawl.start(SEEDS)
+        requests = rng.randrange(8, 24)
+        running.until(lambda before=before, requests=requests: served(server) > before + requests)
+        time.sleep(rng.random() * 0.3)
+        running.process.kill()
+        assert running.process.wait() == -signal.SIGKILL
+        torn = sorted(crawl.directory.glob("corpus/*.zst"))
+        if torn:  # what a kill in the middle of a write leaves behind
+            with torn[-1].open("ab") as segment:
+                segment.write(os.urandom(rng.randrange(1, 5000)))
+    result = crawl.run(SEEDS)
+    assert result.code == 0 and "is finished." in result.output
+    assert_same(crawl, reference)
+
+
+def test_every_host_waits_its_interval_after_a_kill(server, tmp_path):
+    crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=1.5)
+    running = crawl.start("http://h0.test/")
+    before = served(server)
+    running.until(lambda: served(server) > before + 1)
+    running.process.kill()
+    running.process.wait()
+    last = server.log_entries[-1].time_s
+    running = crawl.start("http://h0.test/")
+    seen = served(server)
+    running.until(lambda: served(server) > seen)
+    running.stop()
+    assert server.log_entries[-1].time_s >= last + 1.5
+
+
+def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
+    body = page("slow", "/next").body
+    slow = WebResponse(200, {"Content-Type": "text/html"}, body, trickle_s=8 * 64 / len(body))
+    web = FixedWeb({"slow.test": {"/": slow, "/next": page("next")}}, {"slow.test": "127.84.2.1"})
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server, STOP_TIMEOUT_S=0.5)
+        running = crawl.start("http://slow.test/")
+        running.until(lambda: any(entry.path == "/robots.txt" for entry in server.log_entries))
+        time.sleep(0.5)  # the page is on its way now, and would be for eight seconds
+        began = time.monotonic()
+        assert running.stop().code == 0
+        assert 0.4 < time.monotonic() - began < 4
+        state = crawl.state()
+        state.check()
+        assert state.urls == [("http://slow.test/", 0)] and state.ends == {}
+        assert crawl.documents() == []
+    web = FixedWeb({"slow.test": {"/": page("slow", "/next"), "/next": page("next")}}, {"slow.test": "127.84.2.1"})
+    with serving(web) as server:
+        crawl.settings["SPIDERLING_HOSTS"] = server.hosts_option
+        assert crawl.run("http://slow.test/").code == 0
+        assert [entry.path for entry in server.log_entries] == ["/", "/next"]  # robots.txt is known for a day
+    assert crawl.digests().keys() == {"http://slow.test/", "http://slow.test/next"}
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+
+
+def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(server, reference, tmp_path):
+    crawl = Crawl(tmp_path / "job", server, **INTERVALS)
+    result = crawl.start(SEEDS, preexec_fn=limited).wait()
+    assert result.code == 1
+    assert len(result.lines("] ERROR: ")) == 1
+    assert result.lines("ERROR", "The crawl stops", "could not be written")
+    assert "Traceback" not in result.output
+    kept = crawl.state().counts["total/documents"]
+    assert 0 < kept < len(reference.digests())
+    crawl.state().check()
+    assert "is finished." in crawl.run(SEEDS).output
+    assert_same(crawl, reference)
+
+
+def test_a_directory_in_use_names_the_process_and_the_machine(server, tmp_path):
+    holder = Jobdir(tmp_path / "job")
+    try:
+        result = Crawl(tmp_path / "job", server).run(SEEDS)
+    finally:
+        holder.close()
+    assert result.code == 1
+    assert result.lines("ERROR", f"in use by process {os.getpid()} on {socket.gethostname()}")
+    assert "Traceback" not in result.output
+
+
+# -- changed arguments
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A small finished crawl, its server, and a host that it does not know yet."""
+    sites = {"old.test": {"/": page("old", "/b"), "/b": page("old b")}, "new.test": {"/": page("new", "/b")}}
+    with serving(FixedWeb(sites, {"old.test": "127.84.3.1", "new.test": "127.84.3.2"})) as server:
+        crawl = Crawl(tmp_path_factory.mktemp("finished") / "job", server)
+        assert crawl.run("http://old.test/b").code == 0
+        yield crawl
+
+
+def test_new_seeds_and_changed_options_take_effect_on_resume(finished):
+    result = finished.run("http://old.test/b http://new.test/", HOST_INTERVAL_S=0.1)
+    assert result.code == 0
+    assert result.lines("option changed: SPIDERLING_HOST_INTERVAL_S: 0.05 -> 0.1")
+    state = finished.state()
+    assert {name: host["distance"] for name, host in state.hosts.items()} == {"old.test": 0, "new.test": 0}
+    assert finished.digests().keys() == {"http://old.test/b", "http://new.test/"}
+    assert '"host_interval_s": 0.1' in state.meta["options"]
+    assert any("SPIDERLING_HOST_INTERVAL_S" in event for event in state.events)
+    assert not finished.run("http://old.test/b", HOST_INTERVAL_S=0.1).lines("option changed")
+
+
+def test_another_language_is_refused_by_the_command(finished):
+    before = finished.state()
+    result = finished.run("http://new.test/", lang="cs,en")
+    assert result.code == 1
+    assert result.lines("ERROR", "SPIDERLING_LANG='cs', not 'cs,en'", "-s JOBDIR=")
+    assert finished.state() == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("lang", "sk"), ("yield_unit", "registrable"), ("dedup", "off")])
+async def test_what_the_kept_text_was_judged_by_cannot_change(tmp_path, name, value):
+    options = {"lang": "cs", "allow_networks": NETWORK}
+    crawl = OpenCrawl(Options(**options), tmp_path / "job", pytest.fail)
+    await crawl.close()
+    with pytest.raises(JobdirError, match=f"SPIDERLING_{name.upper()}=.*not '{value}'"):
+        OpenCrawl(Options(**{**options, name: value}), tmp_path / "job", pytest.fail)
+    crawl = OpenCrawl(Options(**options), tmp_path / "job", pytest.fail)  # the refused one left no lock
+    assert crawl.is_resumed
+    await crawl.close()
+
+
+# -- segments and checkpoints
+
+
+def read(path) -> bytes:
+    with path.open("rb") as stream:
+        return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read()
+
+
+def test_what_was_not_acknowledged_is_cut_off_and_unknown_segments_are_deleted(tmp_path):
+    writer = SegmentWriter(tmp_path, "cs", 10**6)
+    row = writer.append([b"one\n", b"two\n"])
+    writer.append([b"never acknowledged\n"])
+    writer.close()
+    (tmp_path / "cs-00002.prevert.zst").write_bytes(b"never recorded")
+    writer = SegmentWriter(tmp_path, "cs", 10**6, [row])
+    last = writer.append([b"three\n"])
+    writer.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["cs-00001.prevert.zst"]
+    assert read(tmp_path / row.name) == b"one\ntwo\nthree\n"
+    assert last == (row.name, (tmp_path / row.name).stat().st_size, 3)
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_segment_that_lost_acknowledged_text_is_an_error(tmp_path, size):
+    (tmp_path / "cs-00001.prevert.zst").write_bytes(b"x" * size)
+    with pytest.raises(StorageError, match=f"cs-00001.prevert.zst has {size} bytes, but 6 were acknowledged"):
+        SegmentWriter(tmp_path, "cs", 10**6, [SegmentRow("cs-00001.prevert.zst", 6, 1)])
+
+
+def test_a_full_segment_is_followed_by_the_next_one(tmp_path):
+    writer = SegmentWriter(tmp_path, "cs", 20)
+    rows = [writer.append([os.urandom(50)]) for _ in range(2)]
+    writer.close()
+    writer = SegmentWriter(tmp_path, "cs", 20, rows)
+    rows.append(writer.append([b"x"]))
+    writer.close()
+    assert [row.name for row in rows] == [f"cs-0000{number}.prevert.zst" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("size", [5000, 100_000], ids=["fails-at-flush", "fails-at-write"])
+async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_nothing(tmp_path, size):
+    failures, store = [], MemoryStore()
+    frontier = Frontier(Options(lang="cs"))
+    writer = SegmentWriter(tmp_path, "cs", 10**6)
+    checkpoint = Checkpoint(frontier, store, writer, 64, lambda: 0.0, failures.append)
+    frontier.put_seed("http://a.test/", 0.0)
+    checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=os.urandom(size)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        checkpoint.tick()
+        with pytest.raises(StorageError, match="File too large"):
+            await asyncio.wait_for(checkpoint.close(), 5)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(failures) == 1
+    assert store.load().counts == {}
+    with pytest.raises(StorageError):
+        store.commit(frontier.drain(0.0))  # the store was closed all the same

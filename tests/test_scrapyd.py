@@ -1,0 +1,141 @@
+"""The egg, deployed to a real scrapyd on loopback: models and workers come out of it, and JOBDIR is locked."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Crawl, page, serving
+
+from spiderling.simulation.web import FixedWeb
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = 8
+DEADLINE_S = 45
+CONFIGURATION = """\
+[scrapyd]
+bind_address = 127.0.0.1
+http_port = {port}
+max_proc = 2
+poll_interval = 0.2
+"""
+
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("scrapyd"), reason="scrapyd is not installed")
+
+
+def test_two_jobs_of_one_directory(tmp_path):
+    """The first builds its corpus from the egg alone; the second is refused while it runs, and harms nothing."""
+    egg = built_egg(tmp_path)
+    web = FixedWeb({"a.test": {"/": page("home", *(f"/{n}" for n in range(PAGES)))}
+                   | {f"/{n}": page(n) for n in range(PAGES)}}, {"a.test": "127.84.2.1"})  # fmt: skip
+    with serving(web) as server, scrapyd(tmp_path) as ask:
+        added = ask("addversion.json", {"project": "spiderling", "version": "1"}, egg=egg)
+        assert added["spiders"] == 1
+        assert ask("listspiders.json?project=spiderling")["spiders"] == ["spiderling"]
+
+        crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.5)
+        job = {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": "http://a.test/"}
+        job["setting"] = [f"{name}={value}" for name, value in crawl.settings.items()]
+        ask("schedule.json", {**job, "jobid": "first"})
+        until(lambda: len(server.log_entries) > 1)
+        ask("schedule.json", {**job, "jobid": "second"})
+
+        def finished() -> list[str]:
+            return [ended["id"] for ended in ask("listjobs.json?project=spiderling")["finished"]]
+
+        until(lambda: finished() == ["second"])
+        log = log_of(tmp_path, "second")
+        assert re.search(rf"ERROR: The crawl stops: .*{tmp_path / 'job'} is in use by process \d+ on ", log)
+        assert "Traceback" not in log
+        until(lambda: sorted(finished()) == ["first", "second"])
+
+    log = log_of(tmp_path, "first")
+    assert "ERROR" not in log
+    assert "Spider closed (finished)" in log
+    assert {document.url for document in crawl.documents()} == {
+        "http://a.test/", *(f"http://a.test/{n}" for n in range(PAGES)),
+    }  # fmt: skip
+    crawl.state().check()
+
+
+def log_of(directory: Path, job: str) -> str:
+    return (directory / f"logs/spiderling/spiderling/{job}.log").read_text("utf-8")
+
+
+def built_egg(directory: Path) -> Path:
+    """The egg, as scrapyd-deploy builds it; the source tree is left alone."""
+    source = directory / "source"
+    for name in ("spiderling", "models"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.py", "scrapy.cfg", "requirements.txt"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "setup.py", "-q", "bdist_egg", "-d", str(directory / "dist")]
+    ended = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    (egg,) = (directory / "dist").glob("*.egg")
+    names = set(zipfile.ZipFile(egg).namelist())
+    wanted = {f"spiderling/models/{path.relative_to(ROOT / 'models')}" for path in (ROOT / "models").glob("*/*.*")}
+    assert {name for name in wanted if "__pycache__" not in name} <= names
+    assert not any(name.startswith("tests/") for name in names)
+    shutil.rmtree(source)
+    return egg
+
+
+@contextmanager
+def scrapyd(directory: Path):
+    """A scrapyd in *directory*; gives a function that asks its API."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (directory / "scrapyd.conf").write_text(CONFIGURATION.format(port=port))
+
+    def ask(path: str, fields: dict[str, Any] | None = None, egg: Path | None = None) -> dict[str, Any]:
+        body, headers = encoded(fields or {}, egg)
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/{path}", body if fields else None, headers)
+        answer = json.load(urllib.request.urlopen(request, timeout=30))
+        assert answer["status"] == "ok", answer
+        return answer
+
+    def is_up() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    command = [sys.executable, "-m", "scrapyd", "--pidfile="]
+    with (directory / "scrapyd.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
+    try:
+        until(is_up)
+        yield ask
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def encoded(fields: dict[str, Any], egg: Path | None) -> tuple[bytes, dict[str, str]]:
+    """The body of a POST, with its header: a form, or multipart when there is an egg."""
+    if egg is None:
+        return urllib.parse.urlencode(fields, doseq=True).encode(), {}
+    parts = [f'"{name}"\r\n\r\n{value}'.encode() for name, value in fields.items()]
+    parts.append(b'"egg"; filename="spiderling.egg"\r\n\r\n' + egg.read_bytes())
+    body = b"".join(b"--edge\r\nContent-Disposition: form-data; name=" + part + b"\r\n" for part in parts)
+    return body + b"--edge--\r\n", {"Content-Type": "multipart/form-data; boundary=edge"}
+
+
+def until(condition) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)

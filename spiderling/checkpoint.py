@@ -76,18 +76,25 @@ class Checkpoint:
     def begin(self) -> None:
         """Start to write what has gathered, unless a batch is still being written or writing has failed."""
         if self.error is None and (self._writing is None or self._writing.done()):
-            self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, self._cut())
+            try:
+                batch = self._cut()
+            except Exception as error:  # no checkpoint can be made any more, whatever the reason
+                self._fail(error)
+                return
+            self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, batch)
             self._writing.add_done_callback(self._written)
 
     async def flush(self) -> None:
         """Return when everything added before is durable; raises StorageError if it cannot be."""
-        for _ in range(2):  # the batch being written, then the one cut now
-            if self._writing is not None:
-                await asyncio.wait([self._writing])
-            if self.error is not None:
-                raise self.error
-            if _ == 0:
-                self.begin()
+        await self._written_out()
+        self.begin()
+        await self._written_out()
+
+    async def _written_out(self) -> None:
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        if self.error is not None:
+            raise self.error
 
     async def close(self) -> None:
         """Write the rest and release the files; raises StorageError, with the files released all the same."""
@@ -112,6 +119,10 @@ class Checkpoint:
 
     def _written(self, writing: asyncio.Future[None]) -> None:
         error = writing.exception()
-        if error is not None and self.error is None:
+        if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.error is None:
             self.error = error if isinstance(error, StorageError) else StorageError(f"a checkpoint failed: {error!r}.")
             self._failed(self.error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import logging
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,9 +55,11 @@ class Crawl:
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         policy = _address_policy(options)
-        self.jobdir = Jobdir(directory)
-        try:
+        with ExitStack() as opened:
+            self.jobdir = Jobdir(directory)
+            opened.callback(self.jobdir.close)
             store = SqliteStore(self.jobdir.database)
+            opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = _compare_options(options, state.meta, directory)
@@ -67,9 +70,7 @@ class Crawl:
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
             )
-        except BaseException:
-            self.jobdir.close()
-            raise
+            opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
         self.parked = store.parked
         self._note_manifest(state, changed)

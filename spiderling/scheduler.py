@@ -30,6 +30,7 @@ from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
 from spiderling.handler import TransferCut
 from spiderling.outcomes import NotMade, RobotsDone, of_failure
+from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FAILURES = frozenset({"bad-input", "storage-failed"})
-"""Finish reasons of a crawl that could not begin or go on; the command then exits with 1."""
+FAILED_STAT = "spiderling/failed"
+"""Stat of a crawl that could not begin, go on or be saved (bad-input, storage-failed); the command exits with 1."""
 SWALLOWED = "spiderling_swallowed"
 """Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 PAGES = "spiderling_pages"
@@ -116,7 +117,7 @@ class Scheduler(BaseScheduler):
 
     @property
     def close_reason(self) -> str:
-        """The finish reason that ``error`` leads to; one of FAILURES."""
+        """The finish reason that ``error`` leads to, and the value of FAILED_STAT."""
         return "storage-failed" if isinstance(self.error, StorageError) else "bad-input"
 
     def has_pending_requests(self) -> bool:
@@ -169,14 +170,14 @@ class Scheduler(BaseScheduler):
         """Whether the frontier's URL of this id was handed out and is not settled."""
         return url_id in self._active
 
-    def settle(self, outcome: Outcome) -> bool:
-        """A request is over: account for it; returns whether its URL ended (False: it waits for another attempt)."""
+    def settle(self, outcome: Outcome) -> Reason | None:
+        """A request is over: account for it; returns how its URL ended (None: it waits for another attempt)."""
         assert self.crawl is not None
         report = self.crawl.finish(outcome)
         send_retired(self._crawler, report)
         self._active.discard(outcome.url_id or 0)
         self.wake()
-        return report.ended
+        return report.end
 
     def settle_robots(self, fetch: Fetch, status: int, body: bytes, location: str | None) -> None:
         """A robots.txt request is over; *status* 0 when no answer came."""
@@ -207,7 +208,7 @@ class Scheduler(BaseScheduler):
         )
 
     def failed(self, failure: Failure) -> Any:
-        """Errback of every request: settle it; the request's own errback is called if its URL ended."""
+        """Errback of every request: settle it; its own errback is called unless it waits again or was redirected."""
         request, error = failure.request, failure.value  # type: ignore[attr-defined]
         fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
         if fetch is None or isinstance(error, RobotsDone):
@@ -218,8 +219,8 @@ class Scheduler(BaseScheduler):
             self.settle_robots(fetch, 0, b"", None)
         elif fetch.id in self._active and error is not None:
             logger.debug("%s: %s", request.url, error)
-            ended = self.settle(of_failure(request, error))
-            if ended and errback is not None:
+            end = self.settle(of_failure(request, error))
+            if errback is not None and end not in (None, Reason.REDIRECTED):
                 return errback(failure)
         return None
 
@@ -234,6 +235,7 @@ class Scheduler(BaseScheduler):
     def _note_error(self, error: SpiderlingError) -> None:
         if self.error is None:
             self.error = error
+            self._crawler.stats.set_value(FAILED_STAT, self.close_reason)
             logger.error("The crawl stops: %s", error)
 
     # -- translation

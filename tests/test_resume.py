@@ -172,6 +172,30 @@ def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(se
     assert_same(crawl, reference)
 
 
+def test_a_disk_that_is_full_at_the_last_checkpoint_is_not_a_success(server, tmp_path):
+    crawl = Crawl(tmp_path / "job", server, CHECKPOINT_S=60)
+    before, running = served(server), crawl.start(SEEDS)
+    running.until(lambda: served(server) > before + 10)
+    resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
+    result = running.stop()
+    assert result.code == 1
+    assert len(result.lines("] ERROR: ")) == 1 and result.lines("The crawl stops", "could not be written")
+    assert "Traceback" not in result.output and "Logging error" not in result.output
+
+
+async def test_whatever_fails_in_a_checkpoint_stops_the_crawl(tmp_path, monkeypatch):
+    failures = []
+    frontier = Frontier(Options(lang="cs"))
+    writer = SegmentWriter(tmp_path, "cs", 10)
+    checkpoint = Checkpoint(frontier, MemoryStore(), writer, 64, lambda: 0.0, failures.append)
+    frontier.put_seed("http://a.test/", 0.0)
+    monkeypatch.setattr(frontier, "drain", {}.__getitem__)
+    checkpoint.tick()
+    with pytest.raises(StorageError, match="a checkpoint failed: KeyError"):
+        await checkpoint.close()
+    assert len(failures) == 1
+
+
 def test_a_directory_in_use_names_the_process_and_the_machine(server, tmp_path):
     holder = Jobdir(tmp_path / "job")
     try:

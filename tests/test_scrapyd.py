@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import socket
@@ -113,9 +114,14 @@ def scrapyd(directory: Path):
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    importing = subprocess.run(
+        [sys.executable, "-c", "import spiderling"], cwd=directory, env=environment, stderr=subprocess.DEVNULL
+    )
+    assert importing.returncode == 1, "the package must come from the egg and from nowhere else"
     command = [sys.executable, "-m", "scrapyd", "--pidfile="]
     with (directory / "scrapyd.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=directory, env=environment, stdout=log, stderr=log)
     try:
         until(is_up)
         yield ask

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
 
-from spiderling.scheduler import FAILURES
+from spiderling.scheduler import FAILED_STAT
 
 if TYPE_CHECKING:
     import argparse
@@ -22,6 +22,6 @@ class Command(ScrapyCrawl):
         crawler = process.create_crawler(args[0])
         process.crawl(crawler, **opts.spargs)
         process.start()
-        reason = crawler.stats.get_value("finish_reason") if crawler._stats else None
-        if process.bootstrap_failed or reason in FAILURES:
+        failed = crawler.stats.get_value(FAILED_STAT) if crawler._stats else None
+        if process.bootstrap_failed or failed:
             self.exitcode = 1

@@ -101,9 +101,10 @@ def start_line(crawl: Crawl) -> str:
         rule = f"t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
     verb = "Resuming" if crawl.is_resumed else "Starting"
     languages = ", ".join(f"{info.name} ({info.code})" for info in crawl.accepted)
+    others = ", ".join(crawl.recognised) or "nothing"
     return (
-        f"{verb} the crawl in {crawl.jobdir.path}: {languages}, told apart from "
-        f"{', '.join(code for code in crawl.recognised) or 'nothing'}; yield profile {crawl.options.yield_profile}: {rule}"
+        f"{verb} the crawl in {crawl.jobdir.path}: {languages}, told apart from {others}; "
+        f"yield profile {crawl.options.yield_profile}: {rule}"
     )
 
 

@@ -44,9 +44,13 @@ class Fetch(NamedTuple):
 class Report(NamedTuple):
     """What became of a reported URL."""
 
-    ended: bool
-    """False: it waits for another attempt."""
+    end: Reason | None
+    """None: it waits for another attempt, or had ended before."""
     retired: tuple[Host, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.end is not None
 
 
 class Frontier:
@@ -266,14 +270,14 @@ class Frontier:
         host = url.host if url else self.hosts.get(target.host) if target else None
         self.ledger.add(outcome)
         if host is None:
-            return Report(ended=False)
+            return Report(None)
         self._account(host, outcome)
-        ended = url is not None and not self._waits_again(url, outcome, now)
+        end = self._end_or_wait(url, outcome, now) if url else None
         self.put_links(host, outcome.links, outcome.reason, now)
         retired = self._retire_if_poor(host)
         if url is not None:
             self.schedule.release(host, now)
-        return Report(ended, retired)
+        return Report(end, retired)
 
     def _account(self, host: Host, outcome: Outcome) -> None:
         host.account.pages += outcome.is_judged
@@ -283,24 +287,24 @@ class Frontier:
         host.words += outcome.words
         self.journal.hosts.add(host)
 
-    def _waits_again(self, url: QueuedUrl, outcome: Outcome, now: float) -> bool:
-        """End *url* or let it wait for another attempt."""
+    def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
+        """End *url*, and say how; or let it wait for another attempt."""
         if outcome.may_pass:
             self._back_off(url.host, outcome, now)
             if url.tries < self._options.retries and not url.host.is_closed:
                 url.tries += 1
                 self._books.wait_again(url, first=False)
-                return True
+                return None
         else:
             url.host.failures = 0
         reason = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
             followed = self._follow(url, outcome.redirect_to, now)
             if followed is None:
-                return True
+                return None
             reason = followed
         self._books.end_in_transit(url, reason)
-        return False
+        return reason
 
     def _back_off(self, host: Host, outcome: Outcome, now: float) -> None:
         """Pause a host that fails; give up its queue when it fails for too long."""

@@ -20,6 +20,8 @@ from spiderling.frontier.hosts import Host
 NO_ADDRESS = ""
 """Hosts whose next step needs no connection (dead names, names to be asked again)."""
 
+_PRUNE_ABOVE = 1000
+
 
 @dataclass(slots=True, eq=False)
 class _Address:
@@ -37,6 +39,7 @@ class Workbench:
         self._addresses: dict[str, _Address] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._serial = 0
+        self._prune_above = _PRUNE_ABOVE
 
     def add(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
@@ -93,10 +96,16 @@ class Workbench:
         return None
 
     def forget_idle(self, now: float) -> None:
-        """Drop addresses without hosts whose interval has passed, so that memory follows the active hosts."""
+        """Drop addresses without hosts whose interval has passed, so that memory follows the active hosts.
+
+        Looks through all of them only when their number has doubled since.
+        """
+        if len(self._addresses) < self._prune_above:
+            return
         idle = [name for name, entry in self._addresses.items() if not entry.hosts and entry.due <= now]
         for address in idle:
             del self._addresses[address]
+        self._prune_above = max(_PRUNE_ABOVE, 2 * len(self._addresses))
 
     def _schedule(self, address: str, entry: _Address) -> None:
         self._drop_stale(entry)

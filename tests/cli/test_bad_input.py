@@ -15,12 +15,15 @@ from contextlib import closing
 
 import pytest
 from command_line import ROOT, refusal, scrapy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
 from spiderling.frontier.store import SCHEMA_VERSION
 from spiderling.jobdir import Jobdir
 from spiderling.languages import load
 from spiderling.seeds import read_seeds
+from spiderling.urls import canonicalize
 
 
 @pytest.fixture
@@ -145,6 +148,18 @@ def test_bad_seed_file_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(BadInput, match="^" + re.escape(BAD_SEEDS[content].format(path))):
         read_seeds(str(path), [])
+
+
+@given(st.lists(st.text() | st.sampled_from(["a.cz:8080/x", "mailto:a@b.cz", "//a.cz", "http://", "#"])))
+def test_any_seed_file_gives_urls_or_bad_input(tmp_path_factory, lines):
+    path = tmp_path_factory.mktemp("seeds") / "seeds.txt"
+    path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+    try:
+        urls = read_seeds(str(path), [])
+    except BadInput:
+        urls = []
+    assert all(canonicalize(url) for url in urls)
+    assert ("http://a.cz:8080/x" in urls) == ("a.cz:8080/x" in lines) or any("\0" in line for line in lines)
 
 
 def test_no_seed_file(refused):

@@ -28,6 +28,12 @@ class Model:
         return min((self.due(host) for host in self.places), default=None)
 
 
+def forget_all_idle(workbench: Workbench, now: float) -> None:
+    """As if very many addresses were there, so that it is worth while."""
+    workbench._prune_above = 0
+    workbench.forget_idle(now)
+
+
 def test_pop_without_hosts() -> None:
     workbench = Workbench()
     workbench.charge("10.0.0.1", 5.0)
@@ -72,7 +78,7 @@ def test_same_as_a_naive_model(data: st.DataObject) -> None:
             del model.places[host]
 
     def forget() -> None:
-        workbench.forget_idle(now)
+        forget_all_idle(workbench, now)
 
     def wait() -> None:
         nonlocal now
@@ -95,15 +101,21 @@ def test_host_moves_when_it_is_added_again() -> None:
     assert workbench.pop(0.0) is None
 
 
-def test_address_without_hosts_is_forgotten_only_after_its_interval() -> None:
+def test_addresses_without_hosts_are_forgotten_after_their_interval_once_they_are_many() -> None:
     workbench, host = Workbench(), Host(1, "a.cz", 0)
-    workbench.start("10.0.0.1", 7.0)
-    workbench.charge("10.0.0.1", 9.0)
-    workbench.forget_idle(8.0)
-    assert workbench.last_start("10.0.0.1") == 7.0
+    many = [f"10.1.{number // 250}.{number % 250}" for number in range(1000)]
+    for address in (*many, "10.0.0.1"):
+        workbench.start(address, 7.0)
+        workbench.charge(address, 9.0)
     workbench.add(host, "10.0.0.1")
+    workbench.forget_idle(8.0)
+    assert workbench.last_start(many[0]) == 7.0
+    workbench.forget_idle(8.0)  # not looked through again before their number has doubled
     workbench.forget_idle(10.0)
+    assert workbench.last_start(many[0]) == 7.0
+    for number in range(1100):
+        workbench.charge(f"10.2.{number // 250}.{number % 250}", 9.5)
+    workbench.forget_idle(10.0)
+    assert workbench.last_start(many[0]) == float("-inf")
     assert workbench.next_due() == 9.0
     assert workbench.pop(9.0) == (host, "10.0.0.1")
-    workbench.forget_idle(10.0)
-    assert workbench.last_start("10.0.0.1") == float("-inf")

@@ -1,4 +1,4 @@
-"""What scrapyd-deploy runs (``setup.py bdist_egg``): the package, with ``models/`` inside it as ``spiderling.models``."""
+"""What scrapyd-deploy runs (``setup.py bdist_egg``): the package, and ``models/`` in it as ``spiderling.models``."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import logging
+import re
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
 """Options that a resumed crawl must not change: what is kept already was judged by them."""
 
@@ -143,14 +145,18 @@ def _refuse_unknown_arguments(spider: Spider) -> None:
 
     Those of tools that start spiders (scrapyd's ``_job``) begin with an underscore.
     """
-    cls = type(spider)
+    declared = sorted(declared_arguments(type(spider)))
     for name in getattr(spider, "arguments", ()):
-        if not name.startswith("_") and not hasattr(cls, name):
-            annotated = {key for base in cls.__mro__ for key in vars(base).get("__annotations__", {})} - {"name"}
-            known = sorted(key for key in annotated if isinstance(getattr(cls, key, None), str))
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean -a {near[0]}=?" if near else f"known are {', '.join(known)}."
+        if not name.startswith("_") and name not in declared:
+            near = difflib.get_close_matches(name, declared, n=1)
+            hint = f"did you mean -a {near[0]}=?" if near else f"known are {', '.join(declared)}."
             raise BadInput(f"the spider {spider.name} has no argument {name!r}; {hint}")
+
+
+def declared_arguments(cls: type[Spider]) -> set[str]:
+    """Names of the annotated class attributes with a text or a number: what ``-a`` may set."""
+    annotated = {key for base in cls.__mro__ for key in vars(base).get("__annotations__", {})} - {"name"}
+    return {key for key in annotated if isinstance(getattr(cls, key, None), (str, int, float))}
 
 
 def directory_of(settings: BaseSettings, options: Options) -> Path:
@@ -171,6 +177,11 @@ def send_retired(crawler: Crawler, report: Report) -> None:
 
 def _address_policy(options: Options) -> AddressPolicy:
     if options.contact:
+        if not _CONTACT.fullmatch(options.contact):
+            raise BadInput(
+                f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
+                "says who crawls and how to reach them."
+            )
         return AddressPolicy.parse(options.allow_networks)
     if not options.allow_networks:
         raise BadInput(

@@ -65,6 +65,8 @@ class Outcome:
     retry_after_s: float | None = None
     redirect_to: str | None = None
     """Absolute target of a redirect, as the server gave it."""
+    redirect_payload: bytes | None = field(default=None, repr=False)
+    """The serialised request to make of the target; None: the one that was redirected."""
     wire_bytes: int = 0
     body_bytes: int = 0
     """Body after content decoding, re-coded to UTF-8 (undecodable: as received)."""

@@ -17,6 +17,7 @@ from scrapy.exceptions import (
 from spiderling.crawl import fetch_of
 from spiderling.items import Link, Outcome
 from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -114,6 +115,27 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
     )
+
+
+def redirected(request: Request, outcome: Outcome) -> Request | None:
+    """The request to make of a redirect's target; None when it is *request* itself.
+
+    303, and a POST answered by 301 or 302, make it a GET without a body (RFC 9110, 15.4); another origin does not
+    get the credentials.
+    """
+    source, target = canonicalize(request.url), canonicalize(outcome.redirect_to or "")
+    dropped: set[bytes] = set()
+    is_post = request.method == "POST"
+    to_get = (outcome.status == 303 and request.method != "HEAD") or (is_post and outcome.status in (301, 302))
+    if to_get and request.method != "GET":
+        dropped |= {b"Content-Type", b"Content-Length", b"Content-Encoding"}
+    if source is None or target is None or source.origin != target.origin:
+        dropped |= {b"Authorization", b"Cookie"} & request.headers.keys()
+    if not dropped:
+        return None
+    headers = {name: values for name, values in request.headers.items() if name not in dropped}
+    method, body = ("GET", b"") if to_get else (request.method, request.body)
+    return request.replace(headers=headers, method=method, body=body)
 
 
 def links_of(page: Page) -> tuple[Link, ...]:

@@ -3,7 +3,7 @@
 An *end* belongs to a URL that the frontier had accepted (it was *discovered*):
 ``discovered = ends + waiting + in transit`` holds at every moment.  A *mention*
 is refused before that and is counted apart.  The value of a Reason is its key in
-the stats (``spiderling/ends/<value>``, ``spiderling/mentions/<value>``), in the
+the stats (``spiderling/end/<value>``, ``spiderling/mention/<value>``), in the
 store and in the logs.
 """
 

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import pickle
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -29,7 +30,7 @@ from spiderling.crawl import Crawl, directory_of, fetch_of, options_of, send_ret
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
 from spiderling.handler import TransferCut
-from spiderling.outcomes import NotMade, RobotsDone, of_failure
+from spiderling.outcomes import NotMade, RobotsDone, of_failure, redirected
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 
@@ -219,10 +220,20 @@ class Scheduler(BaseScheduler):
             self.settle_robots(fetch, 0, b"", None)
         elif fetch.id in self._active and error is not None:
             logger.debug("%s: %s", request.url, error)
-            end = self.settle(of_failure(request, error))
+            end = self.settle(self._with_redirect(request, of_failure(request, error)))
             if errback is not None and end not in (None, Reason.REDIRECTED):
                 return errback(failure)
         return None
+
+    def _with_redirect(self, request: Request, outcome: Outcome) -> Outcome:
+        """*outcome* with the request that is to be made of a redirect's target, if that is another one."""
+        fetch, goes_on = fetch_of(request), None
+        if outcome.redirect_to is not None and fetch is not None and fetch.payload is not None:
+            goes_on = redirected(request, outcome)
+        if goes_on is None:
+            return outcome
+        goes_on = goes_on.replace(errback=request.meta.get("spiderling_errback"))
+        return replace(outcome, redirect_payload=self._payload(goes_on))
 
     def _stop(self, error: SpiderlingError) -> None:
         """The crawl cannot go on: close the spider; everything acknowledged is safe."""

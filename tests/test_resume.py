@@ -79,12 +79,12 @@ def served(server) -> int:
     return len(server.log_entries)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, reference, tmp_path, number):
+def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, reference, tmp_path):
     crawl = Crawl(tmp_path / "job", server, **INTERVALS)
-    for stop in range(2):
+    stops = (signal.SIGINT, signal.SIGTERM, signal.SIGINT)
+    for stop, number in enumerate(stops):
         before, running = served(server), crawl.start(SEEDS)
-        running.until(lambda before=before: served(server) > before + 12)
+        running.until(lambda before=before: served(server) > before + 10)
         result = running.stop(number)
         assert result.code == 0
         assert "was paused (shutdown); the same command goes on with it." in result.output
@@ -93,13 +93,13 @@ def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, 
         assert ("Resuming the crawl" in result.output) == (stop > 0)
     assert "is finished." in crawl.run(SEEDS).output
     assert_same(crawl, reference)
-    seeds_again = 2 * len(SEEDS.split())
+    seeds_again = len(stops) * len(SEEDS.split())
     assert crawl.state().mentions == {"seen": reference.state().mentions["seen"] + seeds_again}
 
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(server, reference, tmp_path):
     crawl, rng = Crawl(tmp_path / "job", server, **INTERVALS), random.Random(7)
-    for _ in range(5):
+    for _ in range(4):
         before, running = served(server), crawl.start(SEEDS)
         requests = rng.randrange(8, 24)
         running.until(lambda before=before, requests=requests: served(server) > before + requests)
@@ -113,21 +113,6 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(server, referenc
     result = crawl.run(SEEDS)
     assert result.code == 0 and "is finished." in result.output
     assert_same(crawl, reference)
-
-
-def test_every_host_waits_its_interval_after_a_kill(server, tmp_path):
-    crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=1.5)
-    running = crawl.start("http://h0.test/")
-    before = served(server)
-    running.until(lambda: served(server) > before + 1)
-    running.process.kill()
-    running.process.wait()
-    last = server.log_entries[-1].time_s
-    running = crawl.start("http://h0.test/")
-    seen = served(server)
-    running.until(lambda: served(server) > seen)
-    running.stop()
-    assert server.log_entries[-1].time_s >= last + 1.5
 
 
 def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):

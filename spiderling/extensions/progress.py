@@ -54,7 +54,7 @@ class Progress:
         if self._task is not None:
             self._task.cancel()
         crawl = crawl_of(self._crawler)
-        if crawl is None:
+        if crawl is None or reason == "bad-input":
             return
         self._to_stats(crawl)
         logger.info("%s", summary(crawl, reason))
@@ -137,6 +137,8 @@ def _balance(crawl: Crawl) -> str:
 
 
 def _standing(crawl: Crawl, reason: str) -> str:
+    if crawl.checkpoint.error is not None:
+        return "has stopped; the same command goes on from its last checkpoint. This was not saved after that:"
     if not crawl.is_finished:
         return f"was paused ({reason}); the same command goes on with it."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:

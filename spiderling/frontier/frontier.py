@@ -297,13 +297,11 @@ class Frontier:
                 return None
         else:
             url.host.failures = 0
-        reason = outcome.reason
+        reason: Reason | None = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
-            followed = self._follow(url, outcome.redirect_to, now)
-            if followed is None:
-                return None
-            reason = followed
-        self._books.end_in_transit(url, reason)
+            reason = self._follow(url, outcome.redirect_to, outcome.redirect_payload, now)
+        if reason is not None:
+            self._books.end_in_transit(url, reason)
         return reason
 
     def _back_off(self, host: Host, outcome: Outcome, now: float) -> None:
@@ -316,16 +314,16 @@ class Frontier:
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
             self._books.purge(host, outcome.reason)
 
-    def _follow(self, url: QueuedUrl, location: str, now: float) -> Reason | None:
+    def _follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
         """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
 
-        The target is a newly found URL at the same distance, with the same request.
+        The target is a new URL at the same distance, asked for by *payload* or else the same request.
         """
         own, target = canonicalize(url.url), canonicalize(location)
         if own is None or target is None:
             self._admission.refuse(Reason.BAD_URL)
             return Reason.REDIRECTED
-        if target.url == own.url:
+        if target.url == own.url and payload is None:
             spelled = serialize(location)
             if spelled is None or spelled == url.url or url.url != target.url:
                 return Reason.REDIRECT_LOOP
@@ -337,7 +335,7 @@ class Frontier:
         if url.redirects >= self._options.max_redirects:
             return Reason.REDIRECT_LOOP
         salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
-        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, url.payload, salt)
+        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload or url.payload, salt)
         return Reason.REDIRECTED
 
     # -- hosts

@@ -14,6 +14,7 @@ from spiderling.errors import SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
+from spiderling.scheduler import FAILED_STAT
 from spiderling.text import TextOptions
 from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
 
@@ -56,6 +57,7 @@ class CleanPipeline:
         except SpiderlingError as error:
             # Crawl.failed would close the spider while it is still being opened
             logger.error("The crawl stops: %s", error)
+            self._crawler.stats.set_value(FAILED_STAT, "bad-input")
             raise CloseSpider("bad-input") from None
 
     async def close_spider(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from spiderling.crawl import crawl_of
+from spiderling.crawl import crawl_of, declared_arguments
 from spiderling.errors import BadInput
 from spiderling.items import PageItem
 from spiderling.seeds import read_seeds
@@ -28,8 +28,10 @@ class SpiderlingSpider(Spider):
     """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds."""
 
     def __init__(self, name: str | None = None, **arguments: Any) -> None:
-        super().__init__(name, **arguments)
+        declared = declared_arguments(type(self))
+        super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
         self.arguments = tuple(arguments)
+        """Names of all that were given; the scheduler refuses those that are not declared."""
 
     async def start(self) -> AsyncIterator[Any]:
         """A Request for each seed."""

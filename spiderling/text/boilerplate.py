@@ -154,5 +154,3 @@ def _decide_neargood(classes: list[str]) -> None:
         if cls == NEARGOOD:
             classes[index] = BAD if (before, after[index]) == (BAD, BAD) else GOOD
         before = classes[index]
-
-

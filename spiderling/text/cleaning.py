@@ -21,9 +21,7 @@ _MAX_LINK_SHARE = 0.5
 _PARAGRAPH_LENIENCE = 0.75  # a paragraph strays further from the mean than a document does
 
 
-def process(
-    body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions
-) -> Page:
+def process(body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions) -> Page:
     """Everything that the page *body* at *url* gives; no content makes it raise.
 
     Text is kept when its paragraph is good and of an accepted language, or too short

@@ -72,6 +72,7 @@ BAD_OPTIONS = {
     "HOSTS=a.test": "SPIDERLING_HOSTS has 'a.test'; write 'glob=address[:port]'",
     "ALLOW_NETWORKS=127.0.0.1/8": "SPIDERLING_ALLOW_NETWORKS has '127.0.0.1/8': 127.0.0.1/8 has host bits set; write",
     "NAMESERVERS=dns.test": "SPIDERLING_NAMESERVERS has 'dns.test'; write address or address:port",
+    "CONTACT=me": "SPIDERLING_CONTACT is 'me'; it must be an e-mail address or the URL of a page that",
     "MODELS=/no/such/models": "SPIDERLING_MODELS names /no/such/models, which is not a directory",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -66,9 +67,13 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
     }
     with serving(FixedWeb({"f.test": sites}, {"f.test": "127.84.7.1"})) as server:
         crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES), "foreign", LANG="cs")
+        crawl.directory.mkdir()
+        (crawl.directory / "spider.state").write_bytes(b"")  # as a full disk may leave it
+        (crawl.directory / "crawl.log").symlink_to("/dev/full")
         result = crawl.run(lang="", FEEDS=to_feed(tmp_path / "items.jsonl"))
     assert result.code == 0
-    assert not result.lines("] ERROR: ") and "Traceback" not in result.output
+    assert result.lines("] WARNING: ", "spider.state cannot be read", "begins with an empty state")
+    assert not result.lines("] ERROR: ") and "Traceback" not in result.output and "Logging error" not in result.output
     documents = {doc.url: doc for doc in crawl.documents()}
     assert len(documents) == 2
     assert documents["http://f.test/"].paragraphs == paragraphs("first")
@@ -88,7 +93,7 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
 
 @contextmanager
 def echo_server(address: str):
-    """Answers what it was asked as a Czech page; /missing 404, /flaky 500, /moved/* redirects."""
+    """Answers what it was asked as a Czech page; /missing 404, /flaky 500, /moved/* and POST /login redirect."""
     requests = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,9 +103,11 @@ def echo_server(address: str):
             status = {"/missing": 404, "/wanted": 404, "/flaky": 500, "/robots.txt": 404}.get(self.path, 200)
             if self.path.startswith("/moved/"):
                 status = 302
+            elif self.path == "/login" and self.command == "POST":
+                status = 303
             answer = document(f"{self.command} {self.path} {body}").encode()
             self.send_response(status)
-            self.send_header("Location", "/target")
+            self.send_header("Location", "/login" if self.path == "/login" else "/target")
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -129,6 +136,7 @@ class Foreign(Spider):
     name = "foreign"
 
     async def start(self):
+        self.state["runs"] = self.state.get("runs", 0) + 1
         for number in range(8):
             yield Request(f"http://e.test/item/{number}", self.item, headers={"X-Number": str(number)},
                           meta={"colour": "red", "number": number}, cb_kwargs={"number": number})
@@ -137,6 +145,7 @@ class Foreign(Spider):
             yield Request("http://e.test/post", self.item, method="POST", body=body, cb_kwargs={"number": body})
         for path in ("missing", "flaky"):
             yield Request(f"http://e.test/{path}", self.item, errback=self.failed, cb_kwargs={"number": path})
+        yield Request("http://e.test/login", self.item, method="POST", body="secret", cb_kwargs={"number": "login"})
         yield Request("http://e.test/wanted", self.item, errback=self.failed, cb_kwargs={"number": "wanted"},
                       meta={"handle_httpstatus_list": [404]})
         for number in (1, 2):
@@ -178,7 +187,7 @@ def test_requests_go_through_the_frontier_and_survive_pauses(tmp_path):
     items = feed(tmp_path / "items.jsonl")
     pages = {item["number"]: item for item in items if "number" in item}
     numbers = Counter(item["number"] for item in items if "number" in item)
-    expected = Counter([*range(8), "one", "two", "wanted", "moved 1", "moved 2", "again", "again", "once"])
+    expected = Counter([*range(8), "one", "two", "wanted", "login", "moved 1", "moved 2", "again", "again", "once"])
     assert numbers == expected
     assert all(pages[number]["colour"] == "red" for number in range(8))
     assert pages["wanted"]["status"] == 404
@@ -192,13 +201,15 @@ def test_requests_go_through_the_frontier_and_survive_pauses(tmp_path):
     asked = Counter((method, path, body) for method, path, _, body in server.requests)
     assert asked["GET", "/flaky", ""] == 2  # SPIDERLING_RETRIES=1
     assert asked["POST", "/post", "one"] == asked["POST", "/post", "two"] == 1
+    assert asked["POST", "/login", "secret"] == asked["GET", "/login", ""] == 1
     assert asked["GET", "/again", ""] == 2 and asked["GET", "/once", ""] == 1
     assert {(path, number) for _, path, number, _ in server.requests if path.startswith("/item/")} == {
         (f"/item/{number}", str(number)) for number in range(8)
     }
+    assert pickle.loads((crawl.directory / "spider.state").read_bytes()) == {"runs": 3}
     state = crawl.state()
     state.check()
-    assert state.ends == {"no-page": 14 + 2, "http-error": 2, "redirected": 2}
+    assert state.ends == {"no-page": sum(expected.values()), "http-error": 2, "redirected": 3}
 
 
 EXITS = """
@@ -210,19 +221,24 @@ class Foreign(Spider):
     name = "foreign"
 
     async def start(self):
-        for path in ("kept", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone"):
-            yield Request(f"http://{path}.test/", self.page, errback=self.failed)
-            yield Request(f"http://{path}.test/next", self.page)
+        for host in ("kept", "twice", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone"):
+            yield Request(f"http://{host}.test/", self.page, errback=self.failed)
+            yield Request(f"http://{host}.test/next", self.page, errback=self.broken)
 
     def page(self, response):
         if "broken-callback" in response.url:
             raise ValueError("of a callback")
         yield PageItem(response)
+        if "twice" in response.url:
+            yield PageItem(response)
         if "late-callback" in response.url:
             raise ValueError("of a callback, after its page")
 
     def failed(self, failure):
         yield {"failed": failure.request.url}
+
+    def broken(self, failure):
+        raise ValueError("of an errback")
 
 class Pipeline:
     def process_item(self, item):
@@ -233,7 +249,7 @@ class Pipeline:
                 raise ValueError("of a pipeline")
         return item
 """
-EXIT_HOSTS = ("kept", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone")
+EXIT_HOSTS = ("kept", "twice", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone")
 
 
 def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
@@ -250,13 +266,13 @@ def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
     state = crawl.state()
     state.check()
     assert state.ends == {
-        "kept": 4,  # the pages of late-callback.test were yielded before the callback failed
+        "kept": 6,  # late-callback.test among them: its pages were yielded before the callback failed
         "dropped-by-pipeline": 2,
         "item-error": 2,
         "spider-error": 2,
         "http-error": 2,
     }
-    assert len(crawl.documents()) == 4
+    assert len(crawl.documents()) == 6
     assert [item["failed"] for item in feed(tmp_path / "items.jsonl") if "failed" in item] == ["http://gone.test/"]
     for host, record in state.hosts.items():
         assert record["state"] == "exhausted" and record["pages"] == 2, host

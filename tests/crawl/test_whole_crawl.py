@@ -279,5 +279,3 @@ def test_the_crawl_wakes_up_when_a_host_is_due(crawled):
     times = by(entries, lambda entry: entry.host)["many.test"]
     assert len(times) == len(MANY) + 1
     assert 6 - JITTER_S <= times[-1] - times[0] < 12
-
-

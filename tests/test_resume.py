@@ -164,6 +164,7 @@ def test_a_disk_that_is_full_at_the_last_checkpoint_is_not_a_success(server, tmp
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
     result = running.stop()
     assert result.code == 1
+    assert result.lines("has stopped; the same command goes on from its last checkpoint")
     assert len(result.lines("] ERROR: ")) == 1 and result.lines("The crawl stops", "could not be written")
     assert "Traceback" not in result.output and "Logging error" not in result.output
 
@@ -198,7 +199,7 @@ def test_a_directory_in_use_names_the_process_and_the_machine(server, tmp_path):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A small finished crawl, its server, and a host that it does not know yet."""
-    sites = {"old.test": {"/": page("old", "/b"), "/b": page("old b")}, "new.test": {"/": page("new", "/b")}}
+    sites = {"old.test": {"/b": page("b")}, "new.test": {"/": page("new"), "/b": page("b")}}
     with serving(FixedWeb(sites, {"old.test": "127.84.3.1", "new.test": "127.84.3.2"})) as server:
         crawl = Crawl(tmp_path_factory.mktemp("finished") / "job", server)
         assert crawl.run("http://old.test/b").code == 0
@@ -206,12 +207,13 @@ def finished(tmp_path_factory):
 
 
 def test_new_seeds_and_changed_options_take_effect_on_resume(finished):
-    result = finished.run("http://old.test/b http://new.test/", HOST_INTERVAL_S=0.1)
+    result = finished.run("http://old.test/b http://new.test/ http://new.test/b", HOST_INTERVAL_S=0.1)
     assert result.code == 0
     assert result.lines("option changed: SPIDERLING_HOST_INTERVAL_S: 0.05 -> 0.1")
     state = finished.state()
     assert {name: host["distance"] for name, host in state.hosts.items()} == {"old.test": 0, "new.test": 0}
     assert finished.digests().keys() == {"http://old.test/b", "http://new.test/"}
+    assert state.ends == {"kept": 2, "duplicate": 1}  # of what the first run kept
     assert '"host_interval_s": 0.1' in state.meta["options"]
     assert any("SPIDERLING_HOST_INTERVAL_S" in event for event in state.events)
     assert not finished.run("http://old.test/b", HOST_INTERVAL_S=0.1).lines("option changed")

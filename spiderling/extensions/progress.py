@@ -138,7 +138,7 @@ def _balance(crawl: Crawl) -> str:
 
 def _standing(crawl: Crawl, reason: str) -> str:
     if crawl.checkpoint.error is not None:
-        return "has stopped; the same command goes on from its last checkpoint. This was not saved after that:"
+        return "has stopped; the same command goes on from its last checkpoint, before some of what is counted here."
     if not crawl.is_finished:
         return f"was paused ({reason}); the same command goes on with it."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:

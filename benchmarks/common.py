@@ -72,9 +72,7 @@ def crawl(
         every = {"EXTENSIONS": json.dumps(METER), "METER_FILE": meter, "LOG_LEVEL": "WARNING", **settings}
         command = [sys.executable, "-m", "scrapy", *spider]
         command += [part for name, value in every.items() for part in ("-s", f"{name}={value}")]
-        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})})
-        _, status, usage = os.wait4(process.pid, 0)
-        if status:
+        if subprocess.call(command, cwd=ROOT, env={**os.environ, **(environment or {})}):
             sys.exit(f"the crawl failed: {' '.join(command[:8])} ...")
         result = json.loads(meter.read_text())
     return Measured(
@@ -82,7 +80,7 @@ def crawl(
         mb=result["bytes"] / 1e6,
         kept_mb=result["kept_bytes"] / 1e6,
         wall_s=result["wall_s"],
-        cpu_s=usage.ru_utime + usage.ru_stime,
+        cpu_s=result["main_cpu_s"] + result["worker_cpu_s"],
         main_cpu_s=result["main_cpu_s"],
         main_rss_mb=result["main_rss_mb"],
     )

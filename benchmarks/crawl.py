@@ -4,8 +4,9 @@
 
 (a) the bundled miniature web, (b) synthetic pages of 30 kB under many hosts, every page
 over a fresh connection; beside them the naive crawler (peers/naive.py) on the same webs
-in the same run.  CPU is that of all the crawl's processes; the server's is not counted,
-but it shares the cores.  ``ratio_naive`` is naive CPU a page / ours, on (b).
+in the same run.  CPU is that of all the crawl's processes from the spider's opening to
+its end; the server's is not counted, but it shares the cores.  ``ratio_naive`` is naive
+CPU a page / ours, on (b).
 """
 
 from __future__ import annotations
@@ -33,12 +34,11 @@ HEAD = ("web", "crawler", "pages", "MB", "pages/s", "MB/s", "CPU ms/page", "main
 
 def main() -> None:
     options = arguments(__doc__)
-    pages = 800 if options.quick else 6000
-    hosts = 2000 if options.quick else 20000
-    mini = _measure(str(ROOT / "examples/miniweb"), ["http://portal.test/"], 10**6, 400 if options.quick else 1500)
+    pages, naive_pages, hosts = (500, 150, 2000) if options.quick else (6000, 1500, 20000)
+    mini = _measure(str(ROOT / "examples/miniweb"), ["http://portal.test/"], pages, naive_pages)
     web = SyntheticWeb(hosts, 1, read_words(ROOT / "models", ("cs", "sk", "pl", "en", "de")))
     seeds = web.seeds(hosts // 10)
-    many = _measure(f"synthetic:{hosts}:1", seeds, pages, pages // 4)
+    many = _measure(f"synthetic:{hosts}:1", seeds, pages, naive_pages)
     rows = [_row(web, who, run) for web, runs in (("miniweb", mini), ("synthetic 30 kB", many)) for who, run in runs]
     table(HEAD, rows)
     ours, naive = many[0][1], many[1][1]

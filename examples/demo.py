@@ -27,17 +27,8 @@ SETTINGS = {
     "SPIDERLING_IP_INTERVAL_S": 0.02,
     "SPIDERLING_RETRY_DELAY_S": 1,
     "SPIDERLING_PROGRESS_S": 5,
-    "STATS_DUMP": False,
     "LOG_FORMAT": "%(message)s",
 }
-# Scrapy's own list of parts is of no use to somebody who looks on for the first time
-_CRAWL = """
-import logging, sys
-for name in ("utils.log", "addons", "middleware", "crawler", "core.engine"):
-    logging.getLogger("scrapy." + name).addFilter(lambda record: record.levelno > logging.INFO)
-from scrapy.cmdline import execute
-execute(["scrapy", *sys.argv[1:]])
-"""
 
 
 def main(jobdir: str) -> int:
@@ -45,7 +36,7 @@ def main(jobdir: str) -> int:
     print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
     with serving() as hosts:
         settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, **SETTINGS}
-        command = [sys.executable, "-c", _CRAWL, "crawl", "spiderling", "-a", "lang=cs,en"]
+        command = [sys.executable, "-m", "scrapy", "crawl", "spiderling", "-a", "lang=cs,en"]
         command += ["-a", f"seeds={MINIWEB / 'seeds.txt'}"]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         crawl = subprocess.Popen(command)

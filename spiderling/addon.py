@@ -1,8 +1,8 @@
 """The add-on: installs everything that belongs to a crawl.  ``ADDONS = {"spiderling.addon.SpiderlingAddon": 300}``
 
 It computes nothing.  What Scrapy reads before add-ons are loaded stands in settings.py:
-COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.  A value that the user's project
-sets itself (priority ``project`` or above) wins, except for the parts that make the crawl.
+COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.  A value that the user's project sets
+itself wins, except for COMPONENTS, which make the crawl.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from scrapy.settings import BaseSettings
 COMPONENTS: dict[str, Any] = {
     "SCHEDULER": "spiderling.scheduler.Scheduler",
     "LOG_FORMATTER": "spiderling.logformat.QuietLogFormatter",
+    # The frontier hands out only what is due; Scrapy's slots, as its project template sets them,
+    # would hold it back again.
+    "DOWNLOAD_DELAY": 0,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
+    "AUTOTHROTTLE_ENABLED": False,
+    "ROBOTSTXT_OBEY": False,  # the frontier obeys it, before a request is made
 }
 DEFAULTS: dict[str, Any] = {
     "CONCURRENT_REQUESTS": 500,
-    # the frontier hands out only what is due; slots of the downloader must not hold it back again
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
-    "DOWNLOAD_DELAY": 0,
     # per response, and a page is one item: more would start that many idle tasks for each page
     "CONCURRENT_ITEMS": 1,
     "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 64_000_000,
@@ -31,11 +34,11 @@ DEFAULTS: dict[str, Any] = {
     "REDIRECT_ENABLED": False,
     "RETRY_ENABLED": False,
     "COMPRESSION_ENABLED": False,
-    "ROBOTSTXT_OBEY": False,
     # both let anybody with access to this machine's loopback run code in the crawler
     "REMOTE_CONTROL_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "LOG_LEVEL": "INFO",
+    "STATS_DUMP": False,  # the summary says what matters; the stats are there for -s STATS_DUMP=True
     "USER_AGENT": "",
 }
 _HANDLERS = {"http": "spiderling.handler.DownloadHandler", "https": "spiderling.handler.DownloadHandler"}
@@ -79,7 +82,7 @@ class SpiderlingAddon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         for name, value in COMPONENTS.items():
-            settings.set(name, value, priority="addon")
+            settings.set(name, value, priority="project")
         for name, value in DEFAULTS.items():
             if settings.getpriority(name) == 0:
                 settings.set(name, value, priority="addon")

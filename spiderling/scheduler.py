@@ -91,6 +91,7 @@ class Scheduler(BaseScheduler):
         """Open the crawl; a failure is kept in ``error`` and closes the spider once it is open (Lifecycle)."""
         try:
             options = options_of(self._crawler.settings, spider)
+            getattr(spider, "prepare", lambda: None)()
             directory = directory_of(self._crawler.settings, options)
             self._resolver = Resolver(HostMap.parse(options.hosts), options.nameservers)
             self.crawl = Crawl(options, directory, self._stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from spiderling.errors import BadInput
@@ -18,23 +18,30 @@ _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
 """``mailto:`` and the like, but not the port of ``example.org:8080``."""
 
 
-def read_seeds(argument: str, accepted: Sequence[LanguageInfo]) -> list[str]:
-    """The seed URLs that *argument* names (a file or URLs), or those of the *accepted* languages' models.
+def read_seeds(argument: str) -> list[str]:
+    """The seed URLs that *argument* names: a file with one URL a line, or URLs.
 
     Lines that are no URL are reported by number and left out.  Raises BadInput when the
     file cannot be read, is no text, or no URL is left.
     """
-    if not argument.strip():
-        urls = [url for info in accepted for url in info.seeds()]
-        where = "the models of " + ", ".join(info.code for info in accepted)
-        lines: Iterable[tuple[int, str]] = enumerate(urls, 1)
-    elif "://" in argument:
-        where, lines = "-a seeds=", enumerate(argument.replace(",", " ").split(), 1)
+    if "://" in argument:
+        where, lines = "-a seeds=", argument.replace(",", " ").split()
     else:
-        where, lines = argument, enumerate(_read_lines(Path(argument)), 1)
+        where, lines = argument, _read_lines(Path(argument))
     seeds = _valid(lines, where)
     if not seeds:
         raise BadInput(f"there is no seed URL in {where}; give a file with one URL a line, or URLs, with -a seeds=.")
+    return seeds
+
+
+def model_seeds(accepted: Sequence[LanguageInfo]) -> list[str]:
+    """The seed URLs of the *accepted* languages' models; raises BadInput when there is none."""
+    codes = ", ".join(info.code for info in accepted)
+    seeds = _valid([url for info in accepted for url in info.seeds()], f"the model of {codes}")
+    if not seeds:
+        raise BadInput(
+            f"the model of {codes} has no seed URLs; give a file with one URL a line, or URLs, with -a seeds=."
+        )
     return seeds
 
 
@@ -48,18 +55,22 @@ def _read_lines(path: Path) -> list[str]:
         ) from error
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(
+            f"the seed file {path} is not a text file in UTF-8 (line {line}); it must hold one URL a line. "
+            "If it is in another encoding, convert it: iconv -f ISO-8859-2 -t UTF-8."
+        ) from None
     if "\0" in text:
         raise BadInput(f"the seed file {path} is not a text file in UTF-8; it must hold one URL a line.")
     return text.splitlines()
 
 
-def _valid(lines: Iterable[tuple[int, str]], where: str) -> list[str]:
+def _valid(lines: Sequence[str], where: str) -> list[str]:
     """The URLs among *lines*, each once; comments and empty lines do not count."""
     urls: dict[str, None] = {}
     bad = 0
-    for number, line in lines:
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -9,6 +9,10 @@ SPIDER_MODULES = ["spiderling.spiders"]
 NEWSPIDER_MODULE = "spiderling.spiders"
 ADDONS = {"spiderling.addon.SpiderlingAddon": 300}
 
+# Who crawls: an e-mail address or URL that site owners find in the User-Agent.  No public address
+# is touched without it.
+# SPIDERLING_CONTACT = "you@example.org"
+
 # ----------------------------------------------------------------------------------------
 COMMANDS_MODULE = "spiderling.commands"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
@@ -13,15 +15,34 @@ if TYPE_CHECKING:
     import argparse
 
 
+_TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
+
+
 class Command(ScrapyCrawl):
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        if not self.settings.getpriority("LOG_LEVEL") or self.settings["LOG_LEVEL"] != "DEBUG":
+            _quieten()
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("name one spider: scrapy crawl spiderling -a lang=cs")
         process = self.crawler_process
         assert process is not None
-        crawler = process.create_crawler(args[0])
+        names = process.spider_loader.list()
+        if args[0] not in names:
+            near = difflib.get_close_matches(args[0], names, n=1) or names
+            raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)
+        crawler = self._create_crawler(args[0])
         process.crawl(crawler, **opts.spargs)
         process.start()
         failed = crawler.stats.get_value(FAILED_STAT) if crawler._stats else None
         if process.bootstrap_failed or failed:
             self.exitcode = 1
+
+
+def _quieten() -> None:
+    """Keep Scrapy's list of its parts from hiding the few lines that a person reads."""
+    for name in _TALKATIVE:
+        logging.getLogger(f"scrapy.{name}").addFilter(lambda record: record.levelno > logging.INFO)

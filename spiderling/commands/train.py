@@ -42,13 +42,14 @@ class Command(ScrapyCommand):
         return (
             "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
             "start with. LANG is the ISO 639 code. Example: scrapy train hsb wikipedia.txt news.txt "
-            "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb"
+            "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--out", default="models", metavar="DIR", help="directory of models (default: models)")
         parser.add_argument("--neighbours", default="", metavar="CODES", help="codes of languages it is taken for")
+        parser.add_argument("--force", action="store_true", help="replace the model that stands there already")
         parser.add_argument("--name", default="", help="English name; picks the justext stop list of that name")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -58,6 +59,7 @@ class Command(ScrapyCommand):
         dirs = str(self.settings.get("SPIDERLING_MODELS") or "")
         try:
             neighbours = tuple(part.strip() for part in opts.neighbours.split(",") if part.strip())
+            _refuse_to_replace(Path(opts.out) / args[0].lower(), opts.force)
             print(make_model(args[0], list(map(Path, args[1:])), Path(opts.out), neighbours, opts.name, dirs))
         except BadInput as error:
             raise UsageError(str(error), print_help=False) from None
@@ -87,6 +89,14 @@ def make_model(
     description = _description(known.get(code), name, neighbours, paths, texts, model)
     written = save(out / code, description, model)
     return _report(model, size, written, out / code, held_out_check(code, lines, rivals))
+
+
+def _refuse_to_replace(directory: Path, force: bool) -> None:
+    if (directory / "language.yaml").exists() and not force:
+        raise BadInput(
+            f"there is a model in {directory} already; say --force to replace it, or name another directory with "
+            "--out and put that into SPIDERLING_MODELS, where it hides the bundled one."
+        )
 
 
 def _description(

@@ -16,7 +16,7 @@ from scrapy import signals
 from spiderling.crawl import crawl_of
 from spiderling.errors import BadInput
 from spiderling.frontier.yields import RetirementRule
-from spiderling.options import parse_yield_profile
+from spiderling.options import YIELD_PROFILES, parse_yield_profile
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -82,6 +82,7 @@ class Control:
         self._applied = ControlFile()
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
+        crawler.signals.connect(self._keep_budget, signals.response_received)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Control:
@@ -94,6 +95,7 @@ class Control:
         if not crawl.jobdir.control.exists():
             crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
         await self._look(crawl)
+        self._keep_budget()
         self._task = asyncio.ensure_future(self._poll(crawl))
 
     def _closed(self, spider: Spider) -> None:
@@ -104,7 +106,7 @@ class Control:
         while True:
             await asyncio.sleep(_POLL_S)
             await self._look(crawl)
-            await self._keep_budget(crawl)
+            self._keep_budget()
 
     async def _look(self, crawl: Crawl) -> None:
         path = crawl.jobdir.control
@@ -134,7 +136,9 @@ class Control:
         self._apply_blocks(crawl, wanted)
         for url in wanted.seeds:
             if url not in former.seeds:
-                crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
+                refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
+                if refusal is not None:
+                    logger.warning("control.yaml: the seed %r is left out: %s", url, refusal.help)
         for name in wanted.reopen:
             if name not in former.reopen:
                 await self._reopen(crawl, name)
@@ -164,14 +168,15 @@ class Control:
         crawl.frontier.reopen(host, rows, crawl.clock.now())
         crawl.event(f"reopened {host.name} with {len(rows)} URLs")
 
-    async def _keep_budget(self, crawl: Crawl) -> None:
-        totals, wanted = crawl.frontier.ledger.totals, self._applied
-        spent = (
-            (wanted.max_pages is not None and totals["pages"] >= wanted.max_pages)
-            or (wanted.max_downloaded_mb is not None and totals["downloaded_bytes"] >= wanted.max_downloaded_mb * 1e6)
-        )  # fmt: skip
-        if spent and not crawl.stopping:
-            crawl.event("the budget in control.yaml is spent")
+    def _keep_budget(self) -> None:
+        """Stop the crawl when the budget is spent: at once, also right after a start."""
+        crawl, wanted = crawl_of(self._crawler), self._applied
+        if crawl is None or crawl.stopping or (wanted.max_pages is None and wanted.max_downloaded_mb is None):
+            return
+        totals, unlimited = crawl.frontier.ledger.totals, float("inf")
+        pages, mb = totals["pages"], totals["downloaded_bytes"] / 1e6
+        if pages >= (wanted.max_pages or unlimited) or mb >= (wanted.max_downloaded_mb or unlimited):
+            crawl.event("the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on")
             scheduler = self._crawler.engine.scheduler
             scheduler.stop()  # type: ignore[union-attr]
             self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason="budget"))
@@ -185,8 +190,14 @@ def _checked(key: str, value: Any) -> Any:
     if key in ("block", "block_networks", "reopen", "seeds"):
         return _checked_list(key, value)
     if key == "yield_profile":
-        parse_yield_profile(str(value))
-        return str(value)
+        profile = "off" if value is False else str(value)  # YAML reads a bare off as false
+        try:
+            parse_yield_profile(profile)
+        except BadInput:
+            raise BadInput(
+                f"yield_profile is {value!r}; it must be one of {', '.join(YIELD_PROFILES)} or a number"
+            ) from None
+        return profile
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
         raise BadInput(f"{key} is {value!r}; it must be a number from 0 upward")
     return float(value)

@@ -31,6 +31,7 @@ class Lifecycle:
         self._ticking: asyncio.Task[None] | None = None
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
+        crawler.signals.connect(self._ended, signals.engine_stopped)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Lifecycle:
@@ -48,6 +49,9 @@ class Lifecycle:
     def _closed(self, spider: Spider) -> None:
         if self._ticking is not None:
             self._ticking.cancel()
+
+    def _ended(self) -> None:
+        """The summary is written by now."""
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 
 from spiderling.crawl import crawl_of
-from spiderling.frontier.hosts import HostState
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.yields import threshold
+from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -100,10 +101,11 @@ def start_line(crawl: Crawl) -> str:
     else:
         rule = f"t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
     verb = "Resuming" if crawl.is_resumed else "Starting"
+    accepted = {info.code for info in crawl.accepted}
     languages = ", ".join(f"{info.name} ({info.code})" for info in crawl.accepted)
-    others = ", ".join(crawl.recognised) or "nothing"
+    others = ", ".join(code for code in crawl.recognised if code not in accepted) or "nothing"
     return (
-        f"{verb} the crawl in {crawl.jobdir.path}: {languages}, told apart from {others}; "
+        f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
         f"yield profile {crawl.options.yield_profile}: {rule}"
     )
 
@@ -121,13 +123,33 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
         ("hosts", f"{len(crawl.frontier.hosts):,}, {retired:,} of them retired"),
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
+        ("parked", _parked(crawl)),
         ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common())),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
         ("state", str(crawl.jobdir.database)),
     ]
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
-    return f"The crawl in {crawl.jobdir.path} {_standing(crawl, reason)}\n{table}"
+    return f"The crawl in {crawl.jobdir.path.resolve()} {_standing(crawl, reason)}{_hint(crawl)}\n{table}"
+
+
+def _parked(crawl: Crawl) -> str:
+    ends = crawl.frontier.ledger.ends
+    number = sum(ends[reason] for reason in CLOSED_STATES.values())
+    if not number or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
+        return ""
+    return f"{number:,} URLs of retired, blocked or forbidden hosts; 'reopen' in control.yaml lets a host go on"
+
+
+def _hint(crawl: Crawl) -> str:
+    """Why a crawl that fetched no page may have failed."""
+    ends = crawl.frontier.ledger.ends
+    if crawl.frontier.ledger.totals["pages"]:
+        return ""
+    causes = [end.help for end, number in ends.most_common(2) if number]
+    if ends[Reason.ADDRESS_FORBIDDEN]:
+        causes.append("SPIDERLING_CONTACT opens public addresses, SPIDERLING_ALLOW_NETWORKS others")
+    return f" No page could be fetched: {'; '.join(causes)}." if causes else ""
 
 
 def _balance(crawl: Crawl) -> str:

@@ -10,7 +10,7 @@ from scrapy import Request, Spider
 from spiderling.crawl import crawl_of, declared_arguments
 from spiderling.errors import BadInput
 from spiderling.items import PageItem
-from spiderling.seeds import read_seeds
+from spiderling.seeds import model_seeds, read_seeds
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -25,24 +25,34 @@ class SpiderlingSpider(Spider):
     recognise: str = ""
     """Further languages to be told apart."""
     seeds: str = ""
-    """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds."""
+    """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
+    when the crawl begins."""
 
     def __init__(self, name: str | None = None, **arguments: Any) -> None:
         declared = declared_arguments(type(self))
         super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
         self.arguments = tuple(arguments)
         """Names of all that were given; the scheduler refuses those that are not declared."""
+        self._seed_urls: list[str] = []
+
+    def prepare(self) -> None:
+        """Read the seeds that were given, before anything is written; raises BadInput."""
+        if self.seeds:
+            self._seed_urls = read_seeds(self.seeds)
 
     async def start(self) -> AsyncIterator[Any]:
         """A Request for each seed."""
         crawl = crawl_of(self.crawler)
         if crawl is None:
             return
-        try:
-            urls = read_seeds(self.seeds, crawl.accepted)
-        except BadInput as error:
-            crawl.failed(error)
-            return
+        urls = self._seed_urls
+        if not urls and not crawl.frontier.hosts:  # a crawl that has begun gets new seeds only when told so
+            try:
+                urls = model_seeds(crawl.accepted)
+            except BadInput as error:
+                crawl.failed(error)
+        if urls:
+            self.logger.info("%d seeds from %s", len(urls), self.seeds or "the language models")
         for url in urls:
             yield Request(url)
 

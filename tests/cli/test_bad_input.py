@@ -132,7 +132,7 @@ BAD_SEEDS = {
     b"# nothing yet\n\n": "there is no seed URL in {};",
     b"hello world\nmailto:a@b.cz\njavascript:void(0)\n": "there is no seed URL in {};",
     b"http://a.test/\n\x00\x01": "the seed file {} is not a text file in UTF-8; it must hold one URL a line.",
-    b"\x1f\x8b\x08\xff": "the seed file {} is not a text file in UTF-8;",
+    b"\x1f\x8b\x08\xff": "the seed file {} is not a text file in UTF-8 (line 1);",
 }
 
 
@@ -148,7 +148,7 @@ def test_bad_seed_file_is_refused(tmp_path, content):
     path = tmp_path / "seeds.txt"
     path.write_bytes(content)
     with pytest.raises(BadInput, match="^" + re.escape(BAD_SEEDS[content].format(path))):
-        read_seeds(str(path), [])
+        read_seeds(str(path))
 
 
 @given(st.lists(st.text() | st.sampled_from(["a.cz:8080/x", "mailto:a@b.cz", "//a.cz", "http://", "#"])))
@@ -156,7 +156,7 @@ def test_any_seed_file_gives_urls_or_bad_input(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("seeds") / "seeds.txt"
     path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
     try:
-        urls = read_seeds(str(path), [])
+        urls = read_seeds(str(path))
     except BadInput:
         urls = []
     assert all(canonicalize(url) for url in urls)

@@ -1,0 +1,53 @@
+"""``make demo`` as a user runs it: interrupted, taken up again, and once more when it is finished."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COMMAND = [sys.executable, "-m", "examples.demo"]
+
+
+def run(jobdir: Path) -> str:
+    done = subprocess.run([*COMMAND, str(jobdir)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_demo_pauses_goes_on_and_says_when_it_is_finished(tmp_path: Path) -> None:
+    jobdir = tmp_path / "demo"
+    demo = subprocess.Popen(
+        [*COMMAND, str(jobdir)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while "pages (" not in (log(jobdir)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to the demo and to the crawl
+    output, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 0
+    assert "was paused (shutdown); the same command goes on with it." in output
+    assert "Traceback" not in output
+
+    output = run(jobdir)
+    assert "Resuming the crawl" in output
+    assert "is finished.\n" in output
+    assert re.search(r"balance +([\d,]+) discovered = \1 ends \+ 0 waiting \+ 0 in transit\n", output)
+    assert "Retired odkazy.test" in log(jobdir)
+    assert "Retired kalendar.test" in log(jobdir)
+
+    output = run(jobdir)
+    assert "is finished: no URL waits. To start afresh, remove that directory" in output
+
+
+def log(jobdir: Path) -> str:
+    path = jobdir / "crawl.log"
+    return path.read_text(encoding="utf-8") if path.exists() else ""

@@ -14,7 +14,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from command_line import ROOT, refusal, scrapy
+from command_line import CONTACT, ROOT, refusal, scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -250,9 +250,10 @@ def test_jobdir_with_a_file_that_is_no_database(refused, database):
 
 
 @pytest.fixture
-def crawled(refused, tmp_path):
-    """The directory of a crawl that was begun and refused its seeds."""
-    refused("-a", "lang=cs", "-a", f"seeds={tmp_path / 'none.txt'}")
+def crawled(tmp_path):
+    """The directory of a crawl that was begun, and ended for want of a page (nothing listens at its seed)."""
+    settings = ("-s", CONTACT, "-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_RETRIES=0")
+    assert scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://127.0.0.1:1/", *settings).code == 0
     return tmp_path / "job"
 
 
@@ -269,8 +270,9 @@ def test_jobdir_of_another_language(refused, crawled):
     assert "-s JOBDIR=" in message
 
 
-def test_a_crawl_with_bad_input_can_be_begun_again(refused, crawled):
-    assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt"), "as if for the first time"
+def test_bad_seeds_leave_no_trace(refused, tmp_path):
+    assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt")
+    assert not (tmp_path / "job").exists()
 
 
 def test_jobdir_in_use(refused, tmp_path):

@@ -1,0 +1,54 @@
+"""How a crawl begins and is taken up again, as its first and last lines tell."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from command_line import CONTACT, scrapy
+
+SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be connected to
+
+
+def begin(jobdir: Path, *arguments: str) -> str:
+    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-s", CONTACT, "-s", f"JOBDIR={jobdir}", *arguments)
+    assert ended.code == 0
+    assert "Traceback" not in ended.log
+    return ended.log
+
+
+def hosts(jobdir: Path) -> list[str]:
+    with closing(sqlite3.connect(jobdir / "state/frontier.sqlite")) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM host ORDER BY name")]
+
+
+def test_a_crawl_that_has_begun_gets_new_seeds_only_when_told_so(tmp_path: Path) -> None:
+    assert "1 seeds from " + SEED in begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert hosts(tmp_path / "job") == ["127.0.0.1:1"]
+    log = begin(tmp_path / "job")  # the model's seeds are public sites: they must not creep in
+    assert "seeds from" not in log
+    assert "is finished: no URL waits." in log
+    assert hosts(tmp_path / "job") == ["127.0.0.1:1"]
+    begin(tmp_path / "job", "-a", "seeds=http://127.0.0.2:1/")
+    assert hosts(tmp_path / "job") == ["127.0.0.1:1", "127.0.0.2:1"]
+
+
+def test_a_crawl_without_a_page_says_why(tmp_path: Path) -> None:
+    log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert "No page could be fetched: the host name resolves to a private or reserved address only;" in log
+    assert "SPIDERLING_ALLOW_NETWORKS" in log
+
+
+def test_the_terminal_shows_what_a_person_reads(tmp_path: Path) -> None:
+    log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert "Enabled" not in log
+    assert "Dumping Scrapy stats" not in log
+    assert (tmp_path / "job/crawl.log").read_text().count("balance") == 1, "the summary is in the log file too"
+
+
+def test_a_misspelt_spider_is_named(tmp_path: Path) -> None:
+    ended = scrapy("crawl", "spiderlings", "-a", "lang=cs")
+    assert ended.code == 2
+    assert "there is no spider 'spiderlings'; did you mean spiderling?" in ended.log
+    assert "Traceback" not in ended.log

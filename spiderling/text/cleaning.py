@@ -10,7 +10,8 @@ from spiderling.text import boilerplate
 from spiderling.text.badness import badness
 from spiderling.text.encoding import decode, recode_size
 from spiderling.text.html import Block, Parsed, parse, resolve
-from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels, normalise
+from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
+from spiderling.text.ngrams import normalise
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def process(
     Text is kept when its paragraph is good and of an accepted language, or too short
     to tell.  Requires that *models* hold the accepted languages.
     """
-    text, declared, detected = decode(body, http_charset, models.encodings(options.accepted))
+    text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
     page = Page(declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
         page.utf8_bytes = recode_size(text)

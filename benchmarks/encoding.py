@@ -41,6 +41,8 @@ from spiderling.text.training import sentences, train  # noqa: E402
 
 QUALITY = ROOT / "tests" / "quality" / "encodings.tsv"
 TRAINING_CHARS = 400_000
+TRAINING_WORDS = 20_000
+QUICK = 10  # times less of both
 SIZES = (200, 1000, 5000)
 SEED = 20
 NTREX = {  # names of files
@@ -82,7 +84,7 @@ class Tally:
         return [name, chars, self.tried, 100 * self.right / self.tried, 1000 * self.cpu_s / self.tried]
 
 
-def languages(data: Path | None) -> list[Language]:
+def languages(data: Path | None, less: int) -> list[Language]:
     """The languages with their models, and text that these have not seen."""
     rows = [line.split("\t") for line in QUALITY.read_text("utf-8").splitlines()]
     found = [Language(code, labels.split(), text) for code, labels, text in rows]
@@ -95,25 +97,31 @@ def languages(data: Path | None) -> list[Language]:
     training, tests = archive(data / "texts/texts.tar.zst"), archive(data / "test-texts/ntrex-128.tar.zst")
     for language in found:
         language.text = next(text for name, text in tests.items() if name.endswith(f"ref.{NTREX[language.code]}.txt"))
-        language.spelling = spelling(language, training)
+        language.spelling = spelling(language, training, less)
     return found
 
 
 def archive(path: Path) -> dict[str, str]:
     """Text files of a tar.zst by their names."""
-    with path.open("rb") as packed, zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as raw:
-        files = tarfile.open(fileobj=io.BytesIO(raw.read()))
-    members = ((member.name, files.extractfile(member)) for member in files)
-    return {name: body.read().decode("utf-8", "replace") for name, body in members if body}
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with (
+        path.open("rb") as packed,
+        unpacker.stream_reader(packed) as raw,
+        tarfile.open(fileobj=io.BytesIO(raw.read())) as files,
+    ):
+        members = ((member.name, files.extractfile(member)) for member in files)
+        return {name: body.read().decode("utf-8", "replace") for name, body in members if body}
 
 
-def spelling(language: Language, training: dict[str, str]) -> Spelling | None:
+def spelling(language: Language, training: dict[str, str], less: int) -> Spelling | None:
     """Of a model trained as `scrapy train` does, from sentences and a frequency list."""
     code = language.code.partition("-")[0]
     wanted = (TEXTS.get(language.code, f"common-voice/{language.code}.txt"), f"udhr/{code}-")
-    text = "".join(body[:TRAINING_CHARS] for name, body in training.items() if any(part in name for part in wanted))
+    text = "".join(
+        body[: TRAINING_CHARS // less] for name, body in training.items() if any(part in name for part in wanted)
+    )
     lists = (body for name, body in training.items() if name.endswith((f"/{code}.tsv", f"FrequencyWords_{code}.txt")))
-    rows = (line.split() for line in next(lists, "").splitlines()[:20_000] if line[:1] != "#")
+    rows = (line.split() for line in next(lists, "").splitlines()[: TRAINING_WORDS // less] if line[:1] != "#")
     words = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
     model = replace(train(code, sentences([text]), words), encodings=tuple(language.labels))
     return LanguageModels((model,)).spelling
@@ -186,13 +194,12 @@ def utf8_pages(data: Path | None, number: int) -> Iterator[bytes]:
 
 
 def _pages(data: Path | None) -> Iterator[bytes]:
-    path = data / "pages/pages-dev.jsonl.zst" if data else ROOT / "examples/miniweb/pages.tar.zst"
-    with path.open("rb") as packed, zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as raw:
-        if data:
-            yield from (json.loads(line)["html"].encode("latin-1") for line in io.TextIOWrapper(raw, "utf-8"))
-            return
-        files = tarfile.open(fileobj=raw, mode="r|")
-        yield from (body.read() for body in map(files.extractfile, files) if body)
+    if data is None:
+        yield from (body.encode() for body in archive(ROOT / "examples/miniweb/pages.tar.zst").values())
+        return
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with (data / "pages/pages-dev.jsonl.zst").open("rb") as packed, unpacker.stream_reader(packed) as raw:
+        yield from (json.loads(line)["html"].encode("latin-1") for line in io.TextIOWrapper(raw, "utf-8"))
 
 
 def utf8_cost(data: Path | None, number: int, models: LanguageModels) -> tuple[int, int, float]:
@@ -212,7 +219,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer samples; ends within a minute")
     parser.add_argument("--data", type=Path, help="folder with texts/, test-texts/ and pages/")
     arguments = parser.parse_args()
-    tested = languages(arguments.data)
+    tested = languages(arguments.data, QUICK if arguments.quick else 1)
     pairs = sum(len(language.labels) for language in tested)
     print(f"{pairs} pairs of {len(tested)} languages; no labels\n")
     exact = 0.0

@@ -12,13 +12,14 @@ Both are measured against the papers' cosine of trigrams (W12, H17) in docs/sour
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from spiderling.text.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.labels import codecs_of
 from spiderling.text.ngrams import Array, Hashes, by_size, codepoints, hash_rows, inside_texts, normalise, windows
 from spiderling.text.spelling import Spelling
@@ -94,6 +95,24 @@ class Guesses:
         enough = (self.sizes >= MIN_CHARS) & (margins >= _MIN_MARGIN)
         return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
 
+    def candidates(self, min_share: float) -> tuple[str, ...]:
+        """The languages that the texts together may be in, nearest first; none when there is too little text,
+        or the nearest language knows less than *min_share* of it."""
+        nearest = self.nearest()
+        if nearest is None or self.sizes.sum() < MIN_CHARS or self.known_share(nearest) < min_share:
+            return ()
+        totals = self.scores.sum(0)
+        order = np.argsort(-totals, kind="stable").tolist()
+        return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
+
+    def leaning(self, code: str | None, weight: float) -> Guesses:
+        """These guesses with *weight* (natural logarithm of odds) in favour of a language, for each text."""
+        if code not in self.codes:
+            return self
+        scores = self.scores.copy()
+        scores[:, self.codes.index(code)] += weight * ORDER * (self.sizes > 0)
+        return replace(self, scores=scores)
+
 
 @dataclass(frozen=True)
 class LanguageModels:
@@ -118,6 +137,10 @@ class LanguageModels:
         known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if model.ngrams]
         return Spelling(known) if known else None
 
+    @cached_property
+    def _vectors(self) -> Array:
+        return vectors([model.ngrams for model in self.models])
+
     def warm_up(self) -> None:
         """Build the tables now rather than with the first text."""
         assert self._tables
@@ -136,6 +159,10 @@ class LanguageModels:
         counts *= _SCALE / np.maximum(counts.sum(0), 1)
         logs = np.log((counts + _SMOOTHING) / (counts.sum(0) + _SMOOTHING * len(counts)))
         return np.ascontiguousarray(logs - logs.mean(1, keepdims=True)), usual
+
+    def compare(self, texts: Sequence[str]) -> CosineGuesses:
+        """The papers' way to look at the first MAX_CHARS characters of each text."""
+        return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
 
     def identify(self, texts: Sequence[str]) -> Guesses:
         """Look at the first MAX_CHARS characters of each text, all in one pass."""

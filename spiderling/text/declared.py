@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spiderling.text.page import Page
 
 WEIGHT = 1.9
-"""Natural logarithm of the odds that ``<html lang>`` is right: 332 of 384 marked pages (benchmarks/declared.py)."""
+"""Natural logarithm of the odds that ``<html lang>`` is right: 370 of 423 marked pages (benchmarks/declared.py)."""
 
 _ENGLISH = "en"
 _CHARSETS = {

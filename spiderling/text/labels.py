@@ -7,6 +7,8 @@ and so pages are written in it.
 from __future__ import annotations
 
 import codecs
+import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -58,6 +60,30 @@ _LABELS = {  # labels of the standard that Python's codecs do not know
     "x-cp1251": "cp1251",
     "x-cp1252": "cp1252",
 }
+# what pages were written in before UTF-8, the usual first; the first row with room for an alphabet is its row
+_FAMILIES = (
+    ("windows-1252", "iso-8859-15"),
+    ("windows-1250", "iso-8859-2", "cp852"),
+    ("windows-1254",),
+    ("windows-1257", "iso-8859-13"),
+    ("windows-1251", "koi8-r", "koi8-u", "iso-8859-5", "ibm866"),
+    ("windows-1253", "iso-8859-7"),
+    ("windows-1255", "iso-8859-8"),
+    ("windows-1256", "iso-8859-6"),
+    ("tis-620",),
+    ("windows-1258",),
+    ("kz1048",),
+    ("iso-8859-16",),
+    ("iso-8859-3",),
+    ("iso-8859-14",),
+    ("iso-8859-10",),
+)
+_MOST = 0.9
+_ASIAN = (
+    (re.compile("[\u3040-\u30ff]"), ("shift_jis", "euc-jp", "iso-2022-jp")),
+    (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
+    (re.compile("[\u4e00-\u9fff]"), ("gb18030", "big5")),
+)
 _KNOWN = {codecs.lookup(name).name for name in _SAME.split()}
 
 
@@ -83,3 +109,41 @@ def codecs_of(labels: Iterable[str]) -> tuple[str, ...]:
     ('cp1252',)
     """
     return tuple(dict.fromkeys(codec for codec in map(codec_of, labels) if codec))
+
+
+def encodings_for(alphabet: str) -> tuple[str, ...]:
+    """Labels of the legacy encodings that pages in a language with the letters *alphabet* may be in.
+
+    >>> encodings_for("abčřž"), encodings_for("абвґ"), encodings_for("かな漢字")
+    (('windows-1250', 'iso-8859-2', 'cp852'), ('windows-1251', 'koi8-u'), ('shift_jis', 'euc-jp', 'iso-2022-jp'))
+    """
+    for script, labels in _ASIAN:
+        if script.search(alphabet):
+            return _with_room(labels, alphabet, _MOST)
+    # a letter or two may be newer than the encodings: Persian has one, Romanian two
+    rows = (_with_room(labels, alphabet, share) for share in (1.0, _MOST) for labels in _FAMILIES)
+    return next(filter(None, rows), ())
+
+
+def _with_room(labels: Iterable[str], alphabet: str, share: float) -> tuple[str, ...]:
+    return tuple(label for label in labels if _has_room(label, alphabet, share))
+
+
+def _has_room(label: str, alphabet: str, share: float) -> bool:
+    codec = codec_of(label) or ""
+    room = sum(1 for letter in alphabet if any(_encodes(codec, form) for form in _forms(letter)))
+    return room >= share * len(alphabet)
+
+
+def _encodes(codec: str, text: str) -> bool:
+    try:
+        return bool(text.encode(codec))
+    except UnicodeEncodeError:
+        return False
+
+
+def _forms(letter: str) -> tuple[str, ...]:
+    """The letter as one character, and with its last accent apart, as windows-1258 has it."""
+    parts = unicodedata.normalize("NFD", letter)
+    apart = (unicodedata.normalize("NFC", parts[:i] + parts[i + 1 :]) + parts[i] for i in range(1, len(parts)))
+    return (letter, *apart)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.encoding import decode, recode_size
-from spiderling.text.labels import _KNOWN, codec_of
+from spiderling.text.labels import _KNOWN, codec_of, encodings_for
 from spiderling.text.language import LanguageModels
 from spiderling.text.training import sentences, train
 
@@ -50,6 +50,30 @@ def page(text: str, label: str | None = None) -> str:
 )
 def test_labels_mean_what_the_standard_says(label, codec):
     assert codec_of(label) == codec
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "labels"),
+    [
+        ("abcäöüß", "windows-1252 iso-8859-15"),
+        ("abc", "windows-1252 iso-8859-15"),
+        ("aąbcćeęlłnńoósśzźż", "windows-1250 iso-8859-2 cp852"),
+        ("abcçgğhıiöşü", "windows-1254"),
+        ("aābcčeēgģiīkķ", "windows-1257 iso-8859-13"),
+        ("абвгдеёжзя", "windows-1251 koi8-r koi8-u iso-8859-5 ibm866"),
+        ("абвгґдеєжзиії", "windows-1251 koi8-u"),
+        ("aâăbcdeghiîjlmnoprsștțşţuvxz", "windows-1250 iso-8859-2 cp852"),
+        ("ابپتثجچحخدذرزژسشصضطظعغفقکگلمنوهی", "windows-1256"),
+        ("aăâbcdđeêghiơưắềộỡ", "windows-1258"),
+        ("กขคงจ", "tis-620"),
+        ("한국어", "euc-kr"),
+        ("漢字かな", "shift_jis euc-jp iso-2022-jp"),
+        ("漢國語", "gb18030 big5"),
+        ("ሀለሐ", ""),
+    ],
+)
+def test_encodings_for_an_alphabet(alphabet, labels):
+    assert encodings_for(alphabet) == tuple(labels.split())
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,14 @@ class Options:
         low=0,
         high=1,
     )
+    language_method: str = _option(
+        "bayes",
+        "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
+        choices=("bayes", "cosine"),
+    )
+    min_cosine: float = _option(
+        0.5, "By the method cosine, documents with a smaller cosine are in no known language.", low=0, high=1
+    )
     min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
     max_badness: float = _option(
         40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
@@ -141,6 +149,10 @@ class Options:
             if value is not None:
                 values[spec.name] = _checked(name, spec, value)
         return cls(**values)
+
+    def min_likeness(self) -> float:
+        """What a text's `known_share` must reach by the chosen method."""
+        return self.min_cosine if self.language_method == "cosine" else self.min_known_share
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""

@@ -38,6 +38,7 @@ def test_a_model_that_works(slovene, tmp_path):
     assert "held-out lines recognised" in report
     (info,) = resolve("Slovenian", str(tmp_path / "models"))
     assert (info.code, info.neighbours) == ("sl", ("cs", "sk"))
+    assert info.encodings == ("windows-1250", "iso-8859-2", "cp852")  # by its alphabet
     sentences = [text for name, text in ROWS if name == "sl"]
     assert load(["sl", "cs", "sk"], str(tmp_path / "models")).identify([" ".join(sentences)]).sure() == ["sl"]
 

@@ -13,6 +13,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.errors import BadInput
 from spiderling.languages import available, save
+from spiderling.text.labels import encodings_for
 from spiderling.text.training import Check, alphabet, held_out_check, sentences, train
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _description(
         "native": old.native if old else "",
         "tlds": list(old.tlds) if old else [],
         "neighbours": list(neighbours or (old.neighbours if old else ())),
-        "encodings": list(old.encodings) if old else [],
+        "encodings": list(old.encodings if old else encodings_for(alphabet(model.words))),
         "origin": {
             "texts": [{"source": path.name, "licence": "unknown: state it here"} for path in paths],
             "tokens": sum(len(text.split()) for text in texts),

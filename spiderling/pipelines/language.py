@@ -50,6 +50,6 @@ def check_language(page: Page, accepted: Collection[str], options: Options) -> N
     if (
         page.language not in accepted
         or share < options.min_language_share
-        or page.known_share < options.min_known_share
+        or page.known_share < options.min_likeness()
     ):
         raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")

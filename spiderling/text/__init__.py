@@ -2,10 +2,12 @@
 
 `process` is the door.  The steps, one module each:
 
-    encoding.py     bytes -> text; labels are only evidence
+    encoding.py     bytes -> text; labels (labels.py) are only evidence, the spelling (spelling.py) decides
     html.py         one pass: paragraphs, links, metadata
+    normal.py       the normal form of all text that leaves
     boilerplate.py  which paragraphs are running text
-    language.py     which language, and is it that language at all
+    language.py     which language, and is it that language at all (cosine.py: the papers' way)
+    declared.py     what the page says of its language, and what that weighs
     badness.py      do the function words fall short
     training.py     plain text -> a language model
 

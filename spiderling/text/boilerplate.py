@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spiderling.text.html import Block, tidy
+from spiderling.text.html import Block
+from spiderling.text.normal import normal_form
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -89,7 +90,7 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
         )
     except Exception:
         return None
-    return [(Block(tidy(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+    return [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
 
 
 def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:

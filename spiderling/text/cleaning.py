@@ -8,13 +8,17 @@ import xxhash
 
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
+from spiderling.text.declared import WEIGHT, declared_language
 from spiderling.text.encoding import decode, recode_size
 from spiderling.text.html import Block, Parsed, parse, resolve
-from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels, normalise
+from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
+from spiderling.text.ngrams import normalise
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from spiderling.text.cosine import CosineGuesses
 
 _SAMPLE_BLOCKS = 12
 _MAX_LINK_SHARE = 0.5
@@ -27,7 +31,7 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
     Text is kept when its paragraph is good and of an accepted language, or too short
     to tell.  Requires that *models* hold the accepted languages.
     """
-    text, declared, detected = decode(body, http_charset, models.encodings(options.accepted))
+    text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
     page = Page(declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
         page.utf8_bytes = recode_size(text)
@@ -90,18 +94,22 @@ class _Judge:
         classes = classes or boilerplate.classify(blocks, stoplist, rules)
         good = [index for index, cls in enumerate(classes) if cls == boilerplate.GOOD]
         self._measure(blocks, good)
+        self._page.candidates = self._guesses.candidates(self._options.min_known_share)
         both = zip(blocks, classes, strict=True)
         self._page.paragraphs = [self._paragraph(index, block, cls) for index, (block, cls) in enumerate(both)]
 
     def _identify(self, blocks: Sequence[Block]) -> None:
         long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
-        self._guesses: Guesses = self._models.identify([blocks[index].text for index in long])
+        identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
+        guesses: Guesses | CosineGuesses = identify([blocks[index].text for index in long])
+        self._guesses = guesses.leaning(declared_language(self._page), WEIGHT)
         self._row = {index: row for row, index in enumerate(long)}
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
     def _recognise(self, good: Sequence[int]) -> None:
         """Believe a language only where its paragraphs together, and each by itself, are known to it."""
         least = self._options.min_known_share
+        lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
         groups: dict[str, list[int]] = {}
         for index in good:
             if index in self._sure:
@@ -111,7 +119,7 @@ class _Judge:
             for code, group in groups.items()
             if self._known_share(code, group) >= least
             for index in group
-            if self._known_share(code, [index]) >= least * _PARAGRAPH_LENIENCE
+            if self._known_share(code, [index]) >= least * lenience
         }
 
     def _known_share(self, code: str, indices: Sequence[int]) -> float:

@@ -1,9 +1,11 @@
 """From the bytes of a page to text: the content decides, labels are only evidence.
 
-Order: byte order mark; strict UTF-8; nearly valid UTF-8; the HTTP label and then
-the page's own, if the body decodes without error; chardet among the encodings of
-the accepted languages.  The first that fits wins.  Labels mean what the WHATWG
-Encoding Standard says (``latin1`` is windows-1252, ``gb2312`` is gb18030).
+Order: byte order mark; the escape sequences of ISO-2022-JP; strict UTF-8; nearly
+valid UTF-8; the HTTP label and then the page's own, if the body decodes without
+error and the spelling of a known language does not speak clearly for another
+encoding; the encoding that the spelling speaks for; chardet among the encodings of
+the accepted languages.  The first that fits wins.  The spelling is that of text/spelling.py,
+what labels mean is in text/labels.py.
 """
 
 from __future__ import annotations
@@ -14,62 +16,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import chardet
 
+from spiderling.text.labels import codec_of, codecs_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_SAME = """
-utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10
-iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253
-cp1254 cp1255 cp1256 cp1257 cp1258 gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949 cp852 cp437 cp775 cp857 kz1048
-"""
-_WIDER = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "big5": "big5hkscs",
-    "cp950": "big5hkscs",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "johab": "cp949",
-    "utf-16": "utf-16-le",
-}
-_LABELS = {  # labels of the standard that Python's codecs do not know
-    "x-sjis": "cp932",
-    "windows-31j": "cp932",
-    "windows-874": "cp874",
-    "dos-874": "cp874",
-    "x-gbk": "gb18030",
-    "x-x-big5": "big5hkscs",
-    "x-euc-jp": "euc_jp",
-    "windows-949": "cp949",
-    "iso-8859-8-i": "iso8859-8",
-    "logical": "iso8859-8",
-    "visual": "iso8859-8",
-    "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-roman": "mac-roman",
-    "koi": "koi8-r",
-    "unicode-1-1-utf-8": "utf-8",
-    "x-unicode20utf8": "utf-8",
-    "unicode": "utf-16-le",
-    "ucs-2": "utf-16-le",
-    "iso-10646-ucs-2": "utf-16-le",
-    "x-cp1250": "cp1250",
-    "x-cp1251": "cp1251",
-    "x-cp1252": "cp1252",
-}
-_KNOWN = {codecs.lookup(name).name for name in _SAME.split()}
+    from spiderling.text.spelling import Fit, Spelling
+
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD_BYTES = 4096
 _DETECT_BYTES = 50_000
 _MAX_BAD_SHARE = 0.005
+_TO_KANJI = b"\x1b$"  # no page in another encoding holds it
+_MAX_COST = 4.2  # of text that is in none of the languages, see text/spelling.py
+_OVERRULING_COST = 3.1  # what overrules a label must be in one of the languages beyond doubt ...
+_MARGIN = 12.0  # ... and so much likelier (natural logarithm of the odds)
 _NO_MATCH = 0.1  # chardet's confidence in an encoding that nothing speaks for
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
-
-
 _NOT_LEADING = bytes(range(0xC2))  # bytes that do not begin a multi-byte sequence of UTF-8
 
 
@@ -82,51 +45,68 @@ class Decoded(NamedTuple):
     detected: str | None
 
 
-def codec_of(label: str | None) -> str | None:
-    """Python's name of the codec that the WHATWG standard gives to *label*; None for an unknown one.
-
-    >>> codec_of("latin1"), codec_of(" GB2312 "), codec_of("rot13")
-    ('cp1252', 'gb18030', None)
-    """
-    label = (label or "").strip().lower()
-    try:
-        name = codecs.lookup(_LABELS.get(label, label)).name
-    except (LookupError, ValueError):  # ValueError: a NUL in the label
-        return None
-    name = _WIDER.get(name, name)
-    return name if name in _KNOWN else None
-
-
 def recode_size(text: str) -> int:
     """Bytes of *text* in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
-def decode(body: bytes, http_charset: str | None, encodings: Iterable[str] = ()) -> Decoded:
-    """Decode *body*; *encodings* are the legacy ones in use for the accepted languages.  Never raises."""
+def decode(
+    body: bytes, http_charset: str | None, encodings: Iterable[str] = (), spelling: Spelling | None = None
+) -> Decoded:
+    """Decode *body*; *encodings* are the legacy ones in use for the accepted languages.  Never raises.
+
+    *spelling* is that of the languages which pages may be in, the accepted ones among them.
+    """
     labels = [label for label in (http_charset, _meta_label(body)) if label]
-    codecs_named = [name for name in map(codec_of, labels) if name]
-    declared = codecs_named[0] if codecs_named else (labels[0].lower()[:40] if labels else None)
-    text, detected = _decode(body, codecs_named, encodings)
+    named = codecs_of(labels)
+    declared = named[0] if named else (labels[0].lower()[:40] if labels else None)
+    text, detected = _decode(body, named, codecs_of(encodings), spelling)
     return Decoded(text, declared, detected)
 
 
-def _decode(body: bytes, labels: Sequence[str], encodings: Iterable[str]) -> tuple[str | None, str | None]:
+def _decode(
+    body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None
+) -> tuple[str | None, str | None]:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace"), name
     wide = _utf16_without_mark(body)
     if wide:
         return body.decode(wide, "replace"), wide
-    escaped = "iso2022_jp" in labels and b"\x1b" in body
-    text = None if escaped else _utf8(body, "utf-8" in labels)
+    text = _strict(body, "iso2022_jp") if _TO_KANJI in body else None
+    if text is not None:
+        return text, "iso2022_jp"
+    text = _utf8(body, "utf-8" in labels)
     if text is not None:
         return text, "utf-8"
+    return _legacy(body, labels, accepted, spelling)
+
+
+def _legacy(
+    body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None
+) -> tuple[str | None, str | None]:
+    """Text and codec of a page that is in no Unicode encoding."""
+    fits: dict[str, Fit] = {}
+    if spelling:
+        fits = spelling.fits(body, filter(_is_legacy, dict.fromkeys((*labels, *accepted, *spelling.codecs, "cp1252"))))
+    best = max(fits, key=lambda name: fits[name].score, default=None)
     for name in labels:
-        text = _strict(body, name)
+        text = None if best and _overruled(fits.get(name), fits[best]) else _strict(body, name)
         if text is not None:
             return text, name
-    return _detected(body, labels, encodings)
+    if best and fits[best].cost <= _MAX_COST:
+        text = body.decode(best, "replace")
+        if _looks_like_text(text):
+            return text, best
+    return _detected(body, labels, accepted)
+
+
+def _overruled(label: Fit | None, best: Fit) -> bool:
+    return label is not None and best.cost <= _OVERRULING_COST and best.score - label.score > _MARGIN
+
+
+def _is_legacy(name: str) -> bool:
+    return not name.startswith(("utf", "iso2022"))
 
 
 def _meta_label(body: bytes) -> str | None:
@@ -169,10 +149,9 @@ def _strict(body: bytes, name: str) -> str | None:
         return None
 
 
-def _detected(body: bytes, labels: Sequence[str], encodings: Iterable[str]) -> tuple[str | None, str | None]:
+def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tuple[str | None, str | None]:
     """chardet's choice, or else a label that fits but for a few bytes."""
-    wanted = {name for name in map(codec_of, encodings) if name} | set(labels) | {"cp1252"}
-    names = sorted(name.replace("_", "-") for name in wanted)
+    names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
     for name in (codec_of(guess), *labels):

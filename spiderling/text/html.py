@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ada_url
 from lxml import etree
 
+from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
 
 if TYPE_CHECKING:
@@ -49,10 +50,6 @@ last-modified refresh tdm-reservation tdm-policy
 """
 _META_NAMES = frozenset(_METAS.split())
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
-# characters from references like &#150; that mean windows-1252, and what XML cannot hold
-_BAD_CHARS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_REPLACED = {code: bytes((code,)).decode("cp1252", "ignore") or None for code in range(0x80, 0xA0)}
-_REPLACED |= dict.fromkeys([*range(9), 11, *range(14, 32), 0x7F, 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)])
 _REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
 
@@ -97,12 +94,6 @@ def parse(html: str) -> Parsed:
     except (etree.LxmlError, _Full):
         pass  # what was found up to there counts
     return builder.result()
-
-
-def tidy(text: str) -> str:
-    """*text* with white space collapsed and without characters that XML cannot hold."""
-    text = " ".join(text.split())
-    return " ".join(text.translate(_REPLACED).split()) if _BAD_CHARS.search(text) else text
 
 
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
@@ -213,7 +204,7 @@ class _Builder:
         self._end_anchor()
         with contextlib.suppress(_Full):
             self._new_block()
-        self.title = tidy("".join(self._title))[:MAX_META_CHARS]
+        self.title = normal_form("".join(self._title))[:MAX_META_CHARS]
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         return Parsed(self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang)
 
@@ -244,7 +235,7 @@ class _Builder:
         self._heading = self._open_headings > 0
 
     def _add_block(self) -> None:
-        text = tidy("".join(self._parts))[:MAX_BLOCK_CHARS]
+        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS]
         if text:
             self.blocks.append(Block(text, self._heading, self._link_chars))
             self._first_link = len(self._hrefs)
@@ -291,7 +282,7 @@ class _Builder:
 
     def _end_anchor(self) -> None:
         if self._anchor:
-            self._anchors[-1] = tidy(" ".join(self._anchor))[:MAX_ANCHOR_CHARS]
+            self._anchors[-1] = normal_form(" ".join(self._anchor))[:MAX_ANCHOR_CHARS]
         self._anchor = None
 
     def _head(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -317,7 +308,7 @@ class _Builder:
         content = attributes.get("content")
         if not content or name not in _META_NAMES:
             return
-        self.meta.setdefault(name, tidy(content)[:MAX_META_CHARS])
+        self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
         target = _REFRESH_URL.search(content[:2000]) if name == "refresh" else None
         if target:
             self._add_link(target[1], "", "", -1)

@@ -12,13 +12,17 @@ Both are measured against the papers' cosine of trigrams (W12, H17) in docs/sour
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from spiderling.text.cosine import CosineGuesses, trigrams, vectors
+from spiderling.text.labels import codecs_of
+from spiderling.text.ngrams import Array, Hashes, by_size, codepoints, hash_rows, inside_texts, normalise, windows
+from spiderling.text.spelling import Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,15 +40,6 @@ _SMOOTHING = 0.3
 _SCALE = 500_000
 _USUAL_SHARE = 0.8
 _MIN_MARGIN = 6.0
-_LETTERS = re.compile(r"[\W\d_]+")
-
-Array = npt.NDArray[np.float32]
-Hashes = npt.NDArray[np.uint32]
-
-
-def normalise(text: str) -> str:
-    """Lower-case words between single spaces; digits and punctuation are spaces."""
-    return f" {_LETTERS.sub(' ', text.lower()).strip()} "
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +95,24 @@ class Guesses:
         enough = (self.sizes >= MIN_CHARS) & (margins >= _MIN_MARGIN)
         return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
 
+    def candidates(self, min_share: float) -> tuple[str, ...]:
+        """The languages that the texts together may be in, nearest first; none when there is too little text,
+        or the nearest language knows less than *min_share* of it."""
+        nearest = self.nearest()
+        if nearest is None or self.sizes.sum() < MIN_CHARS or self.known_share(nearest) < min_share:
+            return ()
+        totals = self.scores.sum(0)
+        order = np.argsort(-totals, kind="stable").tolist()
+        return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
+
+    def leaning(self, code: str | None, weight: float) -> Guesses:
+        """These guesses with *weight* (natural logarithm of odds) in favour of a language, for each text."""
+        if code not in self.codes:
+            return self
+        scores = self.scores.copy()
+        scores[:, self.codes.index(code)] += weight * ORDER * (self.sizes > 0)
+        return replace(self, scores=scores)
+
 
 @dataclass(frozen=True)
 class LanguageModels:
@@ -118,6 +131,16 @@ class LanguageModels:
         """Legacy encodings of the languages *codes*, each once."""
         return tuple(dict.fromkeys(name for code in codes for name in self[code].encodings))
 
+    @cached_property
+    def spelling(self) -> Spelling | None:
+        """What the languages look like in their legacy encodings; None without languages."""
+        known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if model.ngrams]
+        return Spelling(known) if known else None
+
+    @cached_property
+    def _vectors(self) -> Array:
+        return vectors([model.ngrams for model in self.models])
+
     def warm_up(self) -> None:
         """Build the tables now rather than with the first text."""
         assert self._tables
@@ -128,8 +151,8 @@ class LanguageModels:
         counts = np.zeros((1 << _TABLE_BITS, len(self.models)), np.float32)
         usual = np.zeros((len(self.models), 1 << _KNOWN_BITS), np.bool_)
         for column, model in enumerate(self.models):
-            for size, grams, numbers in _by_size(model.ngrams):
-                hashes = _hash(grams, size)
+            for size, grams, numbers in by_size(model.ngrams):
+                hashes = hash_rows(grams, size)
                 np.add.at(counts[:, column], hashes & ((1 << _TABLE_BITS) - 1), numbers)
                 if size == ORDER:
                     usual[column, hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1)] = True
@@ -137,34 +160,22 @@ class LanguageModels:
         logs = np.log((counts + _SMOOTHING) / (counts.sum(0) + _SMOOTHING * len(counts)))
         return np.ascontiguousarray(logs - logs.mean(1, keepdims=True)), usual
 
+    def compare(self, texts: Sequence[str]) -> CosineGuesses:
+        """The papers' way to look at the first MAX_CHARS characters of each text."""
+        return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
+
     def identify(self, texts: Sequence[str]) -> Guesses:
         """Look at the first MAX_CHARS characters of each text, all in one pass."""
         if not self.models or not texts:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
-        parts = [_codepoints(normalise(text[:MAX_CHARS])) for text in texts]
+        parts = [codepoints(normalise(text[:MAX_CHARS])) for text in texts]
         logs, usual = self._tables
         starts = np.cumsum([0, *map(len, parts)])
         chars = np.concatenate(parts)
         sizes, hits = _known(chars, starts, usual)
         units = np.array([model.known for model in self.models], np.float32)
         return Guesses(self.codes, _scores(chars, starts, logs), hits / units, sizes)
-
-
-def _codepoints(text: str) -> Hashes:
-    return np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
-
-
-def _by_size(ngrams: Mapping[str, int]) -> list[tuple[int, Hashes, Array]]:
-    """The n-grams of each size as an array (n-gram, size) of code points, and their counts."""
-    groups: dict[int, list[str]] = {}
-    for gram in ngrams:
-        groups.setdefault(len(gram), []).append(gram)
-    found = []
-    for size, grams in groups.items():
-        chars = _codepoints("".join(grams)).reshape(-1, size)
-        found.append((size, chars, np.array([ngrams[gram] for gram in grams], np.float32)))
-    return found
 
 
 def _usual(numbers: Array) -> npt.NDArray[np.intp]:
@@ -175,55 +186,19 @@ def _usual(numbers: Array) -> npt.NDArray[np.intp]:
     return order[: int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) + 1]
 
 
-def _hash(grams: Hashes, size: int) -> Hashes:
-    """32-bit hash of each row."""
-    value = np.full(len(grams), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
-    for column in range(size):
-        value = _mix(value, grams[:, column])
-    return _finish(value)
-
-
-def _mix(value: Hashes, char: Hashes) -> Hashes:
-    mixed: Hashes = (value ^ char) * np.uint32(0x01000193) + np.uint32(0x7F4A7C15)
-    return mixed
-
-
-def _finish(value: Hashes) -> Hashes:
-    value = (value ^ (value >> np.uint32(15))) * np.uint32(0x846CA68B)
-    finished: Hashes = value ^ (value >> np.uint32(13))
-    return finished
-
-
-def _windows(chars: Hashes, size: int) -> Hashes:
-    """Hash of the n-gram that begins at each character; those over the end are of the zero padding."""
-    value = np.full(len(chars), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
-    padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
-    for offset in range(size):
-        value = _mix(value, padded[offset : offset + len(chars)])
-    return _finish(value)
-
-
-def _inside(starts: npt.NDArray[np.intp], length: int, size: int) -> npt.NDArray[np.bool_]:
-    """Which n-grams do not cross from one text into the next."""
-    inside = np.ones(length, np.bool_)
-    for offset in range(1, size):
-        inside[np.maximum(starts[1:] - offset, 0)] = False
-    return inside
-
-
 def _scores(chars: Hashes, starts: npt.NDArray[np.intp], logs: Array) -> Array:
     """Sum of log-probabilities (text, language)."""
     total = np.zeros((len(chars), logs.shape[1]), np.float32)
     for size in range(1, ORDER + 1):
-        rows = logs[_windows(chars, size) & np.uint32(len(logs) - 1)]
-        rows[~_inside(starts, len(chars), size)] = 0
+        rows = logs[windows(chars, size) & np.uint32(len(logs) - 1)]
+        rows[~inside_texts(starts, len(chars), size)] = 0
         total += rows
     return np.add.reduceat(total, starts[:-1], axis=0)
 
 
 def _known(chars: Hashes, starts: npt.NDArray[np.intp], usual: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
     """4-grams of each text, and how many of them are usual (text, language)."""
-    inside = _inside(starts, len(chars), ORDER)
-    hits = usual[:, _windows(chars, ORDER) & np.uint32(usual.shape[1] - 1)] & inside
+    inside = inside_texts(starts, len(chars), ORDER)
+    hits = usual[:, windows(chars, ORDER) & np.uint32(usual.shape[1] - 1)] & inside
     known = np.add.reduceat(hits, starts[:-1], axis=1, dtype=np.float32).T
     return np.add.reduceat(inside, starts[:-1], dtype=np.float32), known

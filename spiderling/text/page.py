@@ -59,13 +59,22 @@ class TextOptions:
     preset: str = "balanced"
     """'strict' (the package's defaults), 'balanced' or 'permissive'."""
     min_known_share: float = 0.6
-    """Text of which a language knows less is not in it; for a single paragraph three quarters of this."""
+    """Text of which a language knows less is not in it; for a single paragraph three quarters of this.
+    By the method 'cosine': the least cosine of a document."""
+    language_method: str = "bayes"
+    """'bayes' (text/language.py) or 'cosine' (the papers', text/cosine.py)."""
     max_links: int = MAX_LINKS
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
         """The part of a crawl's options that concerns text."""
-        return cls(tuple(accepted), options.boilerplate, options.justext_preset, options.min_known_share)
+        return cls(
+            tuple(accepted),
+            options.boilerplate,
+            options.justext_preset,
+            options.min_likeness(),
+            options.language_method,
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +100,10 @@ class Page:
     language: str | None = None
     """The recognised language that the good text as a whole is nearest to."""
     known_share: float = 0.0
-    """Share of the good text's 4-grams that are usual in that language, 1 = as in its own: is it this language?"""
+    """Share of the good text's 4-grams that are usual in that language, 1 = as in its own: is it this language?
+    By the method 'cosine': the cosine of its trigrams with the language's."""
+    candidates: tuple[str, ...] = ()
+    """Languages that the page's long paragraphs together, boilerplate or not, may be in, nearest first."""
     badness: float = 0.0
     """How far the language's function words fall short (text/badness.py); low is good."""
     raw_digest: bytes = b""

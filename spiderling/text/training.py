@@ -10,7 +10,8 @@ import xxhash
 
 from spiderling.text.badness import build_profile
 from spiderling.text.boilerplate import is_unspaced
-from spiderling.text.language import ORDER, LanguageModel, LanguageModels, normalise
+from spiderling.text.language import ORDER, LanguageModel, LanguageModels
+from spiderling.text.ngrams import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -17,7 +17,8 @@ from justext.paragraph import Paragraph as StockParagraph
 
 from spiderling.text.boilerplate import PRESETS, Rules, classify, is_unspaced, rules_for, stock
 from spiderling.text.encoding import decode
-from spiderling.text.html import Block, parse, tidy
+from spiderling.text.html import Block, parse
+from spiderling.text.normal import normal_form
 
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
 RULES = Rules()
@@ -90,7 +91,7 @@ def compare(html: str) -> tuple[list[str], list[str], list[str], list[str]]:
     """Texts without spaces (the package glues words between inline tags) and classes: theirs, ours."""
     paragraphs = justext.justext(html.encode(), STOP, encoding="utf-8")
     blocks = parse(html).blocks
-    theirs, ours = (["".join(tidy(one.text).split()) for one in many] for many in (paragraphs, blocks))
+    theirs, ours = (["".join(normal_form(one.text).split()) for one in many] for many in (paragraphs, blocks))
     return theirs, ours, [one.class_type for one in paragraphs], classify(blocks, STOP, RULES)
 
 

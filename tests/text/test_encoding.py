@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.encoding import codec_of, decode, recode_size
+from spiderling.text.encoding import decode, recode_size
+from spiderling.text.labels import _KNOWN, codec_of, encodings_for
+from spiderling.text.language import LanguageModels
+from spiderling.text.training import sentences, train
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy, když se vracel z daleké cesty domů. " * 4
 GREEK = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει. " * 4
 ENCODINGS = ("windows-1250", "iso-8859-2")
+SPELLING = LanguageModels((replace(train("cs", sentences([CZECH])), encodings=ENCODINGS),)).spelling
 
 
 def page(text: str, label: str | None = None) -> str:
@@ -47,6 +53,30 @@ def test_labels_mean_what_the_standard_says(label, codec):
 
 
 @pytest.mark.parametrize(
+    ("alphabet", "labels"),
+    [
+        ("abcäöüß", "windows-1252 iso-8859-15"),
+        ("abc", "windows-1252 iso-8859-15"),
+        ("aąbcćeęlłnńoósśzźż", "windows-1250 iso-8859-2 cp852"),
+        ("abcçgğhıiöşü", "windows-1254"),
+        ("aābcčeēgģiīkķ", "windows-1257 iso-8859-13"),
+        ("абвгдеёжзя", "windows-1251 koi8-r koi8-u iso-8859-5 ibm866"),
+        ("абвгґдеєжзиії", "windows-1251 koi8-u"),
+        ("aâăbcdeghiîjlmnoprsștțşţuvxz", "windows-1250 iso-8859-2 cp852"),
+        ("ابپتثجچحخدذرزژسشصضطظعغفقکگلمنوهی", "windows-1256"),
+        ("aăâbcdđeêghiơưắềộỡ", "windows-1258"),
+        ("กขคงจ", "tis-620"),
+        ("한국어", "euc-kr"),
+        ("漢字かな", "shift_jis euc-jp iso-2022-jp"),
+        ("漢國語", "gb18030 big5"),
+        ("ሀለሐ", ""),
+    ],
+)
+def test_encodings_for_an_alphabet(alphabet, labels):
+    assert encodings_for(alphabet) == tuple(labels.split())
+
+
+@pytest.mark.parametrize(
     ("body", "http", "declared", "detected"),
     [
         (page(CZECH).encode(), None, None, "utf-8"),
@@ -71,6 +101,48 @@ def test_decode(body, http, declared, detected):
     assert (found.declared, found.detected) == (declared, detected)
     if CZECH.encode() in body or detected == "cp1250":
         assert CZECH in found.text
+
+
+@pytest.mark.parametrize("label", [None, "windows-1252", "windows-1251", "iso-8859-2", "utf-8", "shift_jis"])
+def test_the_spelling_overrules_a_wrong_label(label):
+    found = decode(page(CZECH, label).encode("cp1250"), None, ENCODINGS, SPELLING)
+    assert (found.declared, found.detected) == (codec_of(label), "cp1250")
+    assert CZECH in found.text
+
+
+@pytest.mark.parametrize("label", ["windows-1253", "iso-8859-7"])
+def test_the_spelling_of_another_language_overrules_nothing(label):
+    body = page(GREEK).encode(codec_of(label))
+    assert decode(body, label, ENCODINGS, SPELLING).detected == codec_of(label)
+
+
+def test_a_label_that_does_not_fit_the_bytes():
+    body = page(CZECH, "big5").encode("cp1250")
+    assert decode(body, None, ENCODINGS).detected == "cp1250"
+
+
+def test_where_the_spelling_knows_nothing_chardet_decides():
+    body = page(GREEK).encode("cp1253")
+    assert decode(body, None, ("windows-1253",), SPELLING).detected == "cp1253"
+
+
+def test_what_reads_the_same_keeps_its_label():
+    body = page("Die Maße fürs Gerät, schön groß und grün, dazu Öl.").encode("cp1252")
+    assert decode(body, "iso-8859-15", ENCODINGS, SPELLING).detected == "iso8859-15"
+
+
+def test_japanese_escapes_need_no_label():
+    body = page("漢字とかな交じりの文です。" * 3).encode("iso2022_jp")
+    assert decode(body, None).detected == "iso2022_jp"
+    assert decode(body, "utf-8").detected == "iso2022_jp"
+    # a stray escape is no Japanese
+    assert decode(page(CZECH + "\x1b$").encode(), None).detected == "utf-8"
+
+
+@pytest.mark.parametrize("codec", sorted(_KNOWN))
+def test_every_encoding_may_be_accepted_and_declared(codec):
+    found = decode(b"<p>\x81\xe9\xff t\x8a text", codec, (codec,))
+    assert found.declared == codec
 
 
 @pytest.mark.parametrize("label", ["utf-8", None])
@@ -102,13 +174,14 @@ def test_recode_size():
 
 @given(st.binary(max_size=2000), st.one_of(st.none(), st.text(max_size=20), st.sampled_from(["utf-16", "gb2312"])))
 def test_decode_never_raises(body, label):
-    found = decode(body, label, ENCODINGS)
-    assert (found.text is None) == (found.detected is None)
+    for spelling in (None, SPELLING):
+        found = decode(body, label, ENCODINGS, spelling)
+        assert (found.text is None) == (found.detected is None)
 
 
 @given(st.text())
 def test_utf8_survives_any_label(text):
     body = ("<p>" + text).encode("utf-8", "ignore")
-    found = decode(body, "windows-1250", ENCODINGS)
-    if b"\0" not in body:
+    found = decode(body, "windows-1250", ENCODINGS, SPELLING)
+    if b"\0" not in body and b"\x1b$" not in body:
         assert found.text == body.decode()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html import MAX_BLOCKS, parse, resolve, tidy
+from spiderling.text.html import MAX_BLOCKS, parse, resolve
+from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_LINKS
 
 
@@ -111,10 +112,6 @@ def test_head():
     assert parsed.rels == {"canonical": "/c", "license": "http://cc.test/by"}
 
 
-def test_tidy():
-    assert tidy(" a \t\n b\x07\x96c\ufffe ") == "a b–c"
-
-
 HOSTILE = {
     "short divs": "<div>x</div>" * 100_000,
     "headings": "<h1>x</h1>" * 100_000,
@@ -149,7 +146,7 @@ def test_hostile_pages_take_bounded_time_and_memory(name):
 def test_parse_never_raises(html):
     parsed = parse(html)
     for block in parsed.blocks:
-        assert block.text == tidy(block.text) != ""
+        assert block.text == normal_form(block.text) != ""
     assert all(-1 <= link.block < max(1, len(parsed.blocks)) for link in parsed.links)
     for _, url in resolve(parsed.links, "http://h.test/", parsed.base):
         assert url.startswith("http")

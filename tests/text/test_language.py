@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.badness import LIMIT, badness, build_profile
-from spiderling.text.language import LanguageModels, normalise
+from spiderling.text.language import LanguageModels
+from spiderling.text.ngrams import normalise
 from spiderling.text.training import alphabet, held_out_check, sentences, stoplist_of, train
 
 CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.

@@ -1,0 +1,78 @@
+"""What a page says about its own language, and the rule of Somboonviwat et al. (LSWC, 2006) that makes use of it.
+
+A declared language is weak evidence: templates declare the language of their
+authors.  For our own decision it counts as `WEIGHT` in favour of the language, for
+each paragraph; `lswc_language` is the paper's rule, in which it counts as much as the text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spiderling.text.page import Page
+
+WEIGHT = 1.9
+"""Natural logarithm of the odds that ``<html lang>`` is right: 370 of 423 marked pages (benchmarks/declared.py)."""
+
+_ENGLISH = "en"
+_CHARSETS = {
+    "el": "cp1253 iso8859-7",
+    "he": "cp1255 iso8859-8",
+    "ja": "cp932 euc_jp iso2022_jp",
+    "kk": "kz1048",
+    "ko": "cp949",
+    "th": "cp874",
+    "tr": "cp1254 cp857",
+    "uk": "koi8-u",
+    "vi": "cp1258",
+    "zh": "gb18030 big5hkscs",
+}
+_LANGUAGES = {codec: code for code, codecs in _CHARSETS.items() for codec in codecs.split()}
+
+
+def language_of_tag(tag: str | None) -> str | None:
+    """The language of a BCP 47 tag as it stands in ``<html lang>``.
+
+    >>> language_of_tag("cs-CZ"), language_of_tag(" EN_us"), language_of_tag("x-default")
+    ('cs', 'en', None)
+    """
+    code = (tag or "").strip().lower().replace("_", "-").partition("-")[0]
+    return code if code.isascii() and code.isalpha() and 2 <= len(code) <= 3 else None
+
+
+def language_of_charset(codec: str | None) -> str | None:
+    """The language whose pages alone are written in *codec* (Python's name), None when there are several.
+
+    >>> language_of_charset("cp874"), language_of_charset("cp1250")
+    ('th', None)
+    """
+    return _LANGUAGES.get(codec or "")
+
+
+def declared_language(page: Page) -> str | None:
+    """What *page* says of itself: its ``lang``, else what follows from its charset."""
+    return language_of_tag(page.html_lang) or language_of_charset(page.encoding_declared)
+
+
+def table_1(declared: str | None, guessed: str | None, target: str) -> str | None:
+    """Table 1 of the paper: the language of a page; None is 'unknown'.
+
+    The target language wins if either says so; else what is declared; else the guess.
+    """
+    return target if target in (declared, guessed) else declared or guessed
+
+
+def guess_among(candidates: Sequence[str], target: str) -> str | None:
+    """The paper's reading of a guesser that names several languages: the target, else English, else the first."""
+    for wanted in (target, _ENGLISH):
+        if wanted in candidates:
+            return wanted
+    return candidates[0] if candidates else None
+
+
+def lswc_language(page: Page, target: str) -> str | None:
+    """The language of *page* by the paper's rule, from its declared charset and the languages its text may be in."""
+    return table_1(language_of_charset(page.encoding_declared), guess_among(page.candidates, target), target)

@@ -1,0 +1,75 @@
+"""Character n-grams as arrays: hashed, and looked up a whole page at a time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LETTERS = re.compile(r"[\W\d_]+")
+
+Array = npt.NDArray[np.float32]
+Hashes = npt.NDArray[np.uint32]
+
+
+def normalise(text: str) -> str:
+    """Lower-case words between single spaces; digits and punctuation are spaces."""
+    return f" {_LETTERS.sub(' ', text.lower()).strip()} "
+
+
+def codepoints(text: str) -> Hashes:
+    """Code points of *text*; a lone surrogate counts as a question mark."""
+    return np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
+
+
+def by_size(ngrams: Mapping[str, int]) -> list[tuple[int, Hashes, Array]]:
+    """The n-grams of each size as an array (n-gram, size) of code points, and their counts."""
+    groups: dict[int, list[str]] = {}
+    for gram in ngrams:
+        groups.setdefault(len(gram), []).append(gram)
+    found = []
+    for size, grams in groups.items():
+        chars = codepoints("".join(grams)).reshape(-1, size)
+        found.append((size, chars, np.array([ngrams[gram] for gram in grams], np.float32)))
+    return found
+
+
+def hash_rows(grams: Hashes, size: int) -> Hashes:
+    """32-bit hash of each row."""
+    value = np.full(len(grams), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
+    for column in range(size):
+        value = _mix(value, grams[:, column])
+    return _finish(value)
+
+
+def _mix(value: Hashes, char: Hashes) -> Hashes:
+    mixed: Hashes = (value ^ char) * np.uint32(0x01000193) + np.uint32(0x7F4A7C15)
+    return mixed
+
+
+def _finish(value: Hashes) -> Hashes:
+    value = (value ^ (value >> np.uint32(15))) * np.uint32(0x846CA68B)
+    finished: Hashes = value ^ (value >> np.uint32(13))
+    return finished
+
+
+def windows(chars: Hashes, size: int) -> Hashes:
+    """Hash of the n-gram that begins at each character; those over the end are of the zero padding."""
+    value = np.full(len(chars), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
+    padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
+    for offset in range(size):
+        value = _mix(value, padded[offset : offset + len(chars)])
+    return _finish(value)
+
+
+def inside_texts(starts: npt.NDArray[np.intp], length: int, size: int) -> npt.NDArray[np.bool_]:
+    """Which n-grams do not cross from one text into the next."""
+    inside = np.ones(length, np.bool_)
+    for offset in range(1, size):
+        inside[np.maximum(starts[1:] - offset, 0)] = False
+    return inside

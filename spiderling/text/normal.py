@@ -1,0 +1,73 @@
+"""The normal form of text: what looks the same is written the same.
+
+Composed characters (Unicode NFC, UAX #15), one space for any white space, and no
+characters without a look of their own: controls, soft hyphens, byte order marks,
+zero-width spaces, directional marks.  The zero-width joiner and non-joiner are
+spelling in Persian, the languages of India, and emoji: they stay behind a character
+that they can act upon (Unicode, chapter 23.2) and go elsewhere.
+
+Both functions are idempotent, never raise and invent no letters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# from references like &#150;, which mean windows-1252
+_WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or None for code in range(0x80, 0xA0)}
+_INVISIBLE = (
+    *range(0x09),
+    *range(0x0E, 0x1C),
+    0x7F,
+    0xAD,  # soft hyphen
+    0x200B,  # zero-width space
+    *(0x200E, 0x200F, 0x061C),  # directional marks ...
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),  # word joiner, invisible operators, directional isolates
+    *range(0xD800, 0xE000),  # halves of pairs that lost the other half
+    *(0xFEFF, 0xFFF9, 0xFFFA, 0xFFFB, 0xFFFE, 0xFFFF),
+)
+_TABLE = {**_WINDOWS, **dict.fromkeys(_INVISIBLE)}
+_TO_CHANGE = re.compile(f"[{''.join(map(re.escape, map(chr, _TABLE)))}]")
+_JOINERS = re.compile("[\u200c\u200d]")
+_IDLE_JOINERS = re.compile(
+    "(?<![\u0600-\u1fff\u2190-\u2bff\ua800-\uabff\ufb1d-\ufefc\U00010a00-\U0001ffff])[\u200c\u200d]"
+)
+_BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
+
+
+def normal_form(text: str) -> str:
+    """One paragraph in normal form; its line breaks are spaces.
+
+    >>> normal_form("Cafe\\u0301\\n co\\u00adoperates")
+    'Café cooperates'
+    """
+    if text.isascii():
+        text = " ".join(text.split())
+        if text.isprintable():
+            return text
+    while True:
+        if _TO_CHANGE.search(text):
+            text = text.translate(_TABLE)
+        text = " ".join(unicodedata.normalize("NFC", text).split())
+        used = _IDLE_JOINERS.sub("", text) if _JOINERS.search(text) else text
+        if used == text:
+            return text
+        text = used  # without the joiner its neighbours may compose
+
+
+def rejoined(lines: str) -> str:
+    """*lines* of one paragraph with the words whole that were divided at line ends, as those of PDF files are.
+
+    A hyphen before a lower-case letter on the next line was put in by the typesetter; one before a capital or a
+    digit is the word's own.  A soft hyphen is always the typesetter's.
+
+    >>> rejoined("a divi-\\nded word by Jean-\\nPaul")
+    'a divided word by Jean-\\nPaul'
+    """
+    return _BROKEN_WORD.sub(_whole, lines)
+
+
+def _whole(match: re.Match[str]) -> str:
+    return "" if match[1].islower() or match[0][0] == "\u00ad" else match[0]

@@ -1,6 +1,6 @@
 """The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
 
-``python tests/test_docs.py`` writes docs/options.md and docs/reasons.md anew.
+``python -m tests.test_docs`` writes docs/options.md and docs/reasons.md anew.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Set in your project's settings, or on the command line with `-s NAME=value`. An 
 out of bounds is refused before anything is fetched. Changed options take effect when a crawl is resumed and are
 logged; only `SPIDERLING_LANG`, `SPIDERLING_YIELD_UNIT` and `SPIDERLING_DEDUP` are fixed once it has begun.
 
-This page is generated from spiderling/options.py by `python tests/test_docs.py`.
+This page is generated from spiderling/options.py by `python -m tests.test_docs`.
 """
 REASONS_HEAD = """\
 # Reasons
@@ -56,7 +56,7 @@ Every way in which a URL or a page can end, and every way in which the mention o
 the state, in Scrapy's stats (`spiderling/end/<reason>`, `spiderling/mention/<reason>`) and in the summary that a crawl
 logs at its end; *discovered = ends + waiting + in transit* at every moment.
 
-This page is generated from spiderling/reasons.py by `python tests/test_docs.py`.
+This page is generated from spiderling/reasons.py by `python -m tests.test_docs`.
 """
 
 
@@ -101,7 +101,7 @@ PAGES = {"docs/options.md": options_page, "docs/reasons.md": reasons_page}
 
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_page(name):
-    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run: python tests/test_docs.py"
+    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run: python -m tests.test_docs"
 
 
 def test_every_option_and_reason_is_in_its_page():

@@ -101,8 +101,21 @@ class Options:
     workers: int = _option(
         0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
     )
-    boilerplate: str = _option("justext", "How boilerplate is told from text.", choices=("justext", "justext-stock"))
-    justext_preset: str = _option("balanced", "How strict jusText is.", choices=("strict", "balanced", "permissive"))
+    boilerplate: str = _option(
+        "learned",
+        "How boilerplate is told from text: by a fitted model, by jusText's rules in our pass, or by that package.",
+        choices=("learned", "justext", "justext-stock"),
+    )
+    boilerplate_model: str = _option("", "File of weights made by 'scrapy train boilerplate'; empty: the bundled ones.")
+    boilerplate_threshold: float = _option(
+        0.4, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
+    )
+    justext_preset: str = _option(
+        "balanced",
+        "How strict jusText is: strict (the package's values), balanced, permissive, or values of your own, "
+        "'balanced,length_low=40,length_high=100,stopwords_low=0.2,stopwords_high=0.25,max_link_density=0.4,"
+        "max_heading_distance=200'.",
+    )
     min_language_share: float = _option(
         0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
     )
@@ -182,7 +195,18 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
     if spec.name == "yield_profile":
         parse_yield_profile(value)
+    if spec.name == "justext_preset":
+        _check_preset(name, value)
     return value
+
+
+def _check_preset(name: str, value: str) -> None:
+    from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
+
+    try:
+        parse_rules(value)
+    except ValueError as error:
+        raise BadInput(f"{name} is {value!r}; {error}.") from None
 
 
 def _converted(name: str, kind: type, value: Any) -> Any:

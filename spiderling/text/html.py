@@ -16,6 +16,7 @@ import ada_url
 from lxml import etree
 
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
+from spiderling.text.zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,12 @@ class Block(NamedTuple):
     heading: bool
     link_chars: int
     """Characters of the text that stand inside links."""
+    tag: str = ""
+    """The tag that opened it; empty when the end of another block did."""
+    pieces: int = 0
+    """Stretches of text between tags that it is made of."""
+    zone: int = 0
+    """What the enclosing elements are called (text/zones.py), one bit a kind."""
 
 
 class RawLink(NamedTuple):
@@ -153,6 +160,10 @@ class _Builder:
         self._in_link = False
         self._anchor: list[str] | None = None
         self._after_break = False
+        self._opener = ""
+        self._pieces = 0
+        self._zones = [0]  # of the open elements
+        self._block_zone = 0
         self._dead = 0
         self._in_title = False
         self._title: list[str] = []
@@ -166,13 +177,15 @@ class _Builder:
         kind = _KINDS.get(tag, _INLINE)
         if kind == _DEAD:
             self._dead = 1
-        elif kind != _THROUGH:
+            return
+        self._zones.append(self._zones[-1] | zone_of(tag, attributes))
+        if kind != _THROUGH:
             if self._chunk:
                 self._flush()
             if kind == _BLOCK:
                 if tag in _HEADINGS:
                     self._open_headings += 1
-                self._new_block()
+                self._new_block(tag)
             elif kind == _BREAK:
                 self._break()
             else:
@@ -186,10 +199,10 @@ class _Builder:
             self._in_title = False
             return
         kind = _KINDS.get(tag, _INLINE)
-        if kind == _THROUGH:
-            return
-        if self._chunk:
+        if self._chunk and kind != _THROUGH:
             self._flush()
+        if len(self._zones) > 1:
+            self._zones.pop()
         if kind == _BLOCK:
             if tag in _HEADINGS:
                 self._open_headings -= 1
@@ -225,8 +238,11 @@ class _Builder:
             if self._has_text:
                 self._parts.append(" ")
             return
+        if not self._has_text:
+            self._has_text = True
+            self._block_zone = self._zones[-1]
         self._parts.append(text)
-        self._has_text = True
+        self._pieces += 1
         self._after_break = False
         if self._in_link:
             # as long as jusText sees it: each run of white space is one character
@@ -234,7 +250,7 @@ class _Builder:
             if self._anchor is not None:
                 self._anchor.append(text)
 
-    def _new_block(self) -> None:
+    def _new_block(self, opener: str = "") -> None:
         if self._has_text:
             self._add_block()
         elif self._first_link < len(self._hrefs):
@@ -242,16 +258,19 @@ class _Builder:
         if self._parts:
             self._parts.clear()
         self._heading = self._open_headings > 0
+        self._opener = opener
 
     def _add_block(self) -> None:
         text = tidy("".join(self._parts))[:MAX_BLOCK_CHARS]
         if text:
-            self.blocks.append(Block(text, self._heading, self._link_chars))
+            self.blocks.append(
+                Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
+            )
             self._first_link = len(self._hrefs)
         else:
             self._orphan_links()
         self._has_text = False
-        self._link_chars = 0
+        self._link_chars = self._pieces = 0
         if len(self.blocks) >= MAX_BLOCKS:
             raise _Full
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spiderling.text.learned import BlockModel, load
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,6 +46,8 @@ class PageLink(NamedTuple):
     rel_nofollow: bool
     block: int
     """Index of the paragraph that encloses it, -1 when there is none."""
+    text_score: float
+    """How likely that paragraph is running text, 0 .. 1; jusText's classes give 1 or 0, as does no paragraph 0."""
     text_block: bool
     """Whether that paragraph is good."""
 
@@ -54,18 +58,29 @@ class TextOptions:
 
     accepted: tuple[str, ...]
     """Codes of the languages whose text is kept."""
-    boilerplate: str = "justext"
-    """'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    boilerplate: str = "learned"
+    """'learned' (learned.py), 'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    block_model: BlockModel | None = None
+    """For the learned mode; None: the bundled one."""
+    block_threshold: float = 0.4
+    """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
-    """'strict' (the package's defaults), 'balanced' or 'permissive'."""
+    """Rules for the other modes, see boilerplate.parse_rules."""
     min_known_share: float = 0.6
     """Text of which a language knows less is not in it; for a single paragraph three quarters of this."""
     max_links: int = MAX_LINKS
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
-        """The part of a crawl's options that concerns text."""
-        return cls(tuple(accepted), options.boilerplate, options.justext_preset, options.min_known_share)
+        """The part of a crawl's options that concerns text; raises BadInput for a damaged block model."""
+        return cls(
+            tuple(accepted),
+            options.boilerplate,
+            load(options.boilerplate_model) if options.boilerplate == "learned" else None,
+            options.boilerplate_threshold,
+            options.justext_preset,
+            options.min_known_share,
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -127,8 +127,27 @@ class Options:
         high=1,
     )
     min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
+    min_page_bytes: int = _option(0, "Smaller pages (UTF-8) are bad-quality; the makers of texrex set 2000.", low=0)
     max_badness: float = _option(
         40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
+    )
+    min_stopword_share: float = _option(
+        0.05,
+        "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
+        low=0,
+        high=1,
+    )
+    min_sentence_words: float = _option(0.0, "Documents whose sentences are shorter on average are bad-quality.", low=0)
+    max_sentence_words: float = _option(
+        200.0, "Documents whose sentences are longer on average are bad-quality.", low=1
+    )
+    max_repeated_share: float = _option(
+        0.6, "Documents with more of their text in repeated paragraphs are bad-quality.", low=0, high=1
+    )
+    max_digit_share: float = _option(0.25, "Documents with more digits are bad-quality.", low=0, high=1)
+    max_symbol_share: float = _option(0.15, "Documents with more symbols are bad-quality.", low=0, high=1)
+    min_good_share: float = _option(
+        0.0, "Pages with less of their text in good paragraphs are bad-quality.", low=0, high=1
     )
 
     # corpus and state

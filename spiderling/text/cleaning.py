@@ -9,10 +9,12 @@ import xxhash
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
 from spiderling.text.encoding import decode, recode_size
+from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse, resolve
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels, normalise
 from spiderling.text.learned import bundled
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
+from spiderling.text.quality import quality
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,7 +35,7 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
     if text is not None:
         page.utf8_bytes = recode_size(text)
         parsed = parse(text)
-        _head(page, parsed)
+        fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks)
         _links(page, parsed, url, options, scores)
     clean = clean_text(page.paragraphs).encode("utf-8")
@@ -48,12 +50,6 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
     return "\n".join(paragraph.text for paragraph in paragraphs if paragraph.kept)
 
 
-def _head(page: Page, parsed: Parsed) -> None:
-    page.title, page.meta, page.html_lang = parsed.title, parsed.meta, parsed.html_lang
-    page.canonical = parsed.rels.get("canonical")
-    page.licence = parsed.rels.get("license") or parsed.meta.get("dcterms.license") or parsed.meta.get("dc.rights")
-
-
 def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None) -> None:
     """Links with the paragraph that encloses them; the package's paragraphs are found by their text."""
     texts = [paragraph.text for paragraph in page.paragraphs]
@@ -64,6 +60,11 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
         good = block >= 0 and page.paragraphs[block].cls == boilerplate.GOOD
         score = float(good) if scores is None or block < 0 else scores[block]
         page.links.append(PageLink(target, link.anchor, "nofollow" in link.rel, block, score, good))
+    known = {link.url for link in page.links}
+    for language, target in page.alternates.items():
+        if language.partition("-")[0] in options.accepted and target not in known:
+            page.links.append(PageLink(target, "", False, -1, 0.0, False))
+            known.add(target)
 
 
 class _Judge:
@@ -157,6 +158,10 @@ class _Judge:
         page.known_share = self._known_share(page.language, own)
         words = normalise(" ".join(blocks[index].text for index in own)).split()
         page.badness = badness(words, self._models[page.language].profile)
+        texts = [blocks[index].text for index in good]
+        page.quality = quality(
+            texts, words, self._models[page.language].stoplist, sum(len(block.text) for block in blocks)
+        )
 
     def _paragraph(self, index: int, block: Block, cls: str) -> Paragraph:
         if cls != boilerplate.GOOD:

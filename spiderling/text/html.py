@@ -16,7 +16,7 @@ import ada_url
 from lxml import etree
 
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
-from spiderling.text.zones import zone_of
+from spiderling.text.zones import ZONED, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_META_CHARS = 500
+MAX_DATA_CHARS = 50_000
+MAX_ALTERNATES = 300
 
 _INLINE, _BLOCK, _DEAD, _THROUGH, _BREAK, _LINK, _AREA = range(7)
 _BLOCKS = """
@@ -42,11 +44,12 @@ _KINDS = {
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param"), _THROUGH),
 }
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_HEAD_TAGS = frozenset(("title", "meta", "link", "base", "html"))
+_HEAD_TAGS = frozenset(("title", "meta", "link", "base", "html", "time", "script"))
 _METAS = """
-description keywords robots googlebot author date dc.date dcterms.date dcterms.created dcterms.modified dcterms.license
-dc.rights generator article:published_time article:modified_time og:locale og:type og:title og:url content-language
-last-modified refresh tdm-reservation tdm-policy
+description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
+date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemodified pubdate last-modified
+article:published_time article:modified_time og:updated_time license dcterms.license dc.rights
+tdm-reservation tdm-policy
 """
 _META_NAMES = frozenset(_METAS.split())
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
@@ -92,6 +95,10 @@ class Parsed(NamedTuple):
     """href of the first <link> or <a> with rel canonical or license."""
     base: str | None
     html_lang: str | None
+    alternates: dict[str, str]
+    """hreflang -> href of the <link rel=alternate> that give it."""
+    data: str
+    """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
 
 
 def parse(html: str) -> Parsed:
@@ -114,18 +121,19 @@ def tidy(text: str) -> str:
 
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
     """The links that lead to http(s) URLs, each once, with that URL; fragments are cut off."""
-    root = _join(page_url, base) if base else None
+    root = join(page_url, base) if base else None
     root = root or page_url
     found: dict[str, RawLink] = {}
     for link in links:
         href = link.href.partition("#")[0].strip()
-        url = _join(root, href) if href else None
+        url = join(root, href) if href else None
         if url is not None and url.startswith(("http://", "https://")):
             found.setdefault(url, link)
     return [(link, url) for url, link in found.items()]
 
 
-def _join(base: str, href: str) -> str | None:
+def join(base: str, href: str) -> str | None:
+    """*href* resolved against *base* by the WHATWG URL standard; None when it is no URL."""
     try:
         return str(ada_url.join_url(base, href))
     except ValueError:
@@ -167,6 +175,10 @@ class _Builder:
         self._dead = 0
         self._in_title = False
         self._title: list[str] = []
+        self._in_data = False
+        self._data: list[str] = []
+        self._data_chars = 0
+        self._alternates: dict[str, str] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _HEAD_TAGS:
@@ -178,30 +190,37 @@ class _Builder:
         if kind == _DEAD:
             self._dead = 1
             return
-        self._zones.append(self._zones[-1] | zone_of(tag, attributes))
-        if kind != _THROUGH:
-            if self._chunk:
-                self._flush()
-            if kind == _BLOCK:
-                if tag in _HEADINGS:
-                    self._open_headings += 1
-                self._new_block(tag)
-            elif kind == _BREAK:
-                self._break()
-            else:
-                self._after_break = False
-                if kind != _INLINE:
-                    self._link(kind, attributes)
+        if tag in ZONED:
+            self._zones.append(self._zones[-1] | zone_of(tag, attributes))
+        if kind == _THROUGH:
+            if tag == "iframe":
+                self._link(_AREA, attributes)
+            return
+        if self._chunk:
+            self._flush()
+        self._open(tag, kind, attributes)
+
+    def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
+        if kind == _BLOCK:
+            if tag in _HEADINGS:
+                self._open_headings += 1
+            self._new_block(tag)
+        elif kind == _BREAK:
+            self._break()
+        else:
+            self._after_break = False
+            if kind != _INLINE:
+                self._link(kind, attributes)
 
     def end(self, tag: str) -> None:
         if self._dead:
             self._dead -= 1
-            self._in_title = False
+            self._in_title = self._in_data = False
             return
         kind = _KINDS.get(tag, _INLINE)
         if self._chunk and kind != _THROUGH:
             self._flush()
-        if len(self._zones) > 1:
+        if tag in ZONED and len(self._zones) > 1:
             self._zones.pop()
         if kind == _BLOCK:
             if tag in _HEADINGS:
@@ -216,6 +235,9 @@ class _Builder:
             self._chunk.append(text)
         elif self._in_title:
             self._title.append(text)
+        elif self._in_data and self._data_chars < MAX_DATA_CHARS:
+            self._data.append(text)
+            self._data_chars += len(text)
 
     def close(self) -> None:
         """Part of the parser's protocol; the result is fetched by `result`."""
@@ -228,7 +250,10 @@ class _Builder:
             self._new_block()
         self.title = tidy("".join(self._title))[:MAX_META_CHARS]
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
-        return Parsed(self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang)
+        data = "".join(self._data)[:MAX_DATA_CHARS]
+        return Parsed(
+            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
+        )
 
     def _flush(self) -> None:
         """The chunk becomes part of the block.  White space alone separates words but makes no block."""
@@ -320,6 +345,11 @@ class _Builder:
             self._meta(attributes)
         elif tag == "link":
             self._rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
+            self._alternate(attributes)
+        elif tag == "time":
+            self._time(attributes)
+        elif tag == "script":
+            self._in_data = "ld+json" in attributes.get("type", "").lower()
         elif tag == "base":
             self.base = self.base or attributes.get("href")
         else:
@@ -330,8 +360,21 @@ class _Builder:
             if name in ("canonical", "license"):
                 self.rels.setdefault(name, href)
 
+    def _alternate(self, attributes: Mapping[str, str]) -> None:
+        language, href = attributes.get("hreflang", "").strip().lower()[:35], attributes.get("href")
+        is_alternate = "alternate" in attributes.get("rel", "").lower().split()
+        if language and href and is_alternate and len(self._alternates) < MAX_ALTERNATES:
+            self._alternates.setdefault(language, href)
+
+    def _time(self, attributes: Mapping[str, str]) -> None:
+        """<time> that says of what (microdata, and ``pubdate`` of early HTML5) stands for a <meta>."""
+        name = attributes.get("itemprop", "").lower() or ("datepublished" if "pubdate" in attributes else "")
+        if name in ("datepublished", "datemodified") and attributes.get("datetime"):
+            self.meta.setdefault(name, tidy(attributes["datetime"])[:MAX_META_CHARS])
+
     def _meta(self, attributes: Mapping[str, str]) -> None:
-        name = attributes.get("name") or attributes.get("property") or attributes.get("http-equiv") or ""
+        name = attributes.get("name") or attributes.get("property") or attributes.get("http-equiv")
+        name = name or attributes.get("itemprop") or ""
         name = name.strip().lower()
         content = attributes.get("content")
         if not content or name not in _META_NAMES:

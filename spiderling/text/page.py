@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spiderling.text.learned import BlockModel, load
+from spiderling.text.quality import NOTHING, Quality
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,8 +98,15 @@ class Page:
     meta: dict[str, str] = field(default_factory=dict)
     """Lower-case names of <meta> that matter (description, robots, author, dates, og:locale ...)."""
     canonical: str | None = None
+    """Absolute URL that the page names as its own."""
     html_lang: str | None = None
     licence: str | None = None
+    """URL or text: what is marked as the page's licence, else the first link to a known free one."""
+    published: str = ""
+    """ISO 8601 date, perhaps with time, that the page states; '' when it states none."""
+    modified: str = ""
+    alternates: dict[str, str] = field(default_factory=dict)
+    """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
     languages: dict[str, float] = field(default_factory=dict)
@@ -109,6 +117,8 @@ class Page:
     """Share of the good text's 4-grams that are usual in that language, 1 = as in its own: is it this language?"""
     badness: float = 0.0
     """How far the language's function words fall short (text/badness.py); low is good."""
+    quality: Quality = NOTHING
+    """Further signals of the good text (text/quality.py)."""
     raw_digest: bytes = b""
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""

@@ -30,29 +30,58 @@ KINDS = {
 """Kind -> pattern of names; the order is that of the bits and belongs to the fitted weights."""
 
 _MAX_NAME_CHARS = 200
-_TAGS = {"nav": "navigation", "footer": "footer", "header": "header", "aside": "side", "main": "main",
-         "article": "text", "figcaption": "detail", "dialog": "aid"}  # fmt: skip
+_TAGS = {
+    "nav": "navigation",
+    "footer": "footer",
+    "header": "header",
+    "aside": "side",
+    "main": "main",
+    "article": "text",
+    "figcaption": "detail",
+    "dialog": "aid",
+}
 _BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
-_TAG_BITS = {tag: _BITS[kind] for tag, kind in _TAGS.items()}
 _NAMES = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
-# on the outermost elements names describe the whole page
-_WHOLE = frozenset(("html", "body"))
+ZONED = frozenset(
+    (
+        *_TAGS,
+        *[
+            "div",
+            "section",
+            "form",
+            "ul",
+            "ol",
+            "li",
+            "dl",
+            "dd",
+            "p",
+            "table",
+            "tbody",
+            "tr",
+            "td",
+            "blockquote",
+            "center",
+            "fieldset",
+        ],
+    )
+)
+"""Tags that may hold blocks; names on inline tags tell little and would cost a look-up each.
+
+Names on html and body describe the whole page.
+"""
 
 
 def zone_of(tag: str, attributes: Mapping[str, str]) -> int:
-    """The kinds, as bits, that an element's tag, class, id and role name."""
-    zone = _TAG_BITS.get(tag, 0)
-    if attributes and tag not in _WHOLE:
-        for attribute in ("class", "id", "role"):
-            name = attributes.get(attribute)
-            if name:
-                zone |= _named(name[:_MAX_NAME_CHARS])
-    return zone
+    """The kinds, as bits, that an element's tag, class and id name."""
+    if not attributes:
+        return _BITS[_TAGS[tag]] if tag in _TAGS else 0
+    return _named(tag, attributes.get("class"), attributes.get("id"))
 
 
-@lru_cache(maxsize=8192)
-def _named(name: str) -> int:
-    zone = 0
-    for match in _NAMES.finditer(name.lower()):
-        zone |= _BITS[match.lastgroup or ""]
+@lru_cache(maxsize=16384)
+def _named(tag: str, *names: str | None) -> int:
+    zone = _BITS[_TAGS[tag]] if tag in _TAGS else 0
+    for name in filter(None, names):
+        for match in _NAMES.finditer(name[:_MAX_NAME_CHARS].lower()):
+            zone |= _BITS[match.lastgroup or ""]
     return zone

@@ -113,11 +113,11 @@ def classify(blocks: Sequence[Block], stoplist: Collection[str], rules: Rules) -
 def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: float) -> list[str]:
     """The class of each block by its probability of being text (learned.py).
 
-    A page of snippets alone, none as long as a sentence, holds no running text.
+    A page of snippets and links alone, nothing in it as long as a sentence, holds no running text.
     """
     good = [probability >= threshold for probability in probabilities]
-    chosen = (block.text for block, yes in zip(blocks, good, strict=True) if yes)
-    if not any(map(_is_sentence, chosen)):
+    chosen = (block for block, yes in zip(blocks, good, strict=True) if yes)
+    if not any(map(_holds_sentence, chosen)):
         return [BAD] * len(good)
     return [GOOD if yes else BAD for yes in good]
 
@@ -142,9 +142,10 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
     return [(Block(tidy(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
 
 
-def _is_sentence(text: str) -> bool:
-    """Whether it is long enough for a short one."""
-    return len(text) >= _SENTENCE_CHARS or (len(text) >= _SENTENCE_CHARS * _UNSPACED_SCALE and is_unspaced(text))
+def _holds_sentence(block: Block) -> bool:
+    """Whether it is long enough for a short one, its links not counted."""
+    length = len(block.text) - block.link_chars
+    return length >= _SENTENCE_CHARS or (length >= _SENTENCE_CHARS * _UNSPACED_SCALE and is_unspaced(block.text))
 
 
 def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:

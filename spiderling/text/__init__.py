@@ -3,13 +3,17 @@
 `process` is the door.  The steps, one module each:
 
     encoding.py     bytes -> text; labels are only evidence
-    html.py         one pass: paragraphs, links, metadata
-    boilerplate.py  which paragraphs are running text
+    html.py         one pass: paragraphs, links, metadata (zones.py: names of the elements around)
+    head.py         address, licence, dates, versions in other languages
+    boilerplate.py  which paragraphs are running text, by jusText's rules ...
+    learned.py      ... or by a fitted model on the features of features.py
     language.py     which language, and is it that language at all
     badness.py      do the function words fall short
+    quality.py      further signals of a document's quality
     training.py     plain text -> a language model
+    fitting.py      marked pages (marking.py) -> a boilerplate model
 
-Nothing here reads files, the network or a clock.
+Nothing here reads the network or a clock, and no files but the weights of learned.py.
 """
 
 from spiderling.text.cleaning import clean_text, process

@@ -19,7 +19,7 @@ setup(
     python_requires=">=3.10",
     packages=[*find_packages(include=["spiderling", "spiderling.*"]), "spiderling.models"],
     package_dir={"spiderling": "spiderling", "spiderling.models": "models"},
-    package_data={"spiderling.models": ["*/*", "*.yaml", "*.md"]},
+    package_data={"spiderling.text": ["*.json"], "spiderling.models": ["*/*", "*.yaml", "*.md"]},
     install_requires=[requirement for requirement in REQUIREMENTS if requirement],
     entry_points={
         "scrapy": ["settings = spiderling.settings"],

@@ -101,8 +101,21 @@ class Options:
     workers: int = _option(
         0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
     )
-    boilerplate: str = _option("justext", "How boilerplate is told from text.", choices=("justext", "justext-stock"))
-    justext_preset: str = _option("balanced", "How strict jusText is.", choices=("strict", "balanced", "permissive"))
+    boilerplate: str = _option(
+        "learned",
+        "How boilerplate is told from text: by a fitted model, by jusText's rules in our pass, or by that package.",
+        choices=("learned", "justext", "justext-stock"),
+    )
+    boilerplate_model: str = _option("", "File of weights made by 'scrapy train boilerplate'; empty: the bundled ones.")
+    boilerplate_threshold: float = _option(
+        0.4, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
+    )
+    justext_preset: str = _option(
+        "balanced",
+        "How strict jusText is: strict (the package's values), balanced, permissive, or values of your own, "
+        "'balanced,length_low=40,length_high=100,stopwords_low=0.2,stopwords_high=0.25,max_link_density=0.4,"
+        "max_heading_distance=200'.",
+    )
     min_language_share: float = _option(
         0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
     )
@@ -122,8 +135,27 @@ class Options:
         0.5, "By the method cosine, documents with a smaller cosine are in no known language.", low=0, high=1
     )
     min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
+    min_page_bytes: int = _option(0, "Smaller pages (UTF-8) are bad-quality; the makers of texrex set 2000.", low=0)
     max_badness: float = _option(
         40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
+    )
+    min_stopword_share: float = _option(
+        0.05,
+        "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
+        low=0,
+        high=1,
+    )
+    min_sentence_words: float = _option(0.0, "Documents whose sentences are shorter on average are bad-quality.", low=0)
+    max_sentence_words: float = _option(
+        200.0, "Documents whose sentences are longer on average are bad-quality.", low=1
+    )
+    max_repeated_share: float = _option(
+        0.6, "Documents with more of their text in repeated paragraphs are bad-quality.", low=0, high=1
+    )
+    max_digit_share: float = _option(0.25, "Documents with more digits are bad-quality.", low=0, high=1)
+    max_symbol_share: float = _option(0.15, "Documents with more symbols are bad-quality.", low=0, high=1)
+    min_good_share: float = _option(
+        0.0, "Pages with less of their text in good paragraphs are bad-quality.", low=0, high=1
     )
 
     # corpus and state
@@ -194,7 +226,18 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
     if spec.name == "yield_profile":
         parse_yield_profile(value)
+    if spec.name == "justext_preset":
+        _check_preset(name, value)
     return value
+
+
+def _check_preset(name: str, value: str) -> None:
+    from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
+
+    try:
+        parse_rules(value)
+    except ValueError as error:
+        raise BadInput(f"{name} is {value!r}; {error}.") from None
 
 
 def _converted(name: str, kind: type, value: Any) -> Any:

@@ -29,7 +29,8 @@ def test_every_option_is_documented_and_its_default_is_valid(name: str) -> None:
     assert read(name, spec.default) == spec.default
     assert type(read(name, str(spec.default))) is type(spec.default), "the command line gives strings"
     if isinstance(spec.default, float):
-        assert name.endswith(("_s", "_per_s", "_share", "_badness", "_cosine")), "a length of time says its unit"
+        units = ("_s", "_per_s", "_share", "_badness", "_cosine", "_threshold", "_words")
+        assert name.endswith(units), "a length of time says its unit"
 
 
 @pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if not isinstance(spec.default, str)])
@@ -139,3 +140,16 @@ def test_any_value_is_read_or_refused_in_one_sentence(name: str, value: Any) -> 
     except BadInput as error:
         message = str(error)
     assert not message or (message.startswith(PREFIX + name.upper()) and message.endswith("."))
+
+
+@pytest.mark.parametrize("text", ["strict", "length_low=40", "balanced, max_link_density=.4,length_high=90"])
+def test_presets_of_justext(text: str) -> None:
+    assert Options.from_settings({"SPIDERLING_JUSTEXT_PRESET": text}).justext_preset == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lax", "strict,length=1", "length_low=x", "max_link_density=2", "strict,", "length_low=-1"]
+)
+def test_unknown_presets_of_justext(text: str) -> None:
+    with pytest.raises(BadInput, match=r"^SPIDERLING_JUSTEXT_PRESET is .*\.$"):
+        Options.from_settings({"SPIDERLING_JUSTEXT_PRESET": text})

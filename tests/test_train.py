@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from spiderling.commands.train import make_model
+from spiderling.commands.train import make_block_model, make_model
 from spiderling.errors import BadInput
 from spiderling.languages import load, resolve
+from spiderling.text.learned import load as load_weights
 
 ROOT = Path(__file__).parent.parent
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]
@@ -102,3 +105,46 @@ def test_the_command_with_a_bad_file(tmp_path):
     assert "cannot be read" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert scrapy("train", "sl").returncode == 2
+
+
+CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
+
+
+def marked_pages(path: Path, hosts: int) -> Path:
+    html = "<ul><li><a href=/>Domů</a><li><a href=/z>Zprávy</a></ul><p>{}<p>{}"
+    lines = []
+    for number in range(hosts):
+        page = html.format(CZECH * 3, f"{number} {CZECH}").encode().decode("latin-1")
+        lines.append(json.dumps({"html": page, "gold": CZECH * 4, "host": f"h{number}.test", "set": "mine"}))
+    data = "\n".join(lines).encode()
+    path.write_bytes(zstandard.compress(data) if path.suffix == ".zst" else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["pages.jsonl", "pages.jsonl.zst"])
+def test_a_boilerplate_model(tmp_path, name):
+    report = make_block_model([marked_pages(tmp_path / name, 12)], tmp_path / "out.json")
+    assert "12 pages of 12 hosts" in report
+    assert "WARNING" in report
+    assert "  mine " in report
+    assert load_weights(str(tmp_path / "out.json")).origin["pages"] == 12
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{}", "line 1: no marked page"),
+        (b'{"html": "\\u0161", "gold": "x"}', "line 1: no marked page"),
+        (b'{"html": "<p>x", "gold": null}', "line 1: no marked page"),
+        (b"\xff", "no file of marked pages"),
+        (b"", "too little for a model"),
+        (None, "cannot be read"),
+    ],
+)
+def test_bad_marked_pages(tmp_path, content, message):
+    path = tmp_path / "pages.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadInput, match=message):
+        make_block_model([path], tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from spiderling.text import Page, Paragraph
+    from spiderling.text import Paragraph
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
@@ -60,7 +60,8 @@ class CorpusPipeline:
             "langs": " ".join(f"{code}:{share:.2f}" for code, share in page.languages.items()),
             "ip": str(response.ip_address or ""),
             "crawl_date": datetime.fromtimestamp(self._crawl.clock.now(), timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
-            "published": _published(page),
+            "published": page.published,
+            "modified": page.modified,
             "enc_declared": page.encoding_declared or "",
             "enc_detected": page.encoding_detected or "",
             "distance": host.distance if host else "",
@@ -69,6 +70,7 @@ class CorpusPipeline:
             "file_type": "html",
             "licence": page.licence or "",
             "badness": f"{page.badness:.1f}",
+            **page.quality.attributes(),
         }
 
 
@@ -88,11 +90,3 @@ def render(attributes: dict[str, object], paragraphs: Iterable[Paragraph]) -> by
 def escape(text: str) -> str:
     """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
-
-
-def _published(page: Page) -> str:
-    """The first date that the page states of itself, as it states it."""
-    for name in ("article:published_time", "date", "dc.date", "dcterms.date"):
-        if page.meta.get(name):
-            return page.meta[name][:40]
-    return ""

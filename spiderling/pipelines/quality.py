@@ -41,9 +41,22 @@ class QualityPipeline:
 
 
 def check_quality(page: Page, options: Options) -> None:
-    """Raises DropPage(BAD_QUALITY) for a page with too little text, or text with too few function words."""
+    """Raises DropPage(BAD_QUALITY) for a page with too little text, or text that no one writes in sentences."""
+    if page.utf8_bytes < options.min_page_bytes:
+        raise DropPage(Reason.BAD_QUALITY, f"only {page.utf8_bytes} bytes of page")
     chars = len(clean_text(page.paragraphs))
     if chars < options.min_text_chars:
         raise DropPage(Reason.BAD_QUALITY, f"only {chars} characters of clean text")
     if page.badness > options.max_badness:
         raise DropPage(Reason.BAD_QUALITY, f"badness {page.badness:.1f}")
+    found = page.quality
+    for name, value, low, high in (
+        ("stop words", found.stopword_share, options.min_stopword_share, 1.0),
+        ("words a sentence", found.sentence_words, options.min_sentence_words, options.max_sentence_words),
+        ("repeated", found.repeated_share, 0.0, options.max_repeated_share),
+        ("digits", found.digit_share, 0.0, options.max_digit_share),
+        ("symbols", found.symbol_share, 0.0, options.max_symbol_share),
+        ("in good paragraphs", found.good_share, options.min_good_share, 1.0),
+    ):
+        if not low <= value <= high:
+            raise DropPage(Reason.BAD_QUALITY, f"{name}: {value:.2f}")

@@ -3,15 +3,19 @@
 `process` is the door.  The steps, one module each:
 
     encoding.py     bytes -> text; labels (labels.py) are only evidence, the spelling (spelling.py) decides
-    html.py         one pass: paragraphs, links, metadata
+    html.py         one pass: paragraphs, links, metadata (zones.py: names of the elements around)
+    head.py         address, licence, dates, versions in other languages
     normal.py       the normal form of all text that leaves
-    boilerplate.py  which paragraphs are running text
+    boilerplate.py  which paragraphs are running text, by jusText's rules ...
+    learned.py      ... or by a fitted model on the features of features.py
     language.py     which language, and is it that language at all (cosine.py: the papers' way)
     declared.py     what the page says of its language, and what that weighs
     badness.py      do the function words fall short
+    quality.py      further signals of a document's quality
     training.py     plain text -> a language model
+    fitting.py      marked pages (marking.py) -> a boilerplate model
 
-Nothing here reads files, the network or a clock.
+Nothing here reads the network or a clock, and no files but the weights of learned.py.
 """
 
 from spiderling.text.cleaning import clean_text, process

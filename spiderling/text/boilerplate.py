@@ -8,8 +8,9 @@ unlike the package, its rule for headings works in the first pass as published.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from spiderling.text.html import Block
 from spiderling.text.normal import normal_form
@@ -38,16 +39,53 @@ PRESETS = {
     "balanced": Rules(55, 140, 0.20, 0.25, 0.35),
     "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
 }
+_MAX_LENGTH = 100_000
+_SENTENCE_CHARS = 35
 _UNSPACED_SCALE = 0.36  # 25 of 70 characters: what a sentence takes in Chinese, Japanese or Thai
 
 
-def rules_for(preset: str, unspaced: bool) -> Rules:
-    """The preset's rules; a script without spaces has shorter paragraphs and no stop words."""
-    rules = PRESETS[preset]
-    if not unspaced:
-        return rules
-    low, high = round(rules.length_low * _UNSPACED_SCALE), round(rules.length_high * _UNSPACED_SCALE)
-    return replace(rules, length_low=low, length_high=high, stopwords_low=0.0, stopwords_high=0.0)
+def parse_rules(text: str) -> Rules:
+    """The rules that *text* names: a preset, values of one's own, or both: ``balanced,length_low=40``.
+
+    Values that are not named are those of the preset, by default of 'balanced'.  Raises ValueError with a reason.
+    """
+    first, *rest = (part.strip() for part in text.split(","))
+    if "=" in first:
+        first, rest = "balanced", [first, *rest]
+    if first not in PRESETS:
+        raise ValueError(f"it must be {', '.join(PRESETS)}, or values such as length_low=40,max_link_density=0.4")
+    return replace(PRESETS[first], **dict(map(_rule, rest)))
+
+
+def _rule(part: str) -> tuple[str, Any]:
+    """``name=value`` as a field of Rules and its value, within bounds."""
+    name, _, value = part.partition("=")
+    name = name.strip()
+    names = [spec.name for spec in fields(Rules)]
+    if name not in names:
+        raise ValueError(f"{name!r} is none of {', '.join(names)}")
+    is_share = isinstance(getattr(Rules(), name), float)
+    try:
+        number = float(value) if is_share else int(value)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= (1 if is_share else _MAX_LENGTH):
+        raise ValueError(f"{name} must be {'a share between 0 and 1' if is_share else 'a length in characters'}")
+    return name, number
+
+
+@lru_cache(maxsize=64)
+def rules_for(preset: str, unspaced: bool, stopwords: bool = True) -> Rules:
+    """The rules that *preset* names (`parse_rules`) for one page.
+
+    A script without spaces has shorter paragraphs and no stop words; without *stopwords*
+    (none are known of the language) paragraphs are judged by lengths and links alone.
+    """
+    rules = parse_rules(preset)
+    if unspaced:
+        low, high = round(rules.length_low * _UNSPACED_SCALE), round(rules.length_high * _UNSPACED_SCALE)
+        rules = replace(rules, length_low=low, length_high=high)
+    return replace(rules, stopwords_low=0.0, stopwords_high=0.0) if unspaced or not stopwords else rules
 
 
 def is_unspaced(text: str) -> bool:
@@ -73,6 +111,18 @@ def classify(blocks: Sequence[Block], stoplist: Collection[str], rules: Rules) -
     return classes
 
 
+def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: float) -> list[str]:
+    """The class of each block by its probability of being text (learned.py).
+
+    A page of snippets and links alone, nothing in it as long as a sentence, holds no running text.
+    """
+    good = [probability >= threshold for probability in probabilities]
+    chosen = (block for block, yes in zip(blocks, good, strict=True) if yes)
+    if not any(map(_holds_sentence, chosen)):
+        return [BAD] * len(good)
+    return [GOOD if yes else BAD for yes in good]
+
+
 def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Block, str]] | None:
     """Blocks and classes by the ``justext`` package itself; None where it fails (it raises on odd pages)."""
     import justext  # only this mode pays for the import
@@ -91,6 +141,12 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
     except Exception:
         return None
     return [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+
+
+def _holds_sentence(block: Block) -> bool:
+    """Whether it is long enough for a short one, its links not counted."""
+    length = len(block.text) - block.link_chars
+    return length >= _SENTENCE_CHARS or (length >= _SENTENCE_CHARS * _UNSPACED_SCALE and is_unspaced(block.text))
 
 
 def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:

@@ -10,10 +10,13 @@ from spiderling.text import boilerplate
 from spiderling.text.badness import badness
 from spiderling.text.declared import WEIGHT, declared_language
 from spiderling.text.encoding import decode, recode_size
+from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse, resolve
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
+from spiderling.text.learned import bundled
 from spiderling.text.ngrams import normalise
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
+from spiderling.text.quality import quality
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -36,9 +39,9 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
     if text is not None:
         page.utf8_bytes = recode_size(text)
         parsed = parse(text)
-        _head(page, parsed)
-        _Judge(page, models, options).judge(text, parsed.blocks)
-        _links(page, parsed, url, options)
+        fill_head(page, parsed, url)
+        scores = _Judge(page, models, options).judge(text, parsed.blocks)
+        _links(page, parsed, url, options, scores)
     clean = clean_text(page.paragraphs).encode("utf-8")
     page.clean_bytes = len(clean)
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
@@ -51,13 +54,7 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
     return "\n".join(paragraph.text for paragraph in paragraphs if paragraph.kept)
 
 
-def _head(page: Page, parsed: Parsed) -> None:
-    page.title, page.meta, page.html_lang = parsed.title, parsed.meta, parsed.html_lang
-    page.canonical = parsed.rels.get("canonical")
-    page.licence = parsed.rels.get("license") or parsed.meta.get("dcterms.license") or parsed.meta.get("dc.rights")
-
-
-def _links(page: Page, parsed: Parsed, url: str, options: TextOptions) -> None:
+def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None) -> None:
     """Links with the paragraph that encloses them; the package's paragraphs are found by their text."""
     texts = [paragraph.text for paragraph in page.paragraphs]
     same = len(texts) == len(parsed.blocks)
@@ -65,7 +62,13 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions) -> None:
     for link, target in resolve(parsed.links[: options.max_links], url, parsed.base):
         block = link.block if same or link.block < 0 else places.get(parsed.blocks[link.block].text, -1)
         good = block >= 0 and page.paragraphs[block].cls == boilerplate.GOOD
-        page.links.append(PageLink(target, link.anchor, "nofollow" in link.rel, block, good))
+        score = float(good) if scores is None or block < 0 else scores[block]
+        page.links.append(PageLink(target, link.anchor, "nofollow" in link.rel, block, score, good))
+    known = {link.url for link in page.links}
+    for language, target in page.alternates.items():
+        if language.partition("-")[0] in options.accepted and target not in known:
+            page.links.append(PageLink(target, "", False, -1, 0.0, False))
+            known.add(target)
 
 
 class _Judge:
@@ -81,22 +84,31 @@ class _Judge:
         self._models = models
         self._options = options
 
-    def judge(self, html: str, blocks: list[Block]) -> None:
-        """Fill in paragraphs, languages, known share and badness."""
+    def judge(self, html: str, blocks: list[Block]) -> list[float] | None:
+        """Fill in paragraphs, languages, known share and badness; returns the blocks' scores in the learned mode."""
         self._identify(blocks)
-        stoplist, rules = self._rules(blocks)
-        classes: Sequence[str] | None = None
-        if self._options.boilerplate == "justext-stock":
-            found = boilerplate.stock(html, stoplist, rules)
-            if found is not None:
-                blocks, classes = [block for block, _ in found], [cls for _, cls in found]
-                self._identify(blocks)
-        classes = classes or boilerplate.classify(blocks, stoplist, rules)
+        scores = None
+        if self._options.boilerplate == "learned":
+            model = self._options.block_model or bundled()
+            scores = model.probabilities(blocks)
+            classes = boilerplate.choose(blocks, scores, self._options.block_threshold)
+        else:
+            blocks, classes = self._by_rules(html, blocks)
         good = [index for index, cls in enumerate(classes) if cls == boilerplate.GOOD]
         self._measure(blocks, good)
         self._page.candidates = self._guesses.candidates(self._options.min_known_share)
         both = zip(blocks, classes, strict=True)
         self._page.paragraphs = [self._paragraph(index, block, cls) for index, (block, cls) in enumerate(both)]
+        return scores
+
+    def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
+        """jusText's classes; the package cuts blocks of its own."""
+        stoplist, rules = self._rules(blocks)
+        found = boilerplate.stock(html, stoplist, rules) if self._options.boilerplate == "justext-stock" else None
+        if found is None:
+            return blocks, boilerplate.classify(blocks, stoplist, rules)
+        self._identify([block for block, _ in found])
+        return [block for block, _ in found], [cls for _, cls in found]
 
     def _identify(self, blocks: Sequence[Block]) -> None:
         long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
@@ -154,6 +166,10 @@ class _Judge:
         page.known_share = self._known_share(page.language, own)
         words = normalise(" ".join(blocks[index].text for index in own)).split()
         page.badness = badness(words, self._models[page.language].profile)
+        texts = [blocks[index].text for index in good]
+        page.quality = quality(
+            texts, words, self._models[page.language].stoplist, sum(len(block.text) for block in blocks)
+        )
 
     def _paragraph(self, index: int, block: Block, cls: str) -> Paragraph:
         if cls != boilerplate.GOOD:

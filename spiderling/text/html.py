@@ -17,6 +17,7 @@ from lxml import etree
 
 from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
+from spiderling.text.zones import ZONED, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_META_CHARS = 500
+MAX_DATA_CHARS = 50_000
+MAX_ALTERNATES = 300
 
 _INLINE, _BLOCK, _DEAD, _THROUGH, _BREAK, _LINK, _AREA = range(7)
 _BLOCKS = """
@@ -42,11 +45,12 @@ _KINDS = {
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param"), _THROUGH),
 }
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_HEAD_TAGS = frozenset(("title", "meta", "link", "base", "html"))
+_HEAD_TAGS = frozenset(("title", "meta", "link", "base", "html", "time", "script"))
 _METAS = """
-description keywords robots googlebot author date dc.date dcterms.date dcterms.created dcterms.modified dcterms.license
-dc.rights generator article:published_time article:modified_time og:locale og:type og:title og:url content-language
-last-modified refresh tdm-reservation tdm-policy
+description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
+date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemodified pubdate last-modified
+article:published_time article:modified_time og:updated_time license dcterms.license dc.rights
+tdm-reservation tdm-policy
 """
 _META_NAMES = frozenset(_METAS.split())
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
@@ -60,6 +64,12 @@ class Block(NamedTuple):
     heading: bool
     link_chars: int
     """Characters of the text that stand inside links."""
+    tag: str = ""
+    """The tag that opened it; empty when the end of another block did."""
+    pieces: int = 0
+    """Stretches of text between tags that it is made of."""
+    zone: int = 0
+    """What the enclosing elements are called (text/zones.py), one bit a kind."""
 
 
 class RawLink(NamedTuple):
@@ -82,6 +92,10 @@ class Parsed(NamedTuple):
     """href of the first <link> or <a> with rel canonical or license."""
     base: str | None
     html_lang: str | None
+    alternates: dict[str, str]
+    """hreflang -> href of the <link rel=alternate> that give it."""
+    data: str
+    """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
 
 
 def parse(html: str) -> Parsed:
@@ -98,18 +112,19 @@ def parse(html: str) -> Parsed:
 
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
     """The links that lead to http(s) URLs, each once, with that URL; fragments are cut off."""
-    root = _join(page_url, base) if base else None
+    root = join(page_url, base) if base else None
     root = root or page_url
     found: dict[str, RawLink] = {}
     for link in links:
         href = link.href.partition("#")[0].strip()
-        url = _join(root, href) if href else None
+        url = join(root, href) if href else None
         if url is not None and url.startswith(("http://", "https://")):
             found.setdefault(url, link)
     return [(link, url) for url, link in found.items()]
 
 
-def _join(base: str, href: str) -> str | None:
+def join(base: str, href: str) -> str | None:
+    """*href* resolved against *base* by the WHATWG URL standard; None when it is no URL."""
     try:
         return str(ada_url.join_url(base, href))
     except ValueError:
@@ -144,9 +159,17 @@ class _Builder:
         self._in_link = False
         self._anchor: list[str] | None = None
         self._after_break = False
+        self._opener = ""
+        self._pieces = 0
+        self._zones = [0]  # of the open elements
+        self._block_zone = 0
         self._dead = 0
         self._in_title = False
         self._title: list[str] = []
+        self._in_data = False
+        self._data: list[str] = []
+        self._data_chars = 0
+        self._alternates: dict[str, str] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _HEAD_TAGS:
@@ -157,30 +180,39 @@ class _Builder:
         kind = _KINDS.get(tag, _INLINE)
         if kind == _DEAD:
             self._dead = 1
-        elif kind != _THROUGH:
-            if self._chunk:
-                self._flush()
-            if kind == _BLOCK:
-                if tag in _HEADINGS:
-                    self._open_headings += 1
-                self._new_block()
-            elif kind == _BREAK:
-                self._break()
-            else:
-                self._after_break = False
-                if kind != _INLINE:
-                    self._link(kind, attributes)
+            return
+        if tag in ZONED:
+            self._zones.append(self._zones[-1] | zone_of(tag, attributes))
+        if kind == _THROUGH:
+            if tag == "iframe":
+                self._link(_AREA, attributes)
+            return
+        if self._chunk:
+            self._flush()
+        self._open(tag, kind, attributes)
+
+    def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
+        if kind == _BLOCK:
+            if tag in _HEADINGS:
+                self._open_headings += 1
+            self._new_block(tag)
+        elif kind == _BREAK:
+            self._break()
+        else:
+            self._after_break = False
+            if kind != _INLINE:
+                self._link(kind, attributes)
 
     def end(self, tag: str) -> None:
         if self._dead:
             self._dead -= 1
-            self._in_title = False
+            self._in_title = self._in_data = False
             return
         kind = _KINDS.get(tag, _INLINE)
-        if kind == _THROUGH:
-            return
-        if self._chunk:
+        if self._chunk and kind != _THROUGH:
             self._flush()
+        if tag in ZONED and len(self._zones) > 1:
+            self._zones.pop()
         if kind == _BLOCK:
             if tag in _HEADINGS:
                 self._open_headings -= 1
@@ -194,6 +226,9 @@ class _Builder:
             self._chunk.append(text)
         elif self._in_title:
             self._title.append(text)
+        elif self._in_data and self._data_chars < MAX_DATA_CHARS:
+            self._data.append(text)
+            self._data_chars += len(text)
 
     def close(self) -> None:
         """Part of the parser's protocol; the result is fetched by `result`."""
@@ -206,7 +241,10 @@ class _Builder:
             self._new_block()
         self.title = normal_form("".join(self._title))[:MAX_META_CHARS]
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
-        return Parsed(self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang)
+        data = "".join(self._data)[:MAX_DATA_CHARS]
+        return Parsed(
+            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
+        )
 
     def _flush(self) -> None:
         """The chunk becomes part of the block.  White space alone separates words but makes no block."""
@@ -216,8 +254,11 @@ class _Builder:
             if self._has_text:
                 self._parts.append(" ")
             return
+        if not self._has_text:
+            self._has_text = True
+            self._block_zone = self._zones[-1]
         self._parts.append(text)
-        self._has_text = True
+        self._pieces += 1
         self._after_break = False
         if self._in_link:
             # as long as jusText sees it: each run of white space is one character
@@ -225,7 +266,7 @@ class _Builder:
             if self._anchor is not None:
                 self._anchor.append(text)
 
-    def _new_block(self) -> None:
+    def _new_block(self, opener: str = "") -> None:
         if self._has_text:
             self._add_block()
         elif self._first_link < len(self._hrefs):
@@ -233,16 +274,19 @@ class _Builder:
         if self._parts:
             self._parts.clear()
         self._heading = self._open_headings > 0
+        self._opener = opener
 
     def _add_block(self) -> None:
         text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS]
         if text:
-            self.blocks.append(Block(text, self._heading, self._link_chars))
+            self.blocks.append(
+                Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
+            )
             self._first_link = len(self._hrefs)
         else:
             self._orphan_links()
         self._has_text = False
-        self._link_chars = 0
+        self._link_chars = self._pieces = 0
         if len(self.blocks) >= MAX_BLOCKS:
             raise _Full
 
@@ -292,6 +336,11 @@ class _Builder:
             self._meta(attributes)
         elif tag == "link":
             self._rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
+            self._alternate(attributes)
+        elif tag == "time":
+            self._time(attributes)
+        elif tag == "script":
+            self._in_data = "ld+json" in attributes.get("type", "").lower()
         elif tag == "base":
             self.base = self.base or attributes.get("href")
         else:
@@ -302,8 +351,21 @@ class _Builder:
             if name in ("canonical", "license"):
                 self.rels.setdefault(name, href)
 
+    def _alternate(self, attributes: Mapping[str, str]) -> None:
+        language, href = attributes.get("hreflang", "").strip().lower()[:35], attributes.get("href")
+        is_alternate = "alternate" in attributes.get("rel", "").lower().split()
+        if language and href and is_alternate and len(self._alternates) < MAX_ALTERNATES:
+            self._alternates.setdefault(language, href)
+
+    def _time(self, attributes: Mapping[str, str]) -> None:
+        """<time> that says of what (microdata, and ``pubdate`` of early HTML5) stands for a <meta>."""
+        name = attributes.get("itemprop", "").lower() or ("datepublished" if "pubdate" in attributes else "")
+        if name in ("datepublished", "datemodified") and attributes.get("datetime"):
+            self.meta.setdefault(name, normal_form(attributes["datetime"])[:MAX_META_CHARS])
+
     def _meta(self, attributes: Mapping[str, str]) -> None:
-        name = attributes.get("name") or attributes.get("property") or attributes.get("http-equiv") or ""
+        name = attributes.get("name") or attributes.get("property") or attributes.get("http-equiv")
+        name = name or attributes.get("itemprop") or ""
         name = name.strip().lower()
         content = attributes.get("content")
         if not content or name not in _META_NAMES:

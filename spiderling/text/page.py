@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spiderling.text.learned import BlockModel, load
+from spiderling.text.quality import NOTHING, Quality
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,6 +47,8 @@ class PageLink(NamedTuple):
     rel_nofollow: bool
     block: int
     """Index of the paragraph that encloses it, -1 when there is none."""
+    text_score: float
+    """How likely that paragraph is running text, 0 .. 1; jusText's classes give 1 or 0, as does no paragraph 0."""
     text_block: bool
     """Whether that paragraph is good."""
 
@@ -54,10 +59,14 @@ class TextOptions:
 
     accepted: tuple[str, ...]
     """Codes of the languages whose text is kept."""
-    boilerplate: str = "justext"
-    """'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    boilerplate: str = "learned"
+    """'learned' (learned.py), 'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    block_model: BlockModel | None = None
+    """For the learned mode; None: the bundled one."""
+    block_threshold: float = 0.4
+    """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
-    """'strict' (the package's defaults), 'balanced' or 'permissive'."""
+    """Rules for the other modes, see boilerplate.parse_rules."""
     min_known_share: float = 0.6
     """Text of which a language knows less is not in it; for a single paragraph three quarters of this.
     By the method 'cosine': the least cosine of a document."""
@@ -67,10 +76,12 @@ class TextOptions:
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
-        """The part of a crawl's options that concerns text."""
+        """The part of a crawl's options that concerns text; raises BadInput for a damaged block model."""
         return cls(
             tuple(accepted),
             options.boilerplate,
+            load(options.boilerplate_model) if options.boilerplate == "learned" else None,
+            options.boilerplate_threshold,
             options.justext_preset,
             options.min_likeness(),
             options.language_method,
@@ -91,8 +102,15 @@ class Page:
     meta: dict[str, str] = field(default_factory=dict)
     """Lower-case names of <meta> that matter (description, robots, author, dates, og:locale ...)."""
     canonical: str | None = None
+    """Absolute URL that the page names as its own."""
     html_lang: str | None = None
     licence: str | None = None
+    """URL or text: what is marked as the page's licence, else the first link to a known free one."""
+    published: str = ""
+    """ISO 8601 date, perhaps with time, that the page states; '' when it states none."""
+    modified: str = ""
+    alternates: dict[str, str] = field(default_factory=dict)
+    """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
     languages: dict[str, float] = field(default_factory=dict)
@@ -106,6 +124,8 @@ class Page:
     """Languages that the page's long paragraphs together, boilerplate or not, may be in, nearest first."""
     badness: float = 0.0
     """How far the language's function words fall short (text/badness.py); low is good."""
+    quality: Quality = NOTHING
+    """Further signals of the good text (text/quality.py)."""
     raw_digest: bytes = b""
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""

@@ -174,6 +174,9 @@ def test_documents_hold_the_text_and_its_attributes(crawled):
     assert re.fullmatch(r"[0-9a-f]{16}", attributes.pop("id"))
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", attributes.pop("crawl_date"))
     assert float(attributes.pop("badness")) < 60
+    assert float(attributes.pop("sentence_words")) > 5
+    shares = [float(attributes.pop(f"{name}_share")) for name in ("stopword", "good", "repeated", "digit", "symbol")]
+    assert 0 < shares[0] < 1 and shares[1] > 0.5 and max(shares[2:]) < 0.1
     assert int(attributes.pop("words")) == sum(len(re.findall(r"\w+", text)) for text in main.paragraphs)
     assert attributes == {
         "url": "http://main.test/", "host": "main.test", "tld": "test", "title": "Strana main", "lang": "cs",

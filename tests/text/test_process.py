@@ -86,7 +86,7 @@ def test_a_page_in_an_unknown_language():
 
 def test_a_stray_paragraph_of_an_unknown_script():
     greek = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει μακριά από το σπίτι της. " * 3
-    options = TextOptions(("cs",), preset="permissive")
+    options = TextOptions(("cs",), "justext", preset="permissive")
     page = run(f"<p>{CZECH}</p><p>{CZECH} {greek}</p><p>{greek}</p>", options)
     assert kept(page)[0] == CZECH.strip()
     assert greek.strip() not in kept(page)
@@ -106,7 +106,7 @@ def test_undecodable():
 
 def test_the_package_as_boilerplate_remover():
     html = f"<html><body>{MENU}<p>{CZECH} <a href=b>více</a></p></body></html>"
-    ours, theirs = run(html), run(html, TextOptions(("cs",), "justext-stock"))
+    ours, theirs = (run(html, TextOptions(("cs",), mode)) for mode in ("justext", "justext-stock"))
     assert theirs.paragraphs == ours.paragraphs
     assert theirs.links == ours.links
 

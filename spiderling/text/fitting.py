@@ -1,0 +1,159 @@
+"""From marked pages to the weights of the learned boilerplate model, and a check by host.
+
+Fitted by stochastic gradient descent (Adam: Kingma, Ba 2015) on logistic loss; the same
+pages give the same weights.  A block counts by the root of its words, a page by the root
+of its blocks', so that neither a menu of hundred items nor one huge page prevails.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spiderling.text.boilerplate import GOOD, classify, is_unspaced, rules_for
+from spiderling.text.features import Array, features
+from spiderling.text.html import parse
+from spiderling.text.learned import BlockModel
+from spiderling.text.marking import MarkedPage, f1, labels, score, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from spiderling.text.html import Block
+
+UNITS = 32
+FOLDS = 5
+_EPOCHS = 4
+_BATCH = 1024
+_RATE = 3e-3
+_DECAY = 2e-3
+_MIN_SPREAD = 0.05  # added to standard deviations: a feature that hardly varies must not count much
+_MIN_WORDS = 20
+_FIRST_MOMENT, _SECOND_MOMENT, _TINY = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A marked page as the fit sees it."""
+
+    page: MarkedPage
+    blocks: list[Block]
+    rows: Array
+    truth: Array | None
+    """1 for text, 0 for boilerplate; None when only stretches are known."""
+    weights: Array
+
+    @property
+    def fold(self) -> int:
+        """Which part of the check its host belongs to."""
+        return zlib.crc32(self.page.host.encode("utf-8", "replace")) % FOLDS
+
+
+def samples(pages: Iterable[MarkedPage]) -> list[Sample]:
+    """Pages with blocks and some text; the rest cannot teach anything."""
+    made = []
+    for page in pages:
+        blocks = parse(page.html).blocks
+        known = len(words_of(page.text)) >= _MIN_WORDS if page.text is not None else bool(page.wanted)
+        if blocks and known:
+            made.append(_sample(page, blocks))
+    return made
+
+
+def fit(chosen: Sequence[Sample], units: int = UNITS, seed: int = 0) -> BlockModel:
+    """The model of those of *chosen* whose text is known as a whole; requires one."""
+    known = [sample for sample in chosen if sample.truth is not None]
+    rows = np.vstack([sample.rows for sample in known])
+    truth = np.concatenate([sample.truth for sample in known if sample.truth is not None])
+    weights = np.concatenate([sample.weights for sample in known])
+    mean, spread = rows.mean(0), rows.std(0) + _MIN_SPREAD
+    parts = _descend((rows - mean) / spread, truth, weights / weights.mean(), units, seed)
+    hidden = parts[0] / spread[:, None]
+    return BlockModel(hidden, parts[1] - mean @ hidden, parts[2], float(parts[3][0]))
+
+
+def held_out(every: Sequence[Sample]) -> dict[int, Array]:
+    """Probabilities of the blocks of each sample (by its place) by a model that saw no page of its host."""
+    found: dict[int, Array] = {}
+    for fold in range(FOLDS):
+        rest = [sample for sample in every if sample.fold != fold]
+        if not any(sample.truth is not None for sample in rest):
+            continue
+        model = fit(rest)
+        found |= {place: model.of_features(one.rows) for place, one in enumerate(every) if one.fold == fold}
+    return found
+
+
+def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool]]) -> dict[str, float]:
+    """F1 by group of what *choose* takes of each sample, for the samples that it is asked about."""
+    scores: dict[str, list[tuple[float, float, float]]] = {}
+    stretches = {sample.page.group: sample.page.text is None for sample in every}
+    for place, sample in enumerate(every):
+        taken = zip(sample.blocks, choose(place, sample), strict=True)
+        scores.setdefault(sample.page.group, []).append(score([b.text for b, yes in taken if yes], sample.page))
+    return {group: f1(found, stretches[group]) for group, found in sorted(scores.items())}
+
+
+def by_rules(sample: Sample, preset: str, stoplist: Collection[str]) -> list[bool]:
+    """jusText's choice; without stop words for an empty *stoplist*."""
+    longest = sorted((block.text for block in sample.blocks), key=len)[-12:]
+    rules = rules_for(preset, is_unspaced("".join(longest)), bool(stoplist))
+    return [cls == GOOD for cls in classify(sample.blocks, stoplist, rules)]
+
+
+def mean(values: Mapping[str, float]) -> float:
+    """Over groups, each as important as another."""
+    return sum(values.values()) / max(1, len(values))
+
+
+def _sample(page: MarkedPage, blocks: list[Block]) -> Sample:
+    texts = [block.text for block in blocks]
+    truth = None if page.text is None else np.array(labels(texts, page), np.float32)
+    weights = np.sqrt(np.array([max(1, len(words_of(text))) for text in texts], np.float32))
+    return Sample(page, blocks, features(blocks), truth, weights / np.sqrt(weights.sum()))
+
+
+def _descend(rows: Array, truth: Array, weights: Array, units: int, seed: int) -> list[Array]:
+    """Hidden weights and biases, output weights and bias."""
+    random = np.random.default_rng(seed)
+    width = rows.shape[1]
+    parts: list[Array] = [
+        random.normal(0, width**-0.5, (width, units)).astype(np.float32),
+        np.zeros(units, np.float32),
+        random.normal(0, units**-0.5, units).astype(np.float32),
+        np.zeros(1, np.float32),
+    ]
+    first, second = ([np.zeros_like(part) for part in parts] for _ in range(2))
+    batch = min(_BATCH, len(rows))
+    steps = _EPOCHS * (len(rows) // batch)
+    order = np.zeros(0, np.intp)
+    for step in range(1, steps + 1):
+        if len(order) < batch:
+            order = random.permutation(len(rows))
+        now, order = order[:batch], order[batch:]
+        gradients = _gradients(parts, rows[now], truth[now], weights[now])
+        rate = _RATE * (1 - step / steps)
+        for part, gradient, one, two in zip(parts, gradients, first, second, strict=True):
+            one += (1 - _FIRST_MOMENT) * (gradient - one)
+            two += (1 - _SECOND_MOMENT) * (gradient * gradient - two)
+            size = np.sqrt(two / (1 - _SECOND_MOMENT**step)) + _TINY
+            part -= rate * one / (1 - _FIRST_MOMENT**step) / size
+    return parts
+
+
+def _gradients(parts: Sequence[Array], rows: Array, truth: Array, weights: Array) -> list[Array]:
+    """Of the weighted mean logistic loss."""
+    hidden, hidden_bias, output, output_bias = parts
+    units = np.maximum(0, rows @ hidden + hidden_bias)
+    probability = BlockModel(hidden, hidden_bias, output, float(output_bias[0])).of_features(rows)
+    wrong = ((probability - truth) * weights / len(rows)).astype(np.float32)
+    back = np.outer(wrong, output) * (units > 0)
+    return [
+        rows.T @ back + _DECAY * hidden,
+        back.sum(0),
+        units.T @ wrong + _DECAY * output,
+        wrong.sum(keepdims=True),
+    ]

@@ -1,0 +1,169 @@
+"""The learned boilerplate mode: features, weights, training and the classes it gives."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.errors import BadInput
+from spiderling.languages import load
+from spiderling.options import Options
+from spiderling.text import TextOptions, fitting, process
+from spiderling.text.boilerplate import choose
+from spiderling.text.features import NAMES, features
+from spiderling.text.html import Block, parse
+from spiderling.text.learned import BlockModel, bundled
+from spiderling.text.learned import load as load_weights
+from spiderling.text.marking import MarkedPage, f1, labels, score
+from spiderling.text.zones import KINDS
+
+CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
+CHINESE = "今天天气很好，我们一起去公园散步，看到了很多美丽的花和树，大家都很高兴。"
+MENU = "".join(f"<li><a href=/{word}>{word}</a>" for word in ["Domů", "Zprávy", "Sport", "Kultura", "Kontakt"])
+PAGE = f"<nav><ul>{MENU}</ul></nav><h1>O kočce</h1><p>{CZECH * 3}<p>{CZECH * 2}<footer><p>© 2026 Redakce</footer>"
+
+
+def column(html: str, name: str) -> list[float]:
+    return [round(float(value), 3) for value in features(parse(html).blocks)[:, NAMES.index(name)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("link density", [1.0, 0.0, 0.5]),
+        ("no links", [0.0, 1.0, 0.0]),
+        ("heading", [0.0, 1.0, 0.0]),
+        ("ends in a stop", [0.0, 0.0, 1.0]),
+        ("tag p", [0.0, 0.0, 1.0]),
+        ("tag li", [1.0, 0.0, 0.0]),
+        ("in navigation", [1.0, 0.0, 0.0]),
+        ("in text", [0.0, 1.0, 1.0]),
+        ("-1: heading", [0.0, 0.0, 1.0]),
+        ("+1: heading", [1.0, 0.0, 0.0]),
+        ("place", [0.0, 0.333, 0.667]),
+        ("digits", [0.0, 0.0, 0.1]),
+    ],
+)
+def test_features(name, expected):
+    html = "<nav><li><a href=x>abc</a></li></nav><div class=article><h1>DEFG</h1><p><a href=y>abcde</a>fg 1.</p></div>"
+    assert column(html, name) == expected
+
+
+def test_the_words_of_scripts_without_spaces():
+    (row,) = features([Block(CHINESE, False, 0)])
+    assert [row[NAMES.index(f"{least} or more words")] for least in (12, 50)] == [1, 0]
+
+
+@given(st.lists(st.tuples(st.text(min_size=1).filter(str.strip), st.booleans(), st.integers(0, 50)), min_size=1))
+def test_features_are_finite(rows):
+    blocks = [Block(text, heading, links, "p", 1, (1 << len(KINDS)) - 1) for text, heading, links in rows]
+    found = features(blocks)
+    assert found.shape == (len(blocks), len(NAMES))
+    assert np.isfinite(found).all()
+    assert all(0 <= one <= 1 for one in bundled().probabilities(blocks))
+
+
+def test_a_page():
+    blocks = parse(PAGE).blocks
+    chances = bundled().probabilities(blocks)
+    assert max(chances[:5]) < 0.3
+    assert min(chances[6:8]) > 0.9
+    assert chances[8] < 0.4
+    assert bundled().probabilities([]) == []
+
+
+def test_a_page_of_snippets_is_no_text():
+    blocks = [Block("Kontakt", False, 0), Block("Praha 1", False, 0)]
+    assert choose(blocks, [1.0, 1.0], 0.4) == ["bad", "bad"]
+    long = Block(CZECH, False, 0)
+    assert choose([*blocks, long], [1.0, 0.3, 0.9], 0.4) == ["good", "bad", "good"]
+    assert choose([Block(CZECH, False, len(CZECH))], [1.0], 0.4) == ["bad"], "a list of links"
+    assert choose([Block(CHINESE[:16], False, 0)], [0.9], 0.4) == ["good"]
+
+
+def test_links_carry_the_probability_of_their_block():
+    html = PAGE.replace("čekal na ni.", "čekal <a href=/b>na ni</a>.", 1)
+    run = dict(url="http://h.test/", http_charset=None, models=load(("cs",)))
+    page = process(html.encode(), options=TextOptions(("cs",)), **run)
+    scores = {link.url: (link.text_score, link.text_block) for link in page.links}
+    assert scores["http://h.test/b"][0] > 0.8 and scores["http://h.test/b"][1]
+    assert scores["http://h.test/Sport"][0] < 0.3 and not scores["http://h.test/Sport"][1]
+    strict = process(html.encode(), options=TextOptions(("cs",), block_threshold=1.0), **run)
+    assert not any(link.text_block for link in strict.links)
+    rules = process(html.encode(), options=TextOptions(("cs",), "justext"), **run)
+    assert {link.text_score for link in rules.links} == {0.0, 1.0}
+
+
+def marked(number: int) -> list[MarkedPage]:
+    return [
+        MarkedPage(
+            PAGE.replace("O kočce", f"O kočce {place}"), f"O kočce {place} {CZECH * 5}", host=f"h{place}", group="g"
+        )
+        for place in range(number)
+    ]
+
+
+def test_training_learns_and_repeats():
+    every = fitting.samples(marked(60))
+    found = fitting.held_out(every)
+    scores = fitting.table(every, lambda place, _: [bool(one > 0.4) for one in found[place]])
+    assert scores["g"] > 0.95
+    assert fitting.fit(every).to_json() == fitting.fit(every).to_json()
+
+
+def test_hosts_are_never_on_both_sides():
+    one, other = (fitting.samples([MarkedPage(PAGE, CZECH * 5, host=host)])[0] for host in ("a.test", "a.test"))
+    assert one.fold == other.fold
+    assert fitting.held_out([one, other]) == {}, "one host alone cannot be checked"
+
+
+def test_labels_and_scores():
+    page = MarkedPage("", "one two three four. Five six", host="h")
+    assert labels(["One two three", "three four", "six", "four seven", "one two eight nine ten"], page) == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    assert f1([score(["one two three"], page)]) == pytest.approx(2 * 3 / (3 + 6))
+    stretches = MarkedPage("", None, ("one", "two"), ("menu",))
+    assert score(["one menu"], stretches) == (1, 2, 2)
+    assert f1([(1, 2, 2), (1, 1, 2)], stretches=True) == pytest.approx(4 / 7)
+
+
+def test_weights_survive_a_file(tmp_path):
+    path = tmp_path / "weights.json"
+    path.write_text(bundled().to_json())
+    blocks = parse(PAGE).blocks
+    options = TextOptions.from_options(Options(boilerplate_model=str(path)), ["cs"])
+    assert options.block_model is not None
+    again = pickle.loads(pickle.dumps(options.block_model))
+    assert again.probabilities(blocks) == bundled().probabilities(blocks)
+    assert bundled().origin["hosts"] > 500
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"hidden": {"a": [1]}}', "short", "nan"])
+def test_damaged_weights(tmp_path, content):
+    path = tmp_path / "weights.json"
+    values = json.loads(bundled().to_json())
+    if content == "short":
+        values["output"].pop()
+    elif content == "nan":
+        values["output_bias"] = float("nan")
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(values).encode())
+    with pytest.raises(BadInput, match="scrapy train boilerplate"):
+        load_weights(str(path))
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_weights(str(tmp_path / "nothing"))
+    with pytest.raises(ValueError, match=r"match|Error|Expecting|decode"):
+        BlockModel.from_json(path.read_bytes())
+
+
+def test_many_blocks_take_bounded_time():
+    blocks = parse("<div>x</div>" * 20_000).blocks
+    start = time.process_time()
+    bundled().probabilities(blocks)
+    assert time.process_time() - start < 4

@@ -1,0 +1,60 @@
+"""Signals of a document's quality and the verdicts on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from spiderling.languages import load
+from spiderling.options import Options
+from spiderling.outcomes import DropPage
+from spiderling.pipelines.quality import check_quality
+from spiderling.text import Page, TextOptions, process
+from spiderling.text.quality import NOTHING, quality
+
+MODELS = load(("cs", "en"))
+CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
+
+
+def test_signals():
+    paragraphs = ["The cat came home. It was 9 o'clock.", "Price: 100 $ | 200 $", "Price: 100 $ | 200 $"]
+    found = quality(paragraphs, ["the", "cat", "was", "home"], {"the", "was"}, 200)
+    chars = 36 + 20 + 20
+    assert found.stopword_share == 0.5
+    assert found.sentence_words == pytest.approx(20 / 4)
+    assert found.repeated_share == pytest.approx(20 / chars)
+    assert found.digit_share == pytest.approx(13 / chars)
+    assert found.symbol_share == pytest.approx(6 / chars)
+    assert found.good_share == pytest.approx(chars / 200)
+
+
+def test_nothing_to_judge():
+    assert quality([], [], {"the"}, 100) == NOTHING
+    assert quality(["abc"], [], (), 3).stopword_share == 1.0, "languages without a list are not judged by it"
+
+
+def run(html: str) -> Page:
+    return process(html.encode(), url="http://h.test/", http_charset=None, models=MODELS, options=TextOptions(("cs",)))
+
+
+def test_attributes_of_a_page():
+    found = run(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}</p>").quality
+    assert 0.2 < found.stopword_share < 0.8
+    assert found.sentence_words == 20
+    assert 0.9 < found.good_share < 1
+    assert set(found.attributes()) == set(found._fields)
+    assert found.attributes()["sentence_words"] == "20.0"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"min_page_bytes": 5000}, {"min_text_chars": 5000}, {"max_badness": 0.0}, {"min_stopword_share": 0.9},
+        {"min_sentence_words": 30.0}, {"max_sentence_words": 5.0}, {"max_repeated_share": 0.1},
+        {"max_digit_share": 0.001}, {"max_symbol_share": 0.001}, {"min_good_share": 0.999},
+    ],
+)  # fmt: skip
+def test_each_threshold_refuses(option):
+    page = run(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}<p>{CZECH * 4}<p>Cena 100 $ a 200 $, {CZECH}")
+    check_quality(page, Options())
+    with pytest.raises(DropPage):
+        check_quality(page, Options(**option))

@@ -68,7 +68,9 @@ def main() -> None:
                 pooled.append(uvloop.run(_pooled(config, bodies, number, seen)))
             rows.append((name, min(pooled), min(alone), min(pooled) - min(alone)))
     mean = sum(map(len, bodies)) / len(bodies)
-    print(f"{len(bodies)} pages of {mean / 1000:.0f} kB, {sum(len(page.links) for page in pages) / len(pages):.0f} links")
+    print(
+        f"{len(bodies)} pages of {mean / 1000:.0f} kB, {sum(len(page.links) for page in pages) / len(pages):.0f} links"
+    )
     table(("what is read of a page", "us/page", "bytes alone", "beyond the bytes"), rows)
     result(us_per_page=round(rows[0][1], 1), us_beyond_bytes=round(rows[0][3], 1), us_links=round(rows[1][3], 1))
 

@@ -25,10 +25,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from spiderling.text import TextOptions
 
-    from spiderling.text import Page, TextOptions
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spiderling.options import Options
+    from spiderling.text import Page
 
 TASK = struct.Struct("!II")
 ANSWER = struct.Struct("!IB")
@@ -64,6 +67,18 @@ class WorkerConfig:
     """... or when its resident memory is so much larger than after the start."""
     process: str = "spiderling.textworker:text_process"
     """module:function that makes a Page of a Task from this value: function(config) -> Callable[[Task], Page]."""
+
+    @classmethod
+    def from_options(cls, options: Options, accepted: Sequence[str], recognise: Sequence[str]) -> WorkerConfig:
+        """The part of a crawl's options that concerns its workers."""
+        return cls(
+            TextOptions.from_options(options, accepted),
+            tuple(recognise),
+            options.models,
+            page_cpu_s=options.page_cpu_s,
+            max_pages=options.worker_pages,
+            max_growth_bytes=options.worker_growth_bytes,
+        )
 
 
 def text_process(config: WorkerConfig) -> Callable[[Task], Page]:

@@ -29,7 +29,6 @@ from spiderling.errors import SpiderlingError
 from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
-
     from spiderling.text import Page
 
 __all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]

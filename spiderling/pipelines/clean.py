@@ -14,7 +14,6 @@ from spiderling.errors import SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
-from spiderling.text import TextOptions
 from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class CleanPipeline:
             return
         options = crawl.options
         accepted = [info.code for info in crawl.accepted]
-        config = WorkerConfig(TextOptions.from_options(options, accepted), tuple(crawl.recognised), options.models)
+        config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
         size = options.workers or max(1, (os.cpu_count() or 2) - 1)
         self._workers = WorkerPool(size, config, options.page_timeout_s)
         try:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from spiderling import filetypes
 from spiderling.errors import BadInput
 
 PREFIX = "SPIDERLING_"
@@ -78,6 +79,11 @@ class Options:
 
     # limits of one response
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
+    documents: str = _option(
+        "",
+        "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
+    )
+    max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
@@ -187,6 +193,8 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
     if spec.name == "yield_profile":
         parse_yield_profile(value)
+    if spec.name == "documents":
+        filetypes.parse(value)
     return value
 
 

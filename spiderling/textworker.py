@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from spiderling import filetypes
+from spiderling.converter import Limits, convert, usable
 from spiderling.text import TextOptions
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from spiderling.options import Options
     from spiderling.text import Page
 
+_CONVERSION_SHARE = 0.8
+"""Of the time of a page: what is left is for judging the text."""
 TASK = struct.Struct("!II")
 ANSWER = struct.Struct("!IB")
 READY, PAGE, ERROR = range(3)
@@ -65,6 +69,12 @@ class WorkerConfig:
     """A worker asks to be replaced after so many pages ..."""
     max_growth_bytes: int = 500_000_000
     """... or when its resident memory is so much larger than after the start."""
+    documents: tuple[str, ...] = ()
+    """Kinds of documents (filetypes.py) that are converted; others are taken for HTML."""
+    document_bytes: int = 20_000_000
+    """Larger documents give no text."""
+    document_wall_s: float = 16.0
+    """Time for the conversion of one."""
     process: str = "spiderling.textworker:text_process"
     """module:function that makes a Page of a Task from this value: function(config) -> Callable[[Task], Page]."""
 
@@ -78,18 +88,27 @@ class WorkerConfig:
             page_cpu_s=options.page_cpu_s,
             max_pages=options.worker_pages,
             max_growth_bytes=options.worker_growth_bytes,
+            documents=tuple(sorted(usable(filetypes.parse(options.documents))[0])),
+            document_bytes=options.max_document_bytes,
+            document_wall_s=_CONVERSION_SHARE * options.page_timeout_s,
         )
 
 
 def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
-    """The stock work of a worker: `spiderling.text.process` with the models loaded."""
+    """The stock work of a worker: `spiderling.text.process` with the models loaded, documents converted before."""
     from spiderling.languages import load
-    from spiderling.text import process
+    from spiderling.text import process, process_document
 
     models = load(config.recognise, config.models)
     models.warm_up()
 
+    limits = Limits(config.document_wall_s, config.page_cpu_s, input_bytes=config.document_bytes)
+
     def work(task: Task) -> Page:
+        kind = filetypes.of_content(task.body) if config.documents else None
+        if kind in config.documents:
+            document = convert(kind, task.body, limits)
+            return process_document(document, kind, task.body, models=models, options=config.options)
         return process(task.body, url=task.url, http_charset=task.http_charset, models=models, options=config.options)
 
     return work

@@ -7,12 +7,13 @@
     boilerplate.py  which paragraphs are running text
     language.py     which language, and is it that language at all
     badness.py      do the function words fall short
+    documents.py    docx, odt, epub and converted text -> paragraphs; pdf.py: the same for pdf
     training.py     plain text -> a language model
 
 Nothing here reads files, the network or a clock.
 """
 
-from spiderling.text.cleaning import clean_text, process
+from spiderling.text.cleaning import clean_text, process, process_document
 from spiderling.text.language import LanguageModel, LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 
@@ -25,4 +26,5 @@ __all__ = [
     "TextOptions",
     "clean_text",
     "process",
+    "process_document",
 ]

@@ -74,10 +74,13 @@ class TextOptions:
 class Page:
     """Everything that one page gave; see the fields."""
 
+    file_type: str = "html"
+    """'html', or the kind of document (filetypes.py) that was converted."""
     encoding_declared: str | None = None
     """Label in the HTTP header or else in the page, under its WHATWG name if it is known."""
     encoding_detected: str | None = None
-    """What the bytes were decoded with; None: undecodable, and then there are no paragraphs."""
+    """What the bytes were decoded with; None: undecodable, and then there are no paragraphs.
+    Empty for a document, which brings its own encoding."""
     utf8_bytes: int = 0
     """Size of the body re-coded to UTF-8; of an undecodable body: as received."""
     title: str = ""

@@ -50,7 +50,7 @@ class Document:
 
     def add(self, text: str, heading: bool = False) -> None:
         """Append a block, unless it is empty or there are too many."""
-        text = tidy(text)[:MAX_BLOCK_CHARS]
+        text = tidy(text)[:MAX_BLOCK_CHARS].rstrip()
         if text and len(self.blocks) < MAX_BLOCKS:
             self.blocks.append(Block(text, heading, 0))
 

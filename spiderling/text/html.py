@@ -244,7 +244,7 @@ class _Builder:
         self._heading = self._open_headings > 0
 
     def _add_block(self) -> None:
-        text = tidy("".join(self._parts))[:MAX_BLOCK_CHARS]
+        text = tidy("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(Block(text, self._heading, self._link_chars))
             self._first_link = len(self._hrefs)

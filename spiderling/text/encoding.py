@@ -172,7 +172,7 @@ def _strict(body: bytes, name: str) -> str | None:
 def _detected(body: bytes, labels: Sequence[str], encodings: Iterable[str]) -> tuple[str | None, str | None]:
     """chardet's choice, or else a label that fits but for a few bytes."""
     wanted = {name for name in map(codec_of, encodings) if name} | set(labels) | {"cp1252"}
-    names = sorted(name.replace("_", "-") for name in wanted)
+    names = sorted(name.replace("_", "-").replace("iso2022", "iso-2022") for name in wanted)  # as chardet spells them
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
     for name in (codec_of(guess), *labels):

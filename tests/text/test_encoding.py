@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.encoding import codec_of, decode, recode_size
+from spiderling.text.encoding import _KNOWN, codec_of, decode, recode_size
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy, když se vracel z daleké cesty domů. " * 4
 GREEK = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει. " * 4
@@ -112,3 +112,10 @@ def test_utf8_survives_any_label(text):
     found = decode(body, "windows-1250", ENCODINGS)
     if b"\0" not in body:
         assert found.text == body.decode()
+
+
+@pytest.mark.parametrize("label", sorted(_KNOWN))
+def test_a_broken_body_under_any_label_is_no_error(label):
+    """Reproduces a find of fuzzing: chardet did not know its own ISO-2022-JP by Python's name."""
+    for body in (b"\x1b$B\x1b", b"\xff\xfe\x1b$\x81" * 20, b"<p>" + bytes(range(256))):
+        decode(body, label, [label])

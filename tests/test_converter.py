@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -12,11 +13,17 @@ import pytest
 
 from spiderling import converter
 from spiderling.converter import Limits, convert, usable
+from spiderling.filetypes import of_content
 from spiderling.options import Options
 from spiderling.text import Page, clean_text
 from spiderling.text.documents import Document, DocumentError
 from spiderling.text.html import Block
 from spiderling.workers import Task, WorkerConfig, WorkerPool, text_process
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 LIMITS = Limits(wall_s=5, cpu_s=2)
@@ -220,3 +227,25 @@ async def test_documents_in_worker_processes():
     assert [(page.file_type, page.language, page.words) for page in pages] == [
         (kind, "cs", 2 * len(CZECH.split())) for kind in ("docx", "odt", "docx")
     ]
+
+
+# -- real files, where they are at hand
+
+DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).parents[2] / "shared/data", "docs/documents.tar.zst")
+FLOORS = {"pdf": (18, 21_000), "docx": (21, 2_300), "odt": (23, 1_650), "epub": (11, 64_000)}
+"""Files with text, words in all of them; some files are broken, empty or mislabelled on purpose."""
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the collection of real documents is not here")
+def test_real_documents():
+    found: dict[str, list[int]] = {kind: [] for kind in FLOORS}
+    with zstd.open(DATA) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
+        for member in archive:
+            stream = archive.extractfile(member)
+            body = stream.read() if stream else b""
+            kind = of_content(body)
+            document = convert(kind, body, Limits()) if kind in FLOORS and kind in usable([kind])[0] else None
+            if document is not None:
+                found[kind].append(sum(len(block.text.split()) for block in document.blocks))
+    sums = {kind: (sum(map(bool, words)), sum(words)) for kind, words in found.items() if kind in usable([kind])[0]}
+    assert all(files >= FLOORS[kind][0] and words >= FLOORS[kind][1] for kind, (files, words) in sums.items()), sums

@@ -11,14 +11,15 @@ import json
 import logging
 import re
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spiderling import __version__, languages, signals
+from spiderling import __version__, filetypes, languages, signals
 from spiderling.addresses import AddressPolicy
 from spiderling.checkpoint import Checkpoint
 from spiderling.clock import Clock
+from spiderling.converter import usable
 from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.store import SqliteStore, State
@@ -67,7 +68,8 @@ class Crawl:
             changed = _compare_options(options, state.meta, directory)
             self.known_digests = state.digests
             """Digests of kept pages and texts; pipeline 400 adds to it."""
-            self.frontier = Frontier(options, policy.allows)
+            documents, notices = usable(filetypes.parse(options.documents))
+            self.frontier = Frontier(replace(options, documents=",".join(sorted(documents))), policy.allows)
             self.frontier.restore(state, self.clock.now())
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
@@ -76,6 +78,8 @@ class Crawl:
         self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
         self.parked = store.parked
         self._note_manifest(state, changed)
+        for notice in notices:
+            logger.warning(notice)
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
 

@@ -43,8 +43,10 @@ from scrapy.http import Headers
 from scrapy.utils._download_handlers import check_stop_download, make_response, normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
+from spiderling import filetypes
 from spiderling import signals as our_signals
 from spiderling.addresses import AddressPolicy, HostMap, literal_address
+from spiderling.converter import usable
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder, DecodedTooBig
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -97,6 +99,7 @@ class DownloadHandler(BaseDownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._options = Options.from_settings(crawler.settings)
+        self._documents = usable(filetypes.parse(self._options.documents))[0]
         self._host_map = HostMap.parse(self._options.hosts)
         self._policy = AddressPolicy.parse(self._options.allow_networks, public=bool(self._options.contact))
         self._resolver = Resolver(self._host_map, self._options.nameservers)
@@ -218,13 +221,24 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _judge(self, status: int, headers: Headers, request: Request) -> int:
         """The most body bytes that may follow; raises ResponseRefused for what is not wanted at all."""
-        if status == 200 and request.meta.get("judge_type") and not _is_text(headers):
+        kind = self._document_kind(headers, request)
+        if status == 200 and request.meta.get("judge_type") and not kind and not _is_text(headers):
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
-        limit = min(self._options.max_body_bytes, request.meta.get("download_maxsize") or self._options.max_body_bytes)
+        limit = self._options.max_document_bytes if kind else self._options.max_body_bytes
+        limit = min(limit, request.meta.get("download_maxsize") or limit)
         length = _declared_length(headers)
         if length is not None and length > limit and request.method != "HEAD":
             raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {length} bytes, more than {limit}.")
         return limit
+
+    def _document_kind(self, headers: Headers, request: Request) -> str | None:
+        """The kind of document that is announced, if it is one of those wanted."""
+        if not self._documents:
+            return None
+        names = (b"Content-Type", b"Content-Disposition")
+        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in names)
+        kind = filetypes.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
+        return kind if kind in self._documents else None
 
     async def _body(
         self, reply: _Reply, request: Request, decoder: BodyDecoder, limit: int

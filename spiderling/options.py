@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from spiderling import filetypes
 from spiderling.errors import BadInput
 
 PREFIX = "SPIDERLING_"
@@ -78,9 +79,15 @@ class Options:
 
     # limits of one response
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
+    documents: str = _option(
+        "",
+        "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
+    )
+    max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
-    page_timeout_s: float = _option(20.0, "Seconds of a text worker that one page may use.", low=0.1)
+    page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
+    page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
     stop_timeout_s: float = _option(
         10.0, "Seconds that running transfers may finish in when the crawl is stopped.", low=0
     )
@@ -100,6 +107,10 @@ class Options:
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
     workers: int = _option(
         0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
+    )
+    worker_pages: int = _option(10_000, "Pages after which a fresh text worker takes over from one.", low=1)
+    worker_growth_bytes: int = _option(
+        500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
     )
     boilerplate: str = _option(
         "learned",
@@ -228,6 +239,8 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
         parse_yield_profile(value)
     if spec.name == "justext_preset":
         _check_preset(name, value)
+    if spec.name == "documents":
+        filetypes.parse(value)
     return value
 
 

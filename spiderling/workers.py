@@ -1,75 +1,45 @@
 """Text workers: processes that run ``text/`` away from the event loop.
 
-Each worker is ``python -m spiderling.workers FD`` on one end of a socket pair.  The
-parent writes frames (length of the address part, length of the body, both parts);
-the worker answers each, in order, with one frame (length, kind, pickled value), so
-no numbers are needed: the oldest unanswered page is the one in work.  Therefore a
-worker that dies or hangs convicts exactly that page; those queued behind it are
-given to others.  Measured at a third of the cost of ProcessPoolExecutor, which
-loses every queued page when one kills its worker (docs/sources.md).
+This is the parent's side; textworker.py is the inside of a worker.  They talk over
+socket pairs.  A worker answers its pages in order, so no numbers are needed: the
+oldest unanswered page is the one in work.  Therefore a worker that dies or hangs
+convicts exactly that page; those queued behind it are given to others.  Measured at
+a third of the cost of ProcessPoolExecutor, which loses every queued page when one
+kills its worker (docs/sources.md).
 
-A worker ends when its socket does, so it does not outlive a killed parent; it
-ignores SIGINT and SIGTERM, because the parent still waits for its pages then.
+A worker that has done its share of pages, or has grown, says so with an answer; it
+works on until a fresh one is ready, so that memory that leaks anywhere is bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import pickle
-import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from collections import deque
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from spiderling.errors import SpiderlingError
+from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from spiderling.text import Page
 
-    from spiderling.text import Page, TextOptions
+__all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]
 
 QUEUED_PER_WORKER = 3
 START_TIMEOUT_S = 60.0
 _MAX_FAILED_STARTS = 3
-_TASK = struct.Struct("!II")
-_ANSWER = struct.Struct("!IB")
-_READY, _PAGE, _ERROR = range(3)
 
 
 class WorkerCrash(SpiderlingError):
     """The page killed its worker, took too long, or its processing raised an exception."""
-
-
-class Task(NamedTuple):
-    """A page to be processed."""
-
-    body: bytes
-    url: str
-    http_charset: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
-    """What a worker needs to know; must be pickle-able."""
-
-    options: TextOptions
-    recognise: tuple[str, ...]
-    """Codes of all languages to be told apart, the accepted ones among them."""
-    models: str = ""
-    """The option SPIDERLING_MODELS."""
-    memory_bytes: int = 2_000_000_000
-    """Address space of one worker."""
-    process: str = "spiderling.workers:text_process"
-    """module:function that makes a Page of a Task from this value: function(config) -> Callable[[Task], Page]."""
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +56,7 @@ class WorkerPool:
         self._config = config
         self._page_timeout_s = page_timeout_s
         self._workers: list[_Worker] = []
+        self._leaving: list[_Worker] = []
         self._waiting: deque[_Job] = deque()
         self._failed_starts = 0
         self._closed = False
@@ -93,13 +64,13 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the running workers."""
+        """Process ids of the running workers, without those that only finish what they have."""
         return [worker.process.pid for worker in self._workers]
 
     @property
     def queued(self) -> int:
         """Pages handed in and not yet done."""
-        return len(self._waiting) + sum(len(worker.jobs) for worker in self._workers)
+        return len(self._waiting) + sum(len(worker.jobs) for worker in (*self._workers, *self._leaving))
 
     async def start(self) -> None:
         """Return when all workers are ready; raises SpiderlingError with the worker's message when one cannot be."""
@@ -116,7 +87,7 @@ class WorkerPool:
             raise SpiderlingError("the text workers are closed.")
         job = _Job(task, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
-        self._dispatch()
+        self.dispatch()
         return await job.future
 
     async def close(self) -> None:
@@ -125,47 +96,66 @@ class WorkerPool:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for job in [*self._waiting, *(job for worker in self._workers for job in worker.jobs)]:
+        workers = [*self._workers, *self._leaving]
+        for job in [*self._waiting, *(job for worker in workers for job in worker.jobs)]:
             job.future.cancel()
         self._waiting.clear()
-        workers, self._workers = self._workers, []
+        self._workers, self._leaving = [], []
         await asyncio.gather(*(worker.end() for worker in workers))
 
     async def _launch(self) -> _Worker:
-        worker = _Worker(self._config, self._page_timeout_s, self._lost, self._dispatch)
+        worker = _Worker(self._config, self._page_timeout_s, self)
         await worker.start()
         return worker
 
-    def _dispatch(self) -> None:
-        """Give waiting pages to the workers with the shortest queues."""
+    def dispatch(self) -> None:
+        """Give waiting pages to the workers with the shortest queues; let those go that have finished."""
         while self._waiting:
             able = [worker for worker in self._workers if worker.is_open and len(worker.jobs) < QUEUED_PER_WORKER]
             if not able:
-                return
+                break
             worker = min(able, key=lambda worker: len(worker.jobs))
             job = self._waiting.popleft()
             if not job.future.done():  # its caller may have been cancelled
                 worker.send(job)
+        for worker in [worker for worker in self._leaving if not worker.jobs]:
+            self._leaving.remove(worker)
+            self._spawn(worker.end())
 
-    def _lost(self, worker: _Worker, reason: str) -> None:
+    def lost(self, worker: _Worker, reason: str) -> None:
         """A worker is gone: its first page is guilty, the others are done again, first of all."""
-        if worker not in self._workers:
+        if worker in self._workers:
+            self._workers.remove(worker)
+            self._spawn(self._replace())
+        elif worker in self._leaving:
+            self._leaving.remove(worker)
+        else:
             return
-        self._workers.remove(worker)
-        worker.process.kill()  # it may have closed its socket only
         jobs, worker.jobs = list(worker.jobs), deque()
-        if jobs and not jobs[0].future.done():
-            jobs[0].future.set_exception(WorkerCrash(f"{reason} while processing {jobs[0].task.url}"))
+        self._spawn(self._convict(worker, reason, jobs[:1]))
         self._waiting.extendleft(reversed(jobs[1:]))
-        self._spawn(worker.end())
-        self._spawn(self._replace())
-        self._dispatch()
+        self.dispatch()
 
-    async def _replace(self) -> None:
+    def worn(self, worker: _Worker) -> None:
+        """A worker asks to be replaced; it goes on until the fresh one is ready."""
+        self._spawn(self._replace(worker))
+
+    async def _convict(self, worker: _Worker, reason: str, guilty: list[_Job]) -> None:
+        """Reap the process, for only then is it known what ended it; then tell the page's caller."""
+        try:
+            await worker.end()
+        finally:
+            if worker.process.returncode == -signal.SIGPROF:
+                reason = f"the page used more than {self._config.page_cpu_s:g} s of processor time"
+            for job in guilty:
+                if not job.future.done():
+                    job.future.set_exception(WorkerCrash(f"{reason} while processing {job.task.url}"))
+
+    async def _replace(self, worn: _Worker | None = None) -> None:
         """Start another worker; after some failures in a row, waiting pages are told why there is none."""
         while not self._closed:
             try:
-                self._workers.append(await self._launch())
+                fresh = await self._launch()
             except (SpiderlingError, OSError) as error:
                 self._failed_starts += 1
                 if self._failed_starts >= _MAX_FAILED_STARTS and not self._workers:
@@ -173,8 +163,18 @@ class WorkerPool:
                 await asyncio.sleep(min(60.0, 0.1 * 2**self._failed_starts))
             else:
                 self._failed_starts = 0
-                self._dispatch()
+                self._take_in(fresh, worn)
                 return
+
+    def _take_in(self, fresh: _Worker, worn: _Worker | None) -> None:
+        if worn is None or worn in self._workers:
+            self._workers.append(fresh)
+        else:  # it was lost in the meantime, and another one comes for that
+            self._spawn(fresh.end())
+        if worn in self._workers:
+            self._workers.remove(worn)
+            self._leaving.append(worn)
+        self.dispatch()
 
     def _give_up(self, error: SpiderlingError) -> None:
         jobs = list(self._waiting)
@@ -194,22 +194,17 @@ class _Worker(asyncio.Protocol):
 
     process: subprocess.Popen[bytes]
 
-    def __init__(
-        self,
-        config: WorkerConfig,
-        page_timeout_s: float,
-        lost: Callable[[_Worker, str], None],
-        idle: Callable[[], None],
-    ) -> None:
+    def __init__(self, config: WorkerConfig, page_timeout_s: float, pool: WorkerPool) -> None:
         self.jobs: deque[_Job] = deque()
         self._config = config
         self._page_timeout_s = page_timeout_s
-        self._lost = lost
-        self._idle = idle
+        self._pool = pool
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._is_worn = False
         self._reason = "the text worker died"
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -224,7 +219,7 @@ class _Worker(asyncio.Protocol):
         await self._loop.create_unix_connection(lambda: self, sock=ours)
         assert self._transport
         setup = pickle.dumps(self._config, 5)
-        self._transport.write(_TASK.pack(len(setup), 0) + setup)
+        self._transport.write(TASK.pack(len(setup), 0) + setup)
         try:
             await asyncio.wait_for(self._ready, START_TIMEOUT_S)
         except asyncio.TimeoutError:
@@ -244,9 +239,10 @@ class _Worker(asyncio.Protocol):
         assert self._transport
         self.jobs.append(job)
         if len(self.jobs) == 1:
-            self._restart_clock()
-        address = f"{job.task.http_charset or ''} {job.task.url}".encode("utf-8", "replace")
-        self._transport.write(b"".join((_TASK.pack(len(address), len(job.task.body)), address, job.task.body)))
+            self._set_deadline()
+        body, url, charset = job.task
+        address = f"{charset or ''} {url}".encode("utf-8", "replace")
+        self._transport.write(b"".join((TASK.pack(len(address), len(body)), address, body)))
 
     async def end(self) -> None:
         """Kill the process and reap it."""
@@ -261,13 +257,13 @@ class _Worker(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        while len(self._buffer) >= _ANSWER.size:
-            length, kind = _ANSWER.unpack_from(self._buffer)
-            end = _ANSWER.size + length
+        while len(self._buffer) >= ANSWER.size:
+            length, kind = ANSWER.unpack_from(self._buffer)
+            end = ANSWER.size + length
             if len(self._buffer) < end:
                 return
             with memoryview(self._buffer) as view:
-                value = pickle.loads(view[_ANSWER.size : end])  # from our own process
+                value = pickle.loads(view[ANSWER.size : end])  # from our own process
             del self._buffer[:end]
             self._answer(kind, value)
 
@@ -277,7 +273,7 @@ class _Worker(asyncio.Protocol):
         if not self._ready.done():
             self._ready.set_exception(SpiderlingError("a text worker died while it started; its messages are above."))
         else:
-            self._lost(self, self._reason)
+            self._pool.lost(self, self._reason)
 
     def _read_rest(self) -> None:
         """A write that fails ends the connection before the answers sent until then were read: their
@@ -289,112 +285,50 @@ class _Worker(asyncio.Protocol):
 
     def _answer(self, kind: int, value: Any) -> None:
         if not self._ready.done():
-            if kind == _READY:
+            if kind == READY:
                 self._ready.set_result(None)
             else:
                 self._ready.set_exception(SpiderlingError(str(value)))
             return
         job = self.jobs.popleft()
-        self._stop_clock()
-        if self.jobs and self.is_open:
-            self._restart_clock()
-        if kind == _PAGE and not job.future.done():
-            job.future.set_result(value)
-        elif not job.future.done():
-            job.future.set_exception(WorkerCrash(f"{value} while processing {job.task.url}"))
-        self._idle()
+        if self.jobs:
+            self._set_deadline()
+        if not job.future.done():
+            if kind & ~WORN == PAGE:
+                job.future.set_result(value)
+            else:
+                job.future.set_exception(WorkerCrash(f"{value} while processing {job.task.url}"))
+        if kind & WORN and not self._is_worn:
+            self._is_worn = True
+            self._pool.worn(self)
+        self._pool.dispatch()
 
-    def _restart_clock(self) -> None:
-        self._stop_clock()
-        self._timer = self._loop.call_later(self._page_timeout_s, self._overdue)
+    def _set_deadline(self) -> None:
+        """The clock of the oldest page begins; one timer is enough for all pages, it looks again when it is due."""
+        self._deadline = self._loop.time() + self._page_timeout_s
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if self.jobs and self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+        elif self.jobs:
+            self._reason = f"the page took longer than {self._page_timeout_s:g} s"
+            self.process.kill()  # the closed socket then reports the loss
 
     def _stop_clock(self) -> None:
         if self._timer:
             self._timer.cancel()
             self._timer = None
 
-    def _overdue(self) -> None:
-        self._reason = f"the page took longer than {self._page_timeout_s:g} s"
-        self.process.kill()  # the closed socket then reports the loss
-
 
 def _popen(sock: socket.socket) -> subprocess.Popen[bytes]:
     """The same interpreter with the same import path; one thread of numpy each."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "spiderling.workers", str(sock.fileno())]
+    command = [sys.executable, "-m", "spiderling.textworker", str(sock.fileno())]
     # a session of its own: Ctrl-C in the terminal is not for the workers
     return subprocess.Popen(
         command, env=environment, pass_fds=(sock.fileno(),), stdin=subprocess.DEVNULL, start_new_session=True
     )
-
-
-def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
-    """The stock work of a worker: `spiderling.text.process` with the models loaded."""
-    from spiderling.languages import load
-    from spiderling.text import process
-
-    models = load(config.recognise, config.models)
-    models.warm_up()
-
-    def work(task: Task) -> Page:
-        return process(task.body, url=task.url, http_charset=task.http_charset, models=models, options=config.options)
-
-    return work
-
-
-def main(fd: int) -> None:
-    """A worker's life: configuration, then one page after another until the socket ends."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    with socket.socket(fileno=fd) as sock, sock.makefile("rwb", 1 << 20) as stream, contextlib.suppress(OSError):
-        setup = _receive(stream)
-        if setup is None:
-            return
-        try:
-            config = pickle.loads(setup[0])
-            resource.setrlimit(resource.RLIMIT_AS, (config.memory_bytes, config.memory_bytes))
-            work = _function(config.process)(config)
-        except Exception as error:
-            _send(stream, _ERROR, str(error) or repr(error))
-            return
-        gc.freeze()  # models and modules live as long as the worker
-        _send(stream, _READY, None)
-        while (frame := _receive(stream)) is not None:
-            _send(stream, *_attempt(work, *frame))
-
-
-def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes) -> tuple[int, Any]:
-    """The page, or the exception's name: no page may end a worker that can go on."""
-    charset, _, url = address.decode("utf-8").partition(" ")
-    try:
-        return _PAGE, work(Task(body, url, charset or None))
-    except Exception as error:
-        return _ERROR, f"{type(error).__name__}: {error}"
-
-
-def _receive(stream: Any) -> tuple[bytes, bytes] | None:
-    """One frame; None at the end of the socket."""
-    head = stream.read(_TASK.size)
-    if len(head) < _TASK.size:
-        return None
-    first, second = _TASK.unpack(head)
-    address, body = stream.read(first), stream.read(second)
-    return (address, body) if len(address) + len(body) == first + second else None
-
-
-def _send(stream: Any, kind: int, value: Any) -> None:
-    data = pickle.dumps(value, 5)
-    stream.write(_ANSWER.pack(len(data), kind) + data)
-    stream.flush()
-
-
-def _function(name: str) -> Callable[[WorkerConfig], Callable[[Task], Page]]:
-    module, _, function = name.partition(":")
-    return cast("Callable[[WorkerConfig], Callable[[Task], Page]]", getattr(import_module(module), function))
-
-
-if __name__ == "__main__":
-    from spiderling import workers  # the module under its own name, which the pickles use
-
-    workers.main(int(sys.argv[1]))

@@ -505,6 +505,40 @@ async def test_type_is_judged_only_on_request_and_for_200():
     assert (await fetch(b"HTTP/1.1 404 No" + image, judge_type=True))[1].status == 404
 
 
+DOCUMENTS = {"DOCUMENTS": "odt,docx", "MAX_BODY_BYTES": 10_000, "MAX_DOCUMENT_BYTES": LIMIT}
+ODT = b"Content-Type: application/vnd.oasis.opendocument.text\r\n"
+
+
+@pytest.mark.parametrize(
+    "line", [ODT, ODT + b"Content-Disposition: attachment\r\n", b"Content-Type: application/octet-stream\r\n"]
+)
+async def test_documents_that_are_wanted_pass_the_judgement_with_a_limit_of_their_own(line):
+    answer = b"HTTP/1.1 200 OK\r\n" + line + b"\r\n" + b"x" * 50_000
+    async with serving(answer) as site, handling(**DOCUMENTS) as handler:
+        request = Request(site.url + "a.odt", meta={"address": "127.0.0.1", "judge_type": True})
+        assert len((await handler.download_request(request)).body) == 50_000
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"Content-Type: application/pdf\r\n", Reason.NOT_TEXT),
+        (b"Content-Type: application/octet-stream\r\n", Reason.NOT_TEXT),
+        (ODT + b"Content-Length: 100001\r\n", Reason.TOO_BIG),
+        (b"Content-Type: text/html\r\nContent-Length: 10001\r\n", Reason.TOO_BIG),
+    ],
+)
+async def test_other_documents_and_too_large_ones_do_not(line, reason):
+    answer = b"HTTP/1.1 200 OK\r\n" + line + b"\r\n"
+    _, error = await failing(answer, judge_type=True, options=DOCUMENTS)
+    assert error.reason is reason
+
+
+async def test_without_the_option_no_document_passes():
+    _, error = await failing(b"HTTP/1.1 200 OK\r\n" + ODT + b"\r\n", judge_type=True)
+    assert error.reason is Reason.NOT_TEXT
+
+
 # what goes wrong
 
 

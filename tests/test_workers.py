@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from spiderling.text import Page, TextOptions
 from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
 
 OPTIONS = TextOptions(("cs",))
+LEAKED: list[bytes] = []
 FAKE = WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:obedient")
 
 
@@ -33,6 +36,10 @@ def obedient(config: WorkerConfig):
             raise ValueError("bad page")
         elif order == b"eat":
             bytearray(int(argument))
+        elif order == b"leak":
+            LEAKED.append(b"x" * int(argument))
+        elif order == b"burn":
+            re.match("(a+)+$", "a" * 40 + "b")  # inside C code: no signal handler of Python's would run
         return Page(title=task.body.decode(), canonical=task.url, html_lang=task.http_charset, words=os.getpid())
 
     return work
@@ -139,6 +146,71 @@ async def test_workers_killed_from_outside_under_load(pool):
     answers, _ = await asyncio.gather(outcomes(pool, orders), murder())
     assert answers.count("crash") <= 4
     assert answers.count("sleep 0.01") >= 96
+
+
+async def test_the_page_that_burns_processor_time_ends_alone_and_is_told_why():
+    pool = WorkerPool(1, dataclasses.replace(FAKE, page_cpu_s=0.3), page_timeout_s=60)
+    await pool.start()
+    burn, a = await asyncio.gather(pool.process(order("burn")), pool.process(order("a")), return_exceptions=True)
+    # what counts is a page's own time, and time on the processor only
+    assert await outcomes(pool, ["sleep 0.5", "b"]) == ["sleep 0.5", "b"]
+    await pool.close()
+    assert isinstance(burn, WorkerCrash)
+    assert str(burn) == "the page used more than 0.3 s of processor time while processing http://127.0.0.1/burn"
+    assert a.title == "a"
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"), [({"max_pages": 5}, "page"), ({"max_growth_bytes": 30_000_000}, "leak 10000000")]
+)
+async def test_a_worn_worker_is_replaced_and_no_page_is_lost(limits, text):
+    pool = WorkerPool(1, dataclasses.replace(FAKE, **limits), page_timeout_s=10)
+    await pool.start()
+    pages = []
+    for _ in range(6):
+        before = pool.pids
+        pages += await asyncio.gather(*(pool.process(order(text)) for _ in range(8)))
+        await until(lambda before=before: pool.pids != before)
+        assert len(pool.pids) == 1
+    await until(lambda: not pool._leaving and not pool._tasks)
+    current = pool.pids
+    await pool.close()
+    assert len(pages) == 48
+    assert {page.title for page in pages} == {text}
+    workers = {page.words for page in pages} - set(current)
+    assert len(workers) >= 5
+    for pid in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+async def test_a_worker_within_its_share_stays(pool):
+    before = pool.pids
+    assert await outcomes(pool, ["leak 10000000"] * 20) == ["leak 10000000"] * 20
+    assert pool.pids == before
+
+
+async def test_a_worn_worker_that_dies_is_replaced_once():
+    pool = WorkerPool(1, dataclasses.replace(FAKE, max_pages=1), page_timeout_s=10)
+    await pool.start()
+    assert await outcomes(pool, ["a", "die", "b", "c"]) == ["a", "crash", "b", "c"]
+    await until(lambda: not pool._leaving and not pool._tasks)
+    assert len(pool.pids) == 1
+    await pool.close()
+
+
+async def test_close_ends_workers_that_are_leaving():
+    pool = WorkerPool(1, dataclasses.replace(FAKE, max_pages=1), page_timeout_s=60)
+    await pool.start()
+    first = pool.pids
+    running = [asyncio.ensure_future(pool.process(order(text))) for text in ("a", "sleep 30")]
+    await until(lambda: pool.pids != first)
+    await pool.close()
+    assert running[0].result().title == "a"
+    with pytest.raises(asyncio.CancelledError):
+        await running[1]
+    with pytest.raises(ProcessLookupError):
+        os.kill(first[0], 0)
 
 
 async def test_signals_are_left_to_the_parent(pool):

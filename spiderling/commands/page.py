@@ -25,7 +25,6 @@ from spiderling.pipelines.quality import check_quality
 from spiderling.reasons import Reason
 from spiderling.scheduler import Scheduler
 from spiderling.spiders.spiderling import SpiderlingSpider
-from spiderling.text import TextOptions
 from spiderling.urls import canonicalize
 from spiderling.workers import Task, WorkerConfig, text_process
 
@@ -168,9 +167,8 @@ def _read(name: str) -> bytes:
 
 def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> Page:
     """What a text worker finds in the page of *task*; raises BadInput for a damaged model."""
-    text_options = TextOptions.from_options(options, [info.code for info in accepted])
     recognised = languages.to_recognise(accepted, options.recognise, options.models)
-    return text_process(WorkerConfig(text_options, tuple(recognised), options.models))(task)
+    return text_process(WorkerConfig.from_options(options, [info.code for info in accepted], tuple(recognised)))(task)
 
 
 def judge(page: Page, options: Options, accepted: Sequence[str]) -> str:

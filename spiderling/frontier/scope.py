@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from spiderling import filetypes
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, top_level_domain
 
 MAX_REPEATED_SEGMENTS = 3
 _NO_TEXT = re.compile(
-    r"\.(?:7z|aac|apk|avi|avif|bin|bmp|bz2|css|csv|dat|deb|dmg|eot|epub|exe|flac|flv|gif|gz|ico|ics|img|iso|jar|jpe?g|js"
-    r"|json|m3u8?|m4[av]|mid|mkv|mov|mp[34]|mpe?g|msi|ogg|ogv|otf|pdf|png|ppt[sx]?|psd|rar|rpm|rss|svg|swf|tar|tgz|tiff?"
+    r"\.(?:7z|aac|apk|avi|avif|bin|bmp|bz2|css|csv|dat|deb|dmg|eot|exe|flac|flv|gif|gz|ico|ics|img|iso|jar|jpe?g|js"
+    r"|json|m3u8?|m4[av]|mid|mkv|mov|mp[34]|mpe?g|msi|ogg|ogv|otf|png|ppt[sx]?|psd|rar|rpm|rss|svg|swf|tar|tgz|tiff?"
     r"|torrent|ttf|wasm|wav|webm|webp|wma|wmv|woff2?|xlsx?|xml|xz|zip|zst)$",
     re.IGNORECASE,
 )
@@ -23,6 +24,7 @@ class Scope:
 
     def __init__(self, options: Options) -> None:
         self._tlds = frozenset(part.strip().lstrip(".").lower() for part in options.tlds.split(",") if part.strip())
+        self._documents = filetypes.parse(options.documents)
         self._max_chars = options.max_url_chars
         self._max_depth = options.max_path_depth
 
@@ -31,7 +33,7 @@ class Scope:
         if self._tlds and top_level_domain(url.host) not in self._tlds:
             return Reason.OUT_OF_SCOPE
         path = url.path.partition("?")[0]
-        if _NO_TEXT.search(path):
+        if _NO_TEXT.search(path) or filetypes.of_path(path) not in (None, *self._documents):
             return Reason.OUT_OF_SCOPE
         if len(url.url) > self._max_chars or path.count("/") > self._max_depth or _is_repetitive(path):
             return Reason.TRAP

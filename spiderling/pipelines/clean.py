@@ -15,7 +15,6 @@ from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
 from spiderling.scheduler import FAILED_STAT
-from spiderling.text import TextOptions
 from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 if TYPE_CHECKING:
@@ -49,10 +48,10 @@ class CleanPipeline:
             return
         options = crawl.options
         accepted = [info.code for info in crawl.accepted]
-        config = WorkerConfig(TextOptions.from_options(options, accepted), tuple(crawl.recognised), options.models)
         size = options.workers or max(1, (os.cpu_count() or 2) - 1)
-        self._workers = WorkerPool(size, config, options.page_timeout_s)
         try:
+            config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
+            self._workers = WorkerPool(size, config, options.page_timeout_s)
             await self._workers.start()
         except SpiderlingError as error:
             # Crawl.failed would close the spider while it is still being opened

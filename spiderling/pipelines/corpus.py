@@ -67,7 +67,7 @@ class CorpusPipeline:
             "distance": host.distance if host else "",
             "length": page.clean_bytes,
             "words": page.words,
-            "file_type": "html",
+            "file_type": page.file_type,
             "licence": page.licence or "",
             "badness": f"{page.badness:.1f}",
             **page.quality.attributes(),

@@ -11,6 +11,7 @@
     language.py     which language, and is it that language at all (cosine.py: the papers' way)
     declared.py     what the page says of its language, and what that weighs
     badness.py      do the function words fall short
+    documents.py    docx, odt, epub and converted text -> paragraphs; pdf.py: the same for pdf
     quality.py      further signals of a document's quality
     training.py     plain text -> a language model
     fitting.py      marked pages (marking.py) -> a boilerplate model
@@ -18,7 +19,7 @@
 Nothing here reads the network or a clock, and no files but the weights of learned.py.
 """
 
-from spiderling.text.cleaning import clean_text, process
+from spiderling.text.cleaning import clean_text, process, process_document
 from spiderling.text.language import LanguageModel, LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 
@@ -31,4 +32,5 @@ __all__ = [
     "TextOptions",
     "clean_text",
     "process",
+    "process_document",
 ]

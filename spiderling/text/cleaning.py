@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from spiderling.text.cosine import CosineGuesses
+    from spiderling.text.documents import Document
 
 _SAMPLE_BLOCKS = 12
 _MAX_LINK_SHARE = 0.5
@@ -35,18 +37,39 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
     to tell.  Requires that *models* hold the accepted languages.
     """
     text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
-    page = Page(declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
+    page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
         page.utf8_bytes = recode_size(text)
         parsed = parse(text)
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks)
         _links(page, parsed, url, options, scores)
+    return _measured(page)
+
+
+def _measured(page: Page) -> Page:
     clean = clean_text(page.paragraphs).encode("utf-8")
     page.clean_bytes = len(clean)
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
     page.text_digest = xxhash.xxh3_128_digest(clean)
     return page
+
+
+def process_document(
+    document: Document | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
+) -> Page:
+    """Everything that a document gives, as `process` does for a page; without text if it could not be converted.
+
+    A document has no navigation to be told from text, so the rules are jusText's with
+    the lengths of 'permissive', whatever is chosen for pages.
+    """
+    page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))
+    if document is not None:
+        page.encoding_detected = ""
+        page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
+        lenient = replace(options, boilerplate="justext", preset="permissive")
+        _Judge(page, models, lenient).judge("", document.blocks)
+    return _measured(page)
 
 
 def clean_text(paragraphs: Collection[Paragraph]) -> str:

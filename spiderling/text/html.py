@@ -277,7 +277,7 @@ class _Builder:
         self._opener = opener
 
     def _add_block(self) -> None:
-        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS]
+        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(
                 Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)

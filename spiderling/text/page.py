@@ -1,12 +1,14 @@
 """The values that leave ``text/``: what one page was found to hold.
 
 They travel from a worker process to the event loop.  The two kinds that come in
-hundreds (Paragraph, PageLink) are named tuples and travel as columns, because to
-read a pickle of so many objects would cost the event loop four times as much.
+hundreds (Paragraph, PageLink) are named tuples and travel as columns that stay
+packed until somebody asks for them, because to read a pickle of so many objects
+costs the event loop more than all else, and half of the pages are dropped before.
 """
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,10 +94,13 @@ class TextOptions:
 class Page:
     """Everything that one page gave; see the fields."""
 
+    file_type: str = "html"
+    """'html', or the kind of document (filetypes.py) that was converted."""
     encoding_declared: str | None = None
     """Label in the HTTP header or else in the page, under its WHATWG name if it is known."""
     encoding_detected: str | None = None
-    """What the bytes were decoded with; None: undecodable, and then there are no paragraphs."""
+    """What the bytes were decoded with; None: undecodable, and then there are no paragraphs.
+    Empty for a document, which brings its own encoding."""
     utf8_bytes: int = 0
     """Size of the body re-coded to UTF-8; of an undecodable body: as received."""
     title: str = ""
@@ -135,18 +140,28 @@ class Page:
     words: int = 0
     """White-space separated words of the clean text."""
 
+    _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
+
     def __reduce__(self) -> tuple[Any, ...]:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
-        for name in _ROWS:
-            values[name] = [list(column) for column in zip(*values[name], strict=True)]
+        values["_packed"] = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
         return _restored, (values,)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for rows that are still packed: they become lists now."""
+        if name not in _ROWS:
+            raise AttributeError(name)
+        # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
+        rows = map(partial(tuple.__new__, _ROWS[name]), zip(*pickle.loads(self._packed.pop(name)), strict=True))
+        setattr(self, name, list(rows))
+        return getattr(self, name)
 
 
 _ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}
 
 
 def _restored(values: dict[str, Any]) -> Page:
-    for name, kind in _ROWS.items():
-        # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
-        values[name] = list(map(partial(tuple.__new__, kind), zip(*values[name], strict=True)))
-    return Page(**values)
+    page = Page.__new__(Page)
+    for name, value in values.items():
+        setattr(page, name, value)
+    return page

@@ -41,6 +41,17 @@ def test_scope(url: str, refusal: Reason | None) -> None:
     assert refusal is None or refusal in MENTIONS
 
 
+@pytest.mark.parametrize(
+    ("documents", "admitted"), [("", []), ("pdf", ["pdf"]), ("docx,PS,epub", ["docx", "ps", "epub"])]
+)
+def test_only_documents_that_are_wanted_are_in_scope(documents: str, admitted: list[str]) -> None:
+    scope = Scope(Options(documents=documents))
+    for kind in ("pdf", "docx", "odt", "epub", "doc", "rtf", "ps"):
+        target = canonicalize(f"http://a.cz/x.{kind}?a=b.html")
+        assert target is not None
+        assert scope.refusal(target) is (None if kind in admitted else Reason.OUT_OF_SCOPE)
+
+
 def test_without_tlds_every_host_is_in_scope() -> None:
     for url in ("http://a.de/", "http://[::1]/", "http://localhost/"):
         target = canonicalize(url)

@@ -185,3 +185,10 @@ def test_utf8_survives_any_label(text):
     found = decode(body, "windows-1250", ENCODINGS, SPELLING)
     if b"\0" not in body and b"\x1b$" not in body:
         assert found.text == body.decode()
+
+
+@pytest.mark.parametrize("label", sorted(_KNOWN))
+def test_a_broken_body_under_any_label_is_no_error(label):
+    """Reproduces a find of fuzzing: chardet did not know its own ISO-2022-JP by Python's name."""
+    for body in (b"\x1b$B\x1b", b"\xff\xfe\x1b$\x81" * 20, b"<p>" + bytes(range(256))):
+        decode(body, label, [label])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spiderling.languages import load
 from spiderling.options import Options
-from spiderling.text import Page, Paragraph, TextOptions, clean_text, process
+from spiderling.text import Page, PageLink, Paragraph, TextOptions, clean_text, process
 
 MODELS = load(("cs", "sk", "en", "de"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
@@ -119,9 +119,22 @@ def test_options_of_a_crawl():
 
 def test_a_page_survives_pickling():
     page = run(f"<p>{CZECH} <a href=x>y</a></p>")
+    for copy in (
+        pickle.loads(pickle.dumps(page, 5)),
+        pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(page, 5)), 5)),
+    ):
+        assert all(getattr(copy, name) == getattr(page, name) for name in Page.__slots__)
+        assert [type(copy.paragraphs[0]), type(copy.links[0])] == [Paragraph, PageLink]
+        with pytest.raises(AttributeError):
+            _ = copy.nothing
+
+
+def test_rows_stay_packed_until_they_are_asked_for():
+    page = run(f"<p>{CZECH} <a href=x>y</a></p>")
     copy = pickle.loads(pickle.dumps(page, 5))
-    assert all(getattr(copy, name) == getattr(page, name) for name in Page.__slots__)
-    assert type(copy.paragraphs[0]) is Paragraph
+    assert set(copy._packed) == {"paragraphs", "links"}
+    assert copy.links == page.links
+    assert set(copy._packed) == {"paragraphs"}
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,251 @@
+"""Conversion in a child process: it may use so much and no more, and takes nobody with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import made_documents as made
+import pytest
+
+from spiderling import converter
+from spiderling.converter import Limits, convert, usable
+from spiderling.filetypes import of_content
+from spiderling.options import Options
+from spiderling.text import Page, clean_text
+from spiderling.text.documents import Document, DocumentError
+from spiderling.text.html import Block
+from spiderling.workers import Task, WorkerConfig, WorkerPool, text_process
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
+LIMITS = Limits(wall_s=5, cpu_s=2)
+
+
+@pytest.fixture
+def behaving(monkeypatch):
+    """Make the conversion of docx do something else."""
+
+    def behave(function) -> None:
+        monkeypatch.setattr(converter, "CONVERTERS", {"docx": function})
+
+    return behave
+
+
+def no_child_is_left() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def test_the_document_comes_back_whole():
+    blocks = [Block("ž\u2028", True, 0), Block("x" * 100_000, False, 7)]
+    document = convert("docx", made.docx(["#Nadpis", CZECH]), LIMITS)
+    assert document.blocks == [Block("Nadpis", True, 0), Block(CZECH.strip(), False, 0)]
+    assert (document.title, document.lang, document.meta["author"]) == ("Kočka & pes", "cs-CZ", "A. B.")
+    assert no_child_is_left()
+    assert converter._parsed(converter._packed(Document(blocks, "t", {"a": "b"}, None))).blocks == blocks
+
+
+def test_many_blocks_come_back():
+    assert len(convert("docx", made.docx([CZECH] * 10_000), LIMITS).blocks) == 10_000
+
+
+def raising(error):
+    def function(body):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize("error", [DocumentError("x"), ValueError("x"), RecursionError(), KeyboardInterrupt()])
+def test_exceptions_end_the_child_only(behaving, error):
+    behaving(raising(error))
+    assert convert("docx", b"", LIMITS) is None
+    assert no_child_is_left()
+
+
+def test_a_crash_ends_the_child_only(behaving):
+    behaving(lambda body: os.abort())
+    assert convert("docx", b"", LIMITS) is None
+    assert no_child_is_left()
+
+
+def test_the_limit_of_memory(behaving):
+    behaving(lambda body: Document([Block(str(len(bytearray(int(body)))), False, 0)]))
+    limits = Limits(memory_bytes=200_000_000)
+    assert convert("docx", b"100000000", limits).blocks[0].text == "100000000"
+    assert convert("docx", b"300000000", limits) is None
+
+
+def test_the_limit_of_processor_time(behaving):
+    def burn(body):
+        while True:
+            pass
+
+    behaving(burn)
+    start = os.times()
+    assert convert("docx", b"", Limits(wall_s=60, cpu_s=1)) is None
+    end = os.times()
+    assert end.children_user + end.children_system - start.children_user - start.children_system < 3
+
+
+@pytest.mark.parametrize("last_words", [b"", b"half an answer"])
+def test_the_limit_of_time(behaving, last_words):
+    def hang(body):
+        os.write(1, last_words)
+        time.sleep(60)
+
+    behaving(hang)
+    start = time.monotonic()
+    assert convert("docx", b"", Limits(wall_s=0.3)) is None
+    assert time.monotonic() - start < 20
+    assert no_child_is_left()
+
+
+def test_a_child_that_closes_its_output_and_stays_is_ended(behaving):
+    def hang(body):
+        os.close(1)
+        time.sleep(60)
+
+    behaving(hang)
+    assert convert("docx", b"", Limits(wall_s=30)) is None
+    assert no_child_is_left()
+
+
+def test_no_file_can_be_written(behaving, tmp_path):
+    def write(body):
+        (tmp_path / "a").write_bytes(b"x")
+        return Document([Block("written", False, 0)])
+
+    behaving(write)
+    assert convert("docx", b"", LIMITS) is None
+    assert [path.stat().st_size for path in tmp_path.iterdir()] in ([], [0])
+
+
+def test_the_worker_s_files_are_closed(behaving):
+    behaving(lambda body: Document([Block(" ".join(sorted(os.listdir("/proc/self/fd"))), False, 0)]))
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    assert convert("docx", b"", LIMITS).blocks[0].text.split() == ["0", "1", "2", "3"]  # 3 is the directory itself
+
+
+def test_too_large_a_body_is_not_tried(behaving):
+    behaving(raising(AssertionError()))
+    assert convert("docx", b"x" * 11, Limits(input_bytes=10)) is None
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b"[1,2,3,4]", b'["",{},null,[[1]]]', b"[" * 100_000, b"\xff"])
+def test_an_answer_of_another_form(answer):
+    assert converter._parsed(answer) is None
+
+
+# -- external programs
+
+
+@pytest.fixture
+def program(monkeypatch, tmp_path):
+    """Put a program of the given name and Python code on an otherwise empty PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def install(name: str, code: str) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!{sys.executable} -IS\nimport sys, os\n{code}\n")
+        path.chmod(0o755)
+
+    return install
+
+
+def test_a_program_reads_the_document_and_writes_text(program):
+    program("catdoc", "print(sys.argv[1:], len(sys.stdin.buffer.read()), end='\\n\\nDruhý od-\\nstavec')")
+    document = convert("doc", b"x" * 1000, LIMITS)
+    assert [block.text for block in document.blocks] == ["['-w', '-d', 'utf-8'] 1000", "Druhý odstavec"]
+
+
+def test_the_next_program_when_the_first_is_missing(program):
+    program("antiword", "print(sys.argv[0])")
+    assert convert("doc", b"x", LIMITS).blocks[0].text.endswith("/antiword")
+
+
+@pytest.mark.parametrize("code", ["sys.exit(1)", "os.abort()", "while 1: print('x' * 1000000)", "while 1: pass"])
+def test_programs_that_fail(program, monkeypatch, code):
+    monkeypatch.setattr(converter, "MAX_OUTPUT_BYTES", 3_000_000)
+    program("gs", code)
+    assert convert("ps", b"%!", Limits(wall_s=20, cpu_s=1)) is None
+    assert no_child_is_left()
+
+
+def test_what_cannot_be_converted_is_named_once(program, monkeypatch):
+    kinds, notices = usable(["docx", "doc", "ps"])
+    assert kinds == {"docx"}
+    assert notices == [
+        "doc documents are left out: catdoc or antiword is not installed.",
+        "ps documents are left out: gs is not installed.",
+    ]
+    program("antiword", "")
+    assert usable(["doc"]) == ({"doc"}, [])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert usable(["pdf"])[1] == ["pdf documents are left out: the package pypdfium2 is not installed."]
+
+
+# -- in a text worker
+
+
+def found_by_worker(body: bytes, documents: str) -> Page:
+    config = WorkerConfig.from_options(Options(documents=documents), ["cs"], ["cs", "en"])
+    return text_process(config)(Task(body, "http://127.0.0.1/a"))
+
+
+def test_documents_are_converted_where_they_are_wanted():
+    page = found_by_worker(made.docx([CZECH * 2]), "docx")
+    assert (page.file_type, page.language, clean_text(page.paragraphs)) == ("docx", "cs", (CZECH * 2).strip())
+    assert found_by_worker(f"<p>{CZECH * 2}".encode(), "docx").file_type == "html"
+    for documents in ("", "odt"):
+        assert found_by_worker(made.docx([CZECH * 2]), documents).file_type == "html"
+
+
+def test_a_broken_document_is_undecodable():
+    page = found_by_worker(made.docx([CZECH])[:-100], "docx")
+    assert (page.file_type, page.encoding_detected) == ("docx", None)
+
+
+async def test_documents_in_worker_processes():
+    pool = WorkerPool(1, WorkerConfig.from_options(Options(documents="docx,odt"), ["cs"], ["cs"]), 20.0)
+    await pool.start()
+    tasks = [Task(getattr(made, kind)([CZECH * 2]), "http://127.0.0.1/") for kind in ("docx", "odt", "docx")]
+    pages = [await pool.process(task) for task in tasks]
+    await pool.close()
+    assert [(page.file_type, page.language, page.words) for page in pages] == [
+        (kind, "cs", 2 * len(CZECH.split())) for kind in ("docx", "odt", "docx")
+    ]
+
+
+# -- real files, where they are at hand
+
+DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).parents[2] / "shared/data", "docs/documents.tar.zst")
+FLOORS = {"pdf": (18, 21_000), "docx": (21, 2_300), "odt": (23, 1_650), "epub": (11, 64_000)}
+"""Files with text, words in all of them; some files are broken, empty or mislabelled on purpose."""
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the collection of real documents is not here")
+def test_real_documents():
+    found: dict[str, list[int]] = {kind: [] for kind in FLOORS}
+    with zstd.open(DATA) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
+        for member in archive:
+            stream = archive.extractfile(member)
+            body = stream.read() if stream else b""
+            kind = of_content(body)
+            document = convert(kind, body, Limits()) if kind in FLOORS and kind in usable([kind])[0] else None
+            if document is not None:
+                found[kind].append(sum(len(block.text.split()) for block in document.blocks))
+    sums = {kind: (sum(map(bool, words)), sum(words)) for kind, words in found.items() if kind in usable([kind])[0]}
+    assert all(files >= FLOORS[kind][0] and words >= FLOORS[kind][1] for kind, (files, words) in sums.items()), sums

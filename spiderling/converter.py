@@ -178,7 +178,7 @@ def _reap(pid: int) -> bool:
 
 
 def _packed(document: Document) -> bytes:
-    blocks = [tuple(block) for block in document.blocks]
+    blocks = [(block.text, block.heading, block.link_chars) for block in document.blocks]
     return json.dumps([document.title, document.meta, document.lang, blocks]).encode("ascii")
 
 

@@ -123,7 +123,7 @@ def test_from_a_zipped_egg(tmp_path):
     with zipfile.ZipFile(egg, "w") as archive:
         for path in (ROOT / "spiderling").glob("*.py"):
             archive.write(path, f"spiderling/{path.name}")
-        for path in (ROOT / "spiderling" / "text").glob("*.py"):
+        for path in [*(ROOT / "spiderling/text").glob("*.py"), ROOT / "spiderling/text/boilerplate.json"]:
             archive.write(path, f"spiderling/text/{path.name}")
         for path in [ROOT / "models" / "__init__.py", *(ROOT / "models" / "cs").iterdir()]:
             archive.write(path, f"spiderling/{path.relative_to(ROOT)}")

@@ -65,7 +65,7 @@ def test_two_jobs_of_one_directory(tmp_path):
 
     log = log_of(tmp_path, "first")
     assert "ERROR" not in log
-    assert "Spider closed (finished)" in log
+    assert "is finished." in log
     assert {document.url for document in crawl.documents()} == {
         "http://a.test/", *(f"http://a.test/{n}" for n in range(PAGES)),
     }  # fmt: skip

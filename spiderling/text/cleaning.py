@@ -142,19 +142,16 @@ class _Judge:
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
     def _recognise(self, good: Sequence[int]) -> None:
-        """Believe a language only where its paragraphs together, and each by itself, are known to it."""
+        """Believe a language where a paragraph by itself, and those like it together, are known to it."""
         least = self._options.min_known_share
         lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
         groups: dict[str, list[int]] = {}
         for index in good:
-            if index in self._sure:
-                groups.setdefault(self._sure[index], []).append(index)
+            code = self._sure.get(index)
+            if code and self._known_share(code, [index]) >= least * lenience:
+                groups.setdefault(code, []).append(index)
         self._language = {
-            index: code
-            for code, group in groups.items()
-            if self._known_share(code, group) >= least
-            for index in group
-            if self._known_share(code, [index]) >= least * lenience
+            index: code for code, group in groups.items() if self._known_share(code, group) >= least for index in group
         }
 
     def _known_share(self, code: str, indices: Sequence[int]) -> float:

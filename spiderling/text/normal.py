@@ -34,6 +34,9 @@ _JOINERS = re.compile("[\u200c\u200d]")
 _IDLE_JOINERS = re.compile(
     "(?<![\u0600-\u1fff\u2190-\u2bff\ua800-\uabff\ufb1d-\ufefc\U00010a00-\U0001ffff])[\u200c\u200d]"
 )
+_MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
+# UAX #15, section 13: text has at most 30 marks on one letter; to order more is quadratic
+_TOO_MANY_MARKS = re.compile(f"(?<=[{_MARKS}]{{30}})[{_MARKS}]+")
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
@@ -47,6 +50,7 @@ def normal_form(text: str) -> str:
         text = " ".join(text.split())
         if text.isprintable():
             return text
+    text = _TOO_MANY_MARKS.sub("", text)
     while True:
         if _TO_CHANGE.search(text):
             text = text.translate(_TABLE)
@@ -61,13 +65,13 @@ def rejoined(lines: str) -> str:
     """*lines* of one paragraph with the words whole that were divided at line ends, as those of PDF files are.
 
     A hyphen before a lower-case letter on the next line was put in by the typesetter; one before a capital or a
-    digit is the word's own.  A soft hyphen is always the typesetter's.
+    digit is the word's own, and stays.  A soft hyphen is always the typesetter's.
 
     >>> rejoined("a divi-\\nded word by Jean-\\nPaul")
-    'a divided word by Jean-\\nPaul'
+    'a divided word by Jean-Paul'
     """
     return _BROKEN_WORD.sub(_whole, lines)
 
 
 def _whole(match: re.Match[str]) -> str:
-    return "" if match[1].islower() or match[0][0] == "\u00ad" else match[0]
+    return "" if match[1].islower() or match[0][0] == "\u00ad" else match[0][0]

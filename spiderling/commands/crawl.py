@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
+from scrapy.spiderloader import get_spider_loader
 
 from spiderling.scheduler import FAILED_STAT
 
@@ -22,18 +23,18 @@ class Command(ScrapyCrawl):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
+        if len(args) != 1:
+            raise UsageError("name one spider: scrapy crawl spiderling -a lang=cs")
+        names = get_spider_loader(self.settings).list()
+        if args[0] not in names:
+            near = difflib.get_close_matches(args[0], names, n=1) or names
+            raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)
         if not self.settings.getpriority("LOG_LEVEL") or self.settings["LOG_LEVEL"] != "DEBUG":
             _quieten()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if len(args) != 1:
-            raise UsageError("name one spider: scrapy crawl spiderling -a lang=cs")
         process = self.crawler_process
         assert process is not None
-        names = process.spider_loader.list()
-        if args[0] not in names:
-            near = difflib.get_close_matches(args[0], names, n=1) or names
-            raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)
         crawler = self._create_crawler(args[0])
         process.crawl(crawler, **opts.spargs)
         process.start()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.commands import ScrapyCommand
+from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
@@ -47,6 +48,7 @@ class Command(ScrapyCommand):
     """Thin shell around `PageSpider`, `examine`, `judge` and `render`."""
 
     requires_project = False
+    requires_crawler_process = False
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
     def syntax(self) -> str:
@@ -96,7 +98,6 @@ class Command(ScrapyCommand):
     def _fetch(self, url: str, arguments: dict[str, str]) -> Task:
         """A crawl of that one URL, in a directory that is removed again."""
         assert self.settings is not None
-        assert self.crawler_process is not None
         if canonicalize(url) is None:
             raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
         with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
@@ -105,9 +106,10 @@ class Command(ScrapyCommand):
             settings = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
             for name, value in settings.items():
                 self.settings.set(name, value, priority="cmdline")
-            crawler = self.crawler_process.create_crawler(PageSpider)
-            self.crawler_process.crawl(crawler, **{**arguments, "url": url})
-            self.crawler_process.start()
+            process = AsyncCrawlerProcess(self.settings)
+            crawler = process.create_crawler(PageSpider)
+            process.crawl(crawler, **{**arguments, "url": url})
+            process.start()
         spider = crawler.spider
         if not isinstance(spider, PageSpider) or spider.answer is None:
             failure = spider.failure if isinstance(spider, PageSpider) else None

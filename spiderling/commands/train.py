@@ -40,6 +40,7 @@ class Command(ScrapyCommand):
     """Thin shell around `make_model`."""
 
     requires_project = False
+    requires_crawler_process = False
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
     def syntax(self) -> str:

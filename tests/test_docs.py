@@ -20,7 +20,9 @@ import pytest
 
 from spiderling import signals
 from spiderling.options import PREFIX, Options
+from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.reasons import MENTIONS, Reason
+from spiderling.text.quality import NOTHING
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))
@@ -141,6 +143,14 @@ def test_every_command_is_an_entry_point(command):
 def test_every_signal_is_documented(signal):
     assert f"``{signal}(" in (signals.__doc__ or "")
     assert f"`{signal}" in _texts()
+
+
+def test_every_attribute_of_a_document_is_explained():
+    source = inspect.getsource(CorpusPipeline._attributes)
+    names = {*re.findall(r'^ +"(\w+)":', source, re.MULTILINE), *NOTHING.attributes()}
+    page = (ROOT / "docs/corpus.md").read_text(encoding="utf-8")
+    assert len(names) > 20
+    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_options_named_in_the_documents_exist():

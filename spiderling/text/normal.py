@@ -36,7 +36,8 @@ _IDLE_JOINERS = re.compile(
 )
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
 # UAX #15, section 13: text has at most 30 marks on one letter; to order more is quadratic
-_TOO_MANY_MARKS = re.compile(f"(?<=[{_MARKS}]{{30}})[{_MARKS}]+")
+_MAX_MARKS = 30
+_TOO_MANY_MARKS = re.compile(f"(?<=[{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
@@ -50,7 +51,8 @@ def normal_form(text: str) -> str:
         text = " ".join(text.split())
         if text.isprintable():
             return text
-    text = _TOO_MANY_MARKS.sub("", text)
+    if len(text) > _MAX_MARKS:
+        text = _TOO_MANY_MARKS.sub("", text)
     while True:
         if _TO_CHANGE.search(text):
             text = text.translate(_TABLE)

@@ -96,7 +96,7 @@ def test_the_command(slovene, tmp_path):
     done = scrapy("train", "sl", str(slovene), "--out", str(tmp_path / "m"), "--neighbours", "cs")
     assert done.returncode == 0, done.stderr
     assert "Model of sl" in done.stdout
-    assert (tmp_path / "m/sl/ngrams.gz").exists()
+    assert (tmp_path / "m/sl/ngrams.zst").exists()
 
 
 def test_the_command_with_a_bad_file(tmp_path):

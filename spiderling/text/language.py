@@ -21,13 +21,14 @@ import numpy.typing as npt
 
 from spiderling.text.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.labels import codecs_of
-from spiderling.text.ngrams import Array, Hashes, by_size, codepoints, hash_rows, inside_texts, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, inside_texts, normalise, windows
 from spiderling.text.spelling import Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from spiderling.text.badness import Profile
+    from spiderling.text.counts import NgramCounts
 
 ORDER = 4
 MAX_CHARS = 600
@@ -47,7 +48,7 @@ class LanguageModel:
     """What is known of one language; counts are of a text by people who write it."""
 
     code: str
-    ngrams: Mapping[str, int]
+    ngrams: NgramCounts
     words: Mapping[str, int]
     profile: Profile
     stoplist: frozenset[str] = frozenset()
@@ -56,6 +57,8 @@ class LanguageModel:
     encodings: tuple[str, ...] = ()
     known: float = 1.0
     """Share of usual 4-grams in held-out text of the language; the unit of known shares."""
+    tokens: int = 0
+    """Words of the text, those left out of `words` among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class LanguageModels:
     @cached_property
     def spelling(self) -> Spelling | None:
         """What the languages look like in their legacy encodings; None without languages."""
-        known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if model.ngrams]
+        known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if len(model.ngrams)]
         return Spelling(known) if known else None
 
     @cached_property
@@ -151,8 +154,8 @@ class LanguageModels:
         counts = np.zeros((1 << _TABLE_BITS, len(self.models)), np.float32)
         usual = np.zeros((len(self.models), 1 << _KNOWN_BITS), np.bool_)
         for column, model in enumerate(self.models):
-            for size, grams, numbers in by_size(model.ngrams):
-                hashes = hash_rows(grams, size)
+            for size, (grams, integers) in model.ngrams.sizes.items():
+                numbers, hashes = integers.astype(np.float32), hash_rows(grams, size)
                 np.add.at(counts[:, column], hashes & ((1 << _TABLE_BITS) - 1), numbers)
                 if size == ORDER:
                     usual[column, hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1)] = True

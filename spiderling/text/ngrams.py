@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import unicodedata
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_LETTERS = re.compile(r"[\W\d_]+")
+# vowel signs and tones are marks, which \w leaves out: without them Hindi is "ह न द"
+_MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
+_BETWEEN_WORDS = re.compile(rf"(?:[\W\d_](?<![{_MARKS}]))+")
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
@@ -19,24 +18,12 @@ Hashes = npt.NDArray[np.uint32]
 
 def normalise(text: str) -> str:
     """Lower-case words between single spaces; digits and punctuation are spaces."""
-    return f" {_LETTERS.sub(' ', text.lower()).strip()} "
+    return f" {_BETWEEN_WORDS.sub(' ', text.lower()).strip()} "
 
 
 def codepoints(text: str) -> Hashes:
     """Code points of *text*; a lone surrogate counts as a question mark."""
     return np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
-
-
-def by_size(ngrams: Mapping[str, int]) -> list[tuple[int, Hashes, Array]]:
-    """The n-grams of each size as an array (n-gram, size) of code points, and their counts."""
-    groups: dict[int, list[str]] = {}
-    for gram in ngrams:
-        groups.setdefault(len(gram), []).append(gram)
-    found = []
-    for size, grams in groups.items():
-        chars = codepoints("".join(grams)).reshape(-1, size)
-        found.append((size, chars, np.array([ngrams[gram] for gram in grams], np.float32)))
-    return found
 
 
 def hash_rows(grams: Hashes, size: int) -> Hashes:

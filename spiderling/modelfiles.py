@@ -74,9 +74,9 @@ def read_description(directory: Traversable) -> dict[str, Any]:
 
 def read_words(directory: Traversable) -> dict[str, int]:
     """Words with their counts; raises BadInput."""
-    rows = [line.split("\t") for line in _text(directory, WORDS).split("\n") if line]
+    fields = _text(directory, WORDS).replace("\n", "\t").split("\t")[:-1]
     try:
-        return {word: int(count) for word, count in rows}
+        return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
     except ValueError:
         raise damaged(directory.name, WORDS, "expected lines of a word, a tab and a number") from None
 

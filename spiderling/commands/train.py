@@ -44,8 +44,8 @@ class Command(ScrapyCommand):
         return (
             "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
             "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
-            "text to the model that there is. The model goes into --out, by default the first directory of SPIDERLING_MODELS, "
-            "or else models. Example: scrapy train hsb wikipedia.txt news.txt "
+            "text to the model that there is. The model goes into --out, by default the first directory of "
+            "SPIDERLING_MODELS, or else models. Example: scrapy train hsb wikipedia.txt news.txt "
             "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE . "
             "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
             "known, one JSON object a line with html (one character a byte), gold (the text), host. Example: scrapy "

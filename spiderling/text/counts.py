@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from spiderling.text.ngrams import Hashes, codepoints
+from spiderling.text.ngrams import Array, Hashes, codepoints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+_FIRST_OF_BLOCK = np.array([0, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
+_ALPHABET = np.array([1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])  # Latin, Cyrillic, Arabic, any other or none
+_WRITTEN_SHARE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +55,39 @@ class NgramCounts:
             found |= zip((text[i : i + size] for i in range(0, len(text), size)), numbers.tolist(), strict=True)
         return found
 
+    @property
+    def letters(self) -> int:
+        """How many different characters there are."""
+        return len(self.sizes[1][1]) if 1 in self.sizes else 0
+
+    def weights(self) -> dict[int, Array]:
+        """The counts by size, as if the text were written in one alphabet only.
+
+        In a language with two alphabets the n-grams of each count as much as all of them
+        together, for a page is in one or the other.
+        """
+        parts, factors = self._alphabets()
+        return {size: numbers * factors[parts[size]] for size, (_, numbers) in self.sizes.items()}
+
+    def _alphabets(self) -> tuple[dict[int, npt.NDArray[np.intp]], Array]:
+        """The alphabet of each n-gram, and what its count is to be multiplied with."""
+        parts = {size: _alphabets(grams) for size, (grams, _) in self.sizes.items()}
+        totals = np.zeros(int(_ALPHABET.max()) + 1)
+        for size, (_, numbers) in self.sizes.items():
+            totals += np.bincount(parts[size], numbers, len(totals))
+        written = np.flatnonzero(totals[1:] >= _WRITTEN_SHARE * totals.sum()) + 1
+        factors = np.ones(len(totals), np.float32)
+        factors[written] = totals[written].sum() / totals[written]
+        return parts, factors
+
     def first(self, number: int) -> NgramCounts:
-        """The *number* most frequent of all sizes together, ties in the order of size and code points."""
-        counts = np.concatenate([np.zeros(0, np.uint32), *(numbers for _, numbers in self.sizes.values())])
+        """Those with the largest `weights`, ties in the order of size and code points; *number* for each alphabet."""
+        _, factors = self._alphabets()
+        number *= max(1, int((factors > 1).sum()))
+        counts = np.concatenate([np.zeros(0, np.float32), *self.weights().values()])
         if len(counts) <= number:
             return self
-        order = np.argsort(-counts.astype(np.int64), kind="stable")
+        order = np.argsort(-counts, kind="stable")
         chosen = np.zeros(len(counts), np.bool_)
         chosen[order[:number]] = True
         sizes, start = {}, 0
@@ -63,6 +96,16 @@ class NgramCounts:
             sizes[size] = grams[mine], numbers[mine]
             start += len(numbers)
         return NgramCounts(sizes)
+
+
+def _alphabets(grams: Hashes) -> npt.NDArray[np.intp]:
+    """The alphabet of each n-gram, by its first letter."""
+    first = grams[:, 0]
+    if grams.shape[1] > 1:
+        first = np.where(first == ord(" "), grams[:, 1], first)
+    found: npt.NDArray[np.intp] = _ALPHABET[np.searchsorted(_FIRST_OF_BLOCK, first, "right") - 1]
+    found[first == ord(" ")] = 0
+    return found
 
 
 def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:

@@ -5,8 +5,9 @@ A model is the counts of the 1- to ORDER-grams of a plain text in one language.
 of log-probabilities over hashed n-grams, so that a whole page (each paragraph and
 their sum) is scored by one look-up.  Naive Bayes names the nearest of the known
 languages.  Whether the text *is* in that language says its *known share*: the share
-of its 4-grams that are usual in the language, divided by what held-out text of the
-language itself has, so that 0.5 is a fair threshold for small models as for large.
+of its 4-grams (3- or 2-grams where a letter says more) that are usual in the language,
+divided by what held-out text of the language itself has, so that 0.5 is a fair
+threshold for small models as for large.
 Both are measured against the papers' cosine of trigrams (W12, H17) in docs/sources.md.
 """
 
@@ -40,6 +41,9 @@ _KNOWN_BITS = 18
 _SMOOTHING = 0.3
 _SCALE = 500_000
 _USUAL_SHARE = 0.8
+_BLOCK = 4096
+_SYLLABLES = 150
+_IDEOGRAPHS = 500
 _MIN_MARGIN = 6.0
 
 
@@ -59,6 +63,12 @@ class LanguageModel:
     """Share of usual 4-grams in held-out text of the language; the unit of known shares."""
     tokens: int = 0
     """Words of the text, those left out of `words` among them."""
+
+    @property
+    def known_size(self) -> int:
+        """Characters of the n-grams that known shares are about: fewer where a letter says more."""
+        letters = self.ngrams.letters
+        return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,22 +156,31 @@ class LanguageModels:
 
     def warm_up(self) -> None:
         """Build the tables now rather than with the first text."""
-        assert self._tables
+        assert self._usual and len(self._logs)
 
     @cached_property
-    def _tables(self) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Centred log-probabilities (hash, language) and usual 4-grams (language, hash)."""
-        counts = np.zeros((1 << _TABLE_BITS, len(self.models)), np.float32)
-        usual = np.zeros((len(self.models), 1 << _KNOWN_BITS), np.bool_)
-        for column, model in enumerate(self.models):
-            for size, (grams, integers) in model.ngrams.sizes.items():
-                numbers, hashes = integers.astype(np.float32), hash_rows(grams, size)
-                np.add.at(counts[:, column], hashes & ((1 << _TABLE_BITS) - 1), numbers)
-                if size == ORDER:
-                    usual[column, hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1)] = True
-        counts *= _SCALE / np.maximum(counts.sum(0), 1)
-        logs = np.log((counts + _SMOOTHING) / (counts.sum(0) + _SMOOTHING * len(counts)))
-        return np.ascontiguousarray(logs - logs.mean(1, keepdims=True)), usual
+    def _logs(self) -> Array:
+        """Centred log-probabilities (hash, language)."""
+        logs = np.empty((len(self.models), 1 << _TABLE_BITS), np.float32)
+        for row, model in zip(logs, self.models, strict=True):
+            row[:] = _SMOOTHING
+            weights = model.ngrams.weights()
+            scale = _SCALE / max(1.0, sum(map(np.sum, weights.values())))
+            for size, (grams, _) in model.ngrams.sizes.items():
+                hashes = hash_rows(grams, size) & np.uint32(len(row) - 1)
+                row += np.bincount(hashes, weights[size] * scale, len(row))
+            row /= row.sum()
+        centred = np.empty(logs.T.shape, np.float32)
+        for start in range(0, len(centred), _BLOCK):  # the turned table is far larger than any cache
+            block = np.log(logs[:, start : start + _BLOCK])
+            centred[start : start + _BLOCK] = (block - block.mean(0)).T
+        return centred
+
+    @cached_property
+    def _usual(self) -> tuple[_Usual, ...]:
+        """Of each size of n-grams that known shares are about."""
+        sizes = sorted({model.known_size for model in self.models})
+        return tuple(_Usual.of(size, self.models) for size in sizes)
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
         """The papers' way to look at the first MAX_CHARS characters of each text."""
@@ -173,20 +192,53 @@ class LanguageModels:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
         parts = [codepoints(normalise(text[:MAX_CHARS])) for text in texts]
-        logs, usual = self._tables
         starts = np.cumsum([0, *map(len, parts)])
         chars = np.concatenate(parts)
-        sizes, hits = _known(chars, starts, usual)
+        sizes = np.add.reduceat(inside_texts(starts, len(chars), ORDER), starts[:-1], dtype=np.float32)
+        hits = np.zeros((len(parts), len(self.models)), np.float32)
+        for usual in self._usual:
+            hits[:, usual.columns] = usual.shares(chars, starts) * sizes[:, None]
         units = np.array([model.known for model in self.models], np.float32)
-        return Guesses(self.codes, _scores(chars, starts, logs), hits / units, sizes)
+        return Guesses(self.codes, _scores(chars, starts, self._logs), hits / units, sizes)
 
 
-def _usual(numbers: Array) -> npt.NDArray[np.intp]:
-    """Indices of the n-grams that make up most of a text: rare ones (names, foreign words) tell nothing,
-    and a longer training text would know more of them."""
-    order = np.argsort(-numbers, kind="stable")
-    mass = np.cumsum(numbers[order])
-    return order[: int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) + 1]
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """The n-grams of one size that are usual in those languages whose known shares are about that size."""
+
+    size: int
+    columns: npt.NDArray[np.intp]
+    """Of the languages among all."""
+    table: npt.NDArray[np.bool_]
+    """(language, hash)."""
+
+    @classmethod
+    def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
+        columns = [column for column, model in enumerate(models) if model.known_size == size]
+        table = np.zeros((len(columns), 1 << _KNOWN_BITS), np.bool_)
+        for row, column in zip(table, columns, strict=True):
+            grams, numbers = models[column].ngrams.sizes.get(size, (np.zeros((0, size), np.uint32), _NOTHING))
+            row[hash_rows(grams[numbers >= _least_usual(numbers)], size) & np.uint32(len(row) - 1)] = True
+        return cls(size, np.array(columns, np.intp), table)
+
+    def shares(self, chars: Hashes, starts: npt.NDArray[np.intp]) -> Array:
+        """Share of the n-grams of each text that are usual (text, language)."""
+        inside = inside_texts(starts, len(chars), self.size)
+        hits = self.table[:, windows(chars, self.size) & np.uint32(self.table.shape[1] - 1)] & inside
+        sums: Array = np.add.reduceat(hits, starts[:-1], axis=1, dtype=np.float32).T
+        sums /= np.maximum(1, np.add.reduceat(inside, starts[:-1], dtype=np.float32))[:, None]
+        return sums
+
+
+_NOTHING = np.zeros(0, np.uint32)
+
+
+def _least_usual(numbers: Hashes) -> int:
+    """The count from which on n-grams are usual: those make up most of a text, and rarer ones (names, foreign
+    words) tell nothing; a longer training text would know more of them."""
+    mass = np.cumsum(np.sort(numbers)[::-1], dtype=np.float64)
+    place = int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) if len(mass) else 0
+    return int(np.sort(numbers)[-1 - place]) if len(mass) else 0
 
 
 def _scores(chars: Hashes, starts: npt.NDArray[np.intp], logs: Array) -> Array:
@@ -197,11 +249,3 @@ def _scores(chars: Hashes, starts: npt.NDArray[np.intp], logs: Array) -> Array:
         rows[~inside_texts(starts, len(chars), size)] = 0
         total += rows
     return np.add.reduceat(total, starts[:-1], axis=0)
-
-
-def _known(chars: Hashes, starts: npt.NDArray[np.intp], usual: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
-    """4-grams of each text, and how many of them are usual (text, language)."""
-    inside = inside_texts(starts, len(chars), ORDER)
-    hits = usual[:, windows(chars, ORDER) & np.uint32(usual.shape[1] - 1)] & inside
-    known = np.add.reduceat(hits, starts[:-1], axis=1, dtype=np.float32).T
-    return np.add.reduceat(inside, starts[:-1], dtype=np.float32), known

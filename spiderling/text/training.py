@@ -48,11 +48,12 @@ def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = No
     lines = [*_up_to(MAX_CHARS, lines), *drawn(listed or {}, DRAWN_WORDS)]
     texts = list(map(normalise, lines))
     spaced = not is_unspaced(" ".join(lines[:1000]))
+    ngrams = _ngrams(texts)
     words = Counter(word for text in texts for word in text.split())
-    frequent = _first(words, MAX_WORDS)
+    frequent = _first(words if spaced else _unspaced_words(listed or {}, ngrams), MAX_WORDS)
     return LanguageModel(
         code,
-        _ngrams(texts),
+        ngrams,
         frequent,
         build_profile(_documents(texts)) if spaced else {},
         stoplist_of(frequent, words.total()) if spaced else frozenset(),
@@ -79,6 +80,13 @@ def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
     )
 
 
+def _unspaced_words(listed: Mapping[str, int], ngrams: NgramCounts) -> Counter[str]:
+    """Where words are not written apart: those of the list, or else the pairs of letters, as most Chinese words are."""
+    if listed:
+        return Counter({word: count for word, count in listed.items() if normalise(word) == f" {word} "})
+    return Counter({gram: count for gram, count in ngrams.as_dict().items() if len(gram) == 2 and " " not in gram})
+
+
 def _ngrams(texts: Sequence[str]) -> NgramCounts:
     return count_ngrams(texts, ORDER).first(MAX_NGRAMS)
 
@@ -89,7 +97,8 @@ def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
     if not rest or not test:
         return 1.0
     ngrams = _ngrams(list(map(normalise, rest)))
-    trial = LanguageModels((LanguageModel("", added(old, ngrams).first(MAX_NGRAMS) if old else ngrams, {}, {}),))
+    ngrams = added(old, ngrams).first(MAX_NGRAMS) if old else ngrams
+    trial = LanguageModels((LanguageModel("", ngrams, {}, {}, spaced=not is_unspaced(" ".join(rest[:1000]))),))
     return max(0.01, round(trial.identify(test).known_share(""), 3))
 
 

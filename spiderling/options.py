@@ -15,6 +15,7 @@ from typing import Any
 
 from spiderling import filetypes
 from spiderling.errors import BadInput
+from spiderling.optouts import Policy
 
 PREFIX = "SPIDERLING_"
 
@@ -45,6 +46,19 @@ class Options:
         "", "E-mail address or URL that site owners can reach you at; required for public addresses."
     )
     robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
+    purpose: str = _option(
+        "ai-train",
+        "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
+        choices=("research", "search", "ai-train"),
+    )
+    optouts: str = _option(
+        "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
+    )
+    ai_agents: str = _option(
+        "GPTBot,ClaudeBot,anthropic-ai,CCBot,Google-Extended,Applebot-Extended,Bytespider,meta-externalagent,"
+        "cohere-training-data-crawler,AI2Bot,Diffbot,PanguBot,DeepSeekBot,omgili",
+        "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
+    )
 
     # what may be fetched
     tlds: str = _option("", "Only these top-level domains, separated by commas (cz,com,org); empty: all.")
@@ -67,6 +81,9 @@ class Options:
     )
     max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
     robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
+    robots_stale_s: float = _option(
+        2_592_000.0, "Age up to which the last robots.txt still counts while a newer one cannot be had.", low=0
+    )
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
     retry_delay_s: float = _option(
         60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
@@ -197,6 +214,10 @@ class Options:
         """What a text's `known_share` must reach by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
 
+    def policy(self) -> Policy:
+        """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
+        return Policy.parse(self.purpose, self.optouts)
+
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
         return parse_yield_profile(self.yield_profile)
@@ -241,6 +262,8 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
         _check_preset(name, value)
     if spec.name == "documents":
         filetypes.parse(value)
+    if spec.name == "optouts":
+        Policy.parse("research", value)
     return value
 
 

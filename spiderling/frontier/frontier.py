@@ -11,7 +11,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl,
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
-from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.robots import ENDS, Robots, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.store import Changes, State, UrlRow
@@ -72,6 +72,7 @@ class Frontier:
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.journal)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
+        self.statements = self._robots.statements_of
 
     @property
     def ledger(self) -> Ledger:
@@ -184,13 +185,12 @@ class Frontier:
         if verdict is RobotsVerdict.ALLOWED:
             return Fetch(url.key, url.url, address, url.host, url.payload)
         if verdict is RobotsVerdict.MISSING:
-            return None if self._tasks.ask(url.host, target.origin) else url.host
+            return None if self._tasks.ask(url.host, target.origin, now) else url.host
         if verdict is RobotsVerdict.PAUSED:
             url.host.due = max(url.host.due, self._robots.records[target.origin].expires)
             self.schedule.wait_at(url.host, address, now)
             return url.host
-        forbidden = verdict is RobotsVerdict.FORBIDDEN
-        self._end_head(url.host, Reason.ROBOTS_FORBIDDEN if forbidden else Reason.ROBOTS_UNREACHABLE, now)
+        self._end_head(url.host, ENDS[verdict], now)
         return None
 
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:

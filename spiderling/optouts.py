@@ -98,9 +98,12 @@ class Policy:
         """Whether *signal* is looked for at all."""
         return self.rules[signal] != IGNORE
 
+    def obeys(self, signal: Signal) -> bool:
+        return self.rules[signal] == OBEY
+
     def binds(self, statement: Statement) -> bool:
         """Whether *statement* keeps this crawl from using the text."""
-        return self.rules[statement.signal] == OBEY and self.purpose in statement.refuses
+        return self.obeys(statement.signal) and self.purpose in statement.refuses
 
     def binding(self, statements: Iterable[Statement]) -> Statement | None:
         """The first of *statements* that binds."""
@@ -114,6 +117,13 @@ def _signal(name: str) -> Signal:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
     raise BadInput(f"SPIDERLING_OPTOUTS names a signal {name!r} that there is not; {hint}")
+
+
+def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[Statement]:
+    """What holds for a page: a TDM reservation in it or its header supersedes the site's file (TDMRep, section 5)."""
+    page = list(page)
+    superseded = any(said.signal is Signal.TDM for said in page)
+    return [*(said for said in site if not (superseded and said.signal is Signal.TDM_FILE)), *page]
 
 
 # -- usage preferences, in robots.txt and in headers

@@ -17,8 +17,9 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
-from spiderling.crawl import crawl_of, options_of
+from spiderling.crawl import crawl_of, fetch_of, options_of
 from spiderling.errors import BadInput, SpiderlingError
+from spiderling.frontier.sitefiles import SiteFile
 from spiderling.outcomes import DropPage
 from spiderling.pipelines.clean import check_text, declared_charset
 from spiderling.pipelines.language import check_language
@@ -134,8 +135,11 @@ class PageSpider(SpiderlingSpider):
         crawler.signals.connect(spider.note, signals.response_downloaded)
         return spider
 
-    def note(self, response: Response) -> None:
-        """Keep what the last response of any kind was."""
+    def note(self, response: Response, request: Request) -> None:
+        """Keep what the last response was; a tdmrep.json or ai.txt that is missing is no reason for anything."""
+        fetch = fetch_of(request)
+        if fetch is not None and fetch.robots is not None and fetch.robots.file is not SiteFile.ROBOTS:
+            return
         self._last = f"; the last answer was {response.status} from {response.url}"
 
     async def start(self) -> AsyncIterator[Any]:

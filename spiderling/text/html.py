@@ -384,7 +384,7 @@ class _Builder:
 
     def _for_robots(self, name: str, content: str) -> None:
         """Directives count together, however many tags they stand in; the name says for whom (text/optout.py)."""
-        key = f"robots:{name[:40]}"
+        key = name if name == "robots" else f"robots:{name[:40]}"
         if (name == "robots" or name not in _META_NAMES) and len(self.meta) < MAX_METAS:
             said = f"{self.meta[key]}, {content}" if key in self.meta else content
             self.meta[key] = said[:MAX_META_CHARS]

@@ -40,7 +40,7 @@ def page_statements(
     fields: dict[str, list[str]] = {}
     for name, value in headers:
         fields.setdefault(name.lower(), []).append(value[:MAX_HEADER_CHARS])
-    tagged = [(name.removeprefix("robots:"), text) for name, text in meta.items() if name.startswith("robots:")]
+    tagged = [(name.partition(":")[2], text) for name, text in meta.items() if name.partition(":")[0] == "robots"]
     found = [
         said
         for agent, text in [*(("", value) for value in fields.get("x-robots-tag", ())), *tagged]
@@ -71,7 +71,7 @@ def _directives(agent: str, text: str, options: Options, now: float) -> Iterator
 
 def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[Statement]:
     """What is said to us; that an AI crawler may not use the page counts as AI_AGENTS."""
-    if agent in ("", "*", "robots", options.robots_agent.lower()):
+    if agent in ("", "*", options.robots_agent.lower()):
         return said
     tokens = (token.strip() for token in options.ai_agents.split(","))
     token = next((token for token in tokens if token.lower() == agent), None)

@@ -72,7 +72,7 @@ class Frontier:
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.journal)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
-        self.statements = self._robots.statements_of
+        self.statements, self.sitemaps = self._robots.statements_of, self._robots.sitemaps
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
         self.close, self.reopen = self.closing.close, self.closing.reopen
         self.block_where = self.closing.block_where

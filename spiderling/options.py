@@ -171,6 +171,12 @@ class Options:
 
     # corpus and state
     dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    trail: str = _option(
+        "full",
+        "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "
+        "how it ended (ends), or nothing (off).",
+        choices=("full", "ends", "off"),
+    )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)

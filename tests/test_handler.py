@@ -649,7 +649,7 @@ async def test_floods_end_soon_and_in_bounded_memory(answer):
             assert answer is bodiless_flood or response.body == PAGE
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 15, "ended by the limits, not by the time for the whole answer"
     assert peak < 8 * MAX_HEAD_BYTES
 
 

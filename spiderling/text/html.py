@@ -3,7 +3,7 @@
 The paragraphs are those of Pomikálek, *Removing Boilerplate and Duplicate Content
 from Web Corpora* (2011), as the ``justext`` package makes them, with its defects
 put right: a space between two inline tags separates words, control characters do
-no harm, time is linear.  No tree is built: libxml2's parser calls a `_Builder`.
+no harm, time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ class Parsed(NamedTuple):
     """Links beyond MAX_LINKS."""
 
 
-def parse(html: str) -> Parsed:
+def parse(html: str, builder: Builder | None = None) -> Parsed:
     """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
-    builder = _Builder()
+    builder = builder or Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     try:
-        parser.feed(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ")
+        parser.feed(html.encode("utf-8", "replace").translate(None, builder.rubbish) or b" ")
         parser.close()
     except (etree.LxmlError, _Full):
         pass  # what was found up to there counts
@@ -141,8 +141,13 @@ class _Full(Exception):
     pass
 
 
-class _Builder:
+class Builder:
     """Receives the parser's events.  A *chunk* is the text between two tags that count."""
+
+    # what the package does otherwise (aspackage.py)
+    rubbish = _RUBBISH
+    gap = " "  # what white space between two tags becomes
+    form = staticmethod(normal_form)
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -260,7 +265,7 @@ class _Builder:
         self._chunk.clear()
         if text.isspace():
             if self._has_text:
-                self._parts.append(" ")
+                self._parts.append(self.gap)
             return
         if not self._has_text:
             self._has_text = True
@@ -285,7 +290,7 @@ class _Builder:
         self._opener = opener
 
     def _add_block(self) -> None:
-        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
+        text = self.form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(
                 Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)

@@ -3,7 +3,7 @@
 The paragraphs are those of Pomikálek, *Removing Boilerplate and Duplicate Content
 from Web Corpora* (2011), as the ``justext`` package makes them, with its defects
 put right: a space between two inline tags separates words, control characters do
-no harm, time is linear.  No tree is built: libxml2's parser calls a `_Builder`.
+no harm, time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_META_CHARS = 500
+MAX_METAS = 60
 MAX_DATA_CHARS = 50_000
 MAX_ALTERNATES = 300
 
@@ -53,6 +54,9 @@ article:published_time article:modified_time og:updated_time license dcterms.lic
 tdm-reservation tdm-policy
 """
 _META_NAMES = frozenset(_METAS.split())
+_FOR_ROBOTS = re.compile(
+    r"\b(?:noindex|nofollow|none|noarchive|nocache|noai|noimageai|unavailable_after)\b", re.IGNORECASE
+)
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
 _REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
@@ -96,14 +100,16 @@ class Parsed(NamedTuple):
     """hreflang -> href of the <link rel=alternate> that give it."""
     data: str
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
+    links_cut: int
+    """Links beyond MAX_LINKS."""
 
 
-def parse(html: str) -> Parsed:
+def parse(html: str, builder: Builder | None = None) -> Parsed:
     """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
-    builder = _Builder()
+    builder = builder or Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     try:
-        parser.feed(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ")
+        parser.feed(html.encode("utf-8", "replace").translate(None, builder.rubbish) or b" ")
         parser.close()
     except (etree.LxmlError, _Full):
         pass  # what was found up to there counts
@@ -135,8 +141,13 @@ class _Full(Exception):
     pass
 
 
-class _Builder:
+class Builder:
     """Receives the parser's events.  A *chunk* is the text between two tags that count."""
+
+    # what the package does otherwise (aspackage.py)
+    rubbish = _RUBBISH
+    gap = " "  # what white space between two tags becomes
+    form = staticmethod(normal_form)
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -170,6 +181,7 @@ class _Builder:
         self._data: list[str] = []
         self._data_chars = 0
         self._alternates: dict[str, str] = {}
+        self._links_cut = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _HEAD_TAGS:
@@ -243,8 +255,9 @@ class _Builder:
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         data = "".join(self._data)[:MAX_DATA_CHARS]
         return Parsed(
-            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
-        )
+            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data,
+            self._links_cut,
+        )  # fmt: skip
 
     def _flush(self) -> None:
         """The chunk becomes part of the block.  White space alone separates words but makes no block."""
@@ -252,7 +265,7 @@ class _Builder:
         self._chunk.clear()
         if text.isspace():
             if self._has_text:
-                self._parts.append(" ")
+                self._parts.append(self.gap)
             return
         if not self._has_text:
             self._has_text = True
@@ -277,7 +290,7 @@ class _Builder:
         self._opener = opener
 
     def _add_block(self) -> None:
-        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
+        text = self.form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(
                 Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
@@ -310,6 +323,7 @@ class _Builder:
             self._in_link = True
             self._end_anchor()
         if href is None or len(self._hrefs) >= MAX_LINKS:
+            self._links_cut += href is not None
             return
         rel = attributes.get("rel", "").lower()
         if rel:
@@ -368,6 +382,8 @@ class _Builder:
         name = name or attributes.get("itemprop") or ""
         name = name.strip().lower()
         content = attributes.get("content")
+        if content and _FOR_ROBOTS.search(content):
+            self._for_robots(name, content)
         if not content or name not in _META_NAMES:
             return
         self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
@@ -375,3 +391,10 @@ class _Builder:
         if target:
             self._add_link(target[1], "", "", -1)
             self._first_link = len(self._hrefs)
+
+    def _for_robots(self, name: str, content: str) -> None:
+        """Directives count together, however many tags they stand in; the name says for whom (text/optout.py)."""
+        key = name if name == "robots" else f"robots:{name[:40]}"
+        if (name == "robots" or name not in _META_NAMES) and len(self.meta) < MAX_METAS:
+            said = f"{self.meta[key]}, {content}" if key in self.meta else content
+            self.meta[key] = said[:MAX_META_CHARS]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from spiderling.errors import BadInput
-from spiderling.languages import GROUPS, available, save
+from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, save
 from spiderling.modelfiles import DESCRIPTION
 from spiderling.text import LanguageModels
 from spiderling.text.encoding import decode
@@ -30,7 +30,8 @@ MIN_BYTES = 5_000
 GOOD_BYTES = 50_000
 _MIN_LINES = 20
 _SAMPLE_LINES = 1000
-_OWN_SHARE = 0.8  # a line that is so usual in another language is in it ...
+_LEGACY = ("windows-1250", "windows-1251", "windows-1252", "windows-1254", "windows-1256", "windows-1257", "gb18030")
+_OWN_SHARE = 0.7  # a line that is so usual in another language is in it ...
 _FOREIGN_SHARE = 0.05  # ... and so many of them are worth a word,
 _TWIN_SHARE = 0.8  # so many mean that the languages are hardly two
 _TOLD_APART = 0.9
@@ -61,7 +62,8 @@ def make_model(wanted: Wanted) -> str:
     """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
     known = available(wanted.dirs)
     _check(wanted, known)
-    texts = [_read(path) for path in wanted.paths]
+    old = known.get(wanted.code)
+    texts = [_read(path, old) for path in wanted.paths]
     size = sum(len(text.encode()) for text in texts)
     lines = sentences(texts)
     if size < MIN_BYTES or len(lines) < _MIN_LINES:
@@ -70,7 +72,6 @@ def make_model(wanted: Wanted) -> str:
             f"model; give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in {_MIN_LINES} lines."
         )
     foreign = _foreign(wanted, lines, known)
-    old = known.get(wanted.code)
     model = extended(old.model(), lines) if wanted.add and old else train(wanted.code, lines)
     description = _description(wanted, old, texts, model)
     written = save(wanted.out / wanted.code, description, model)
@@ -112,8 +113,9 @@ def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
             raise BadInput(f"--encodings: {label!r} is not an encoding; give labels such as windows-1250, koi8-r.")
 
 
-def _read(path: Path) -> str:
-    """A text file, decomposed accents composed as on most web pages."""
+def _read(path: Path, old: LanguageInfo | None) -> str:
+    """A text file, decomposed accents composed as on most web pages; if it is not in UTF-8, the spelling of an
+    *old* model of the language tells what it may be in."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -121,7 +123,8 @@ def _read(path: Path) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        found = decode(data[:100_000], None).detected
+        spelling = LanguageModels((old.model(),)).spelling if old else None
+        found = decode(data[:100_000], None, old.encodings if old else _LEGACY, spelling).detected
         meant = f"it may be in {found}; " if found and found != "utf-8" else ""
         raise BadInput(
             f"{path} is not UTF-8 text (byte {error.start}); {meant}convert it first, e.g. with: "
@@ -139,7 +142,8 @@ def _read(path: Path) -> str:
 
 def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageInfo]) -> list[str]:
     """Warnings of text in languages that there are models of; raises BadInput when it is most of the text."""
-    others = LanguageModels(tuple(info.model() for code, info in known.items() if code != wanted.code))
+    rivals = dict.fromkeys((*wanted.neighbours, *BIG_WEB_LANGUAGES)) if wanted.neighbours else known
+    others = LanguageModels(tuple(known[code].model() for code in rivals if code in known and code != wanted.code))
     own = LanguageModels((known[wanted.code].model(),)) if wanted.code in known else LanguageModels(())
     sample = [line for line in lines[:_SAMPLE_LINES] if any(map(str.isalpha, line))]
     guesses, mine = others.identify(sample), own.identify(sample)
@@ -151,8 +155,9 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
             found[code] += 1
             example.setdefault(code, sample[row])
     warnings = []
+    sure = sum(code is not None for code in guesses.sure())
     for code, count in found.most_common():
-        share, name = count / len(sample), known[code].name
+        share, name = count / sure, known[code].name
         if share >= _TWIN_SHARE and not wanted.force and wanted.code in known:
             raise BadInput(
                 f"{share:.0%} of the lines are {name} ({code}) rather than {known[wanted.code].name}; is the code "

@@ -95,8 +95,7 @@ def test_a_twin_is_named(tmp_path):
     path.write_text(text_of("cs"), "utf-8")
     report = make("qcs", path, out=tmp_path / "m", neighbours=["cs"])
     assert "WARNING: the text is hard to tell from Czech" in report
-    assert "  taken for cs: " in report
-    assert "-a lang=qcs,cs" in report
+    assert "held-out lines recognised" in report
 
 
 def test_the_wrong_code_is_refused(tmp_path):
@@ -113,7 +112,7 @@ def test_the_wrong_code_is_refused(tmp_path):
         ("sl", b"too little", {}, "10 bytes in 1 different lines are too little"),
         ("sl", b"", {}, "too little"),
         ("sl", b"the same line\n" * 9999, {}, "in 1 different lines"),
-        ("sl", ("žluťoučký kůň úpěl ďábelské ódy\n" * 99).encode("cp1250"), {}, "not UTF-8.* iconv -f cp1250 -t utf-8"),
+        ("cs", ("Když přišla, všichni už spali.\n" * 99).encode("cp1250"), {}, "not UTF-8.*iconv -f cp1250 -t utf-8"),
         ("sl", "žluťoučký kůň\n".encode("utf-16") * 99, {}, "not UTF-8.*iconv -f utf-16-le"),
         ("sl", b"<p>Page one</p>\n<p>Page two</p>\n" * 99, {}, "is HTML rather than plain text"),
         ("sl", b"a\0b" * 9999, {}, "not plain text"),

@@ -60,6 +60,11 @@ class NgramCounts:
         """How many different characters there are."""
         return len(self.sizes[1][1]) if 1 in self.sizes else 0
 
+    @property
+    def total(self) -> int:
+        """The sum of all counts."""
+        return sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in self.sizes.values())
+
     def weights(self) -> dict[int, Array]:
         """The counts by size, as if the text were written in one alphabet only.
 

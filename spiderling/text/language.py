@@ -165,14 +165,13 @@ class LanguageModels:
         for row, model in zip(logs, self.models, strict=True):
             row[:] = _SMOOTHING
             weights = model.ngrams.weights()
-            scale = _SCALE / max(1.0, sum(map(np.sum, weights.values())))
+            scale = _SCALE / max(1, model.ngrams.total)
             for size, (grams, _) in model.ngrams.sizes.items():
                 hashes = hash_rows(grams, size) & np.uint32(len(row) - 1)
                 row += np.bincount(hashes, weights[size] * scale, len(row))
-            row /= row.sum()
         centred = np.empty(logs.T.shape, np.float32)
         for start in range(0, len(centred), _BLOCK):  # the turned table is far larger than any cache
-            block = np.log(logs[:, start : start + _BLOCK])
+            block = np.log(logs[:, start : start + _BLOCK])  # all have the same sum in each alphabet
             centred[start : start + _BLOCK] = (block - block.mean(0)).T
         return centred
 

@@ -87,7 +87,7 @@ def test_a_cosine_below_the_threshold_is_no_known_language():
     html = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs("fr"))
     page = run(html, ("en",), preset="permissive")
     assert page.known_share < 0.5
-    assert (page.languages, [one.kept for one in page.paragraphs]) == ({}, [False])
+    assert (page.languages, {one.kept for one in page.paragraphs}) == ({}, {False})
 
 
 def test_the_papers_threshold_is_the_default():

@@ -71,7 +71,7 @@ class Options:
     )
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
     dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
-    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=0)
+    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
     dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
     dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 

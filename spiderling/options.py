@@ -65,6 +65,16 @@ class Options:
     ip_interval_s: float = _option(
         0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
     )
+    delay_factor: float = _option(
+        5.0,
+        "After each request a host is left alone for so many times as long as the answer took, if its interval is not "
+        "longer; 0: off.",
+        low=0,
+        high=100,
+    )
+    max_slowdown_s: float = _option(
+        30.0, "Longest pause after a slow answer, and longest interval of a host that says 429 or 503.", low=0
+    )
     max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
     robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)

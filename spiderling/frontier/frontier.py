@@ -12,7 +12,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl,
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
-from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.robots import ENDS, Robots, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.store import Changes, State
@@ -48,6 +48,7 @@ class Frontier:
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.journal)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
+        self.statements, self.sitemaps = self._robots.statements_of, self._robots.sitemaps
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
         self.close, self.reopen = self.closing.close, self.closing.reopen
         self.block_where = self.closing.block_where
@@ -163,13 +164,12 @@ class Frontier:
         if verdict is RobotsVerdict.ALLOWED:
             return Fetch(url.key, url.url, address, url.host, url.payload)
         if verdict is RobotsVerdict.MISSING:
-            return None if self._tasks.ask(url.host, target.origin) else url.host
+            return None if self._tasks.ask(url.host, target.origin, now) else url.host
         if verdict is RobotsVerdict.PAUSED:
             url.host.due = max(url.host.due, self._robots.records[target.origin].expires)
             self.schedule.wait_at(url.host, address, now)
             return url.host
-        forbidden = verdict is RobotsVerdict.FORBIDDEN
-        self._end_head(url.host, Reason.ROBOTS_FORBIDDEN if forbidden else Reason.ROBOTS_UNREACHABLE, now)
+        self._end_head(url.host, ENDS[verdict], now)
         return None
 
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:

@@ -100,6 +100,7 @@ class VirtualCrawl:
     """Answers every request of the frontier from *web*; a list of answers is given out one by one, its last for ever.
 
     Names resolve to an address of their own unless *dns* says otherwise; a robots.txt that *web* does not hold is 404.
+    tdmrep.json and ai.txt are asked for only when ``optouts`` says so.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class VirtualCrawl:
         now: float = 1000.0,
         **options: Any,
     ) -> None:
-        self.options = Options(**options)
+        self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
         self.frontier = Frontier(self.options, allows)
         self.now = now
         self.starts: list[Start] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,6 +20,7 @@ from spiderling.options import Options
 MAX_ROBOTS_BYTES = 500 * 1024
 """RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
 _MAX_PARSERS = 4096
+_MAX_RECORDS = 20_000
 _MAX_RATE_S = 10**9
 
 
@@ -54,19 +56,36 @@ class RobotsRecord:
 class Robots:
     """Records by origin; ``changed`` holds the origins whose record the store does not have yet."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, lookup: Callable[[str], RobotsRecord | None] = lambda origin: None) -> None:
+        """*lookup* gives the record of an origin that is not in memory."""
         self._agent = options.robots_agent
         self._max_age_s = options.robots_max_age_s
         self._retries = options.retries
         self._retry_delay_s = options.retry_delay_s
         self._max_pause_s = options.max_snooze_s
+        self._lookup = lookup
         self.records: dict[str, RobotsRecord] = {}
+        """Those in memory."""
         self.changed: set[str] = set()
         self._parsers: OrderedDict[str, Protego] = OrderedDict()
 
+    def record(self, origin: str) -> RobotsRecord | None:
+        """What is known of *origin*."""
+        record = self.records.get(origin)
+        if record is None and (record := self._lookup(origin)) is not None:
+            self.records[origin] = record
+        return record
+
+    def forget(self) -> None:
+        """Let go of records that the store has, when there are many: those that came first."""
+        if len(self.records) > _MAX_RECORDS:
+            spare = len(self.records) - _MAX_RECORDS // 2
+            for origin in [origin for origin in self.records if origin not in self.changed][:spare]:
+                del self.records[origin]
+
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """May *url* of *origin* be fetched at *now*?"""
-        record = self.records.get(origin)
+        record = self.record(origin)
         if record is None or record.expires <= now:
             return RobotsVerdict.MISSING
         if record.status is RobotsStatus.NO_RULES:
@@ -87,7 +106,7 @@ class Robots:
 
     def failed(self, origin: str, now: float) -> RobotsRecord:
         """Note that no usable answer came: pause, after the retries give the origin up for a day."""
-        former = self.records.get(origin)
+        former = self.record(origin)
         failures = 1 + (former.failures if former else 0)
         if failures > self._retries:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + self._max_age_s)
@@ -98,7 +117,7 @@ class Robots:
 
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
-        record = self.records.get(origin)
+        record = self.record(origin)
         if record is None or record.status is not RobotsStatus.RULES:
             return 0.0
         parser = self._parser(origin, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.hosts import Host, HostState, RobotsTask
-from spiderling.frontier.journal import Journal
+from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
 from spiderling.options import Options
@@ -15,24 +15,25 @@ class RobotsTasks:
     """One request per origin at a time; a redirect moves it to the queue of another host."""
 
     def __init__(
-        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, journal: Journal
+        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, hosts: HostTable
     ) -> None:
         self._max_redirects = options.max_redirects
         self._max_delay_s = options.max_crawl_delay_s
         self._robots = robots
         self._admission = admission
         self._schedule = schedule
-        self._journal = journal
+        self._hosts = hosts
         self._awaited: dict[str, Host] = {}
         """The host that goes on when an origin's robots.txt is there."""
 
-    def ask(self, host: Host, origin: str) -> bool:
-        """Let *host* fetch *origin*'s robots.txt first; False: it is on the way from a host it redirects to."""
-        if origin in self._awaited:
+    def ask(self, host: Host, target: CanonicalUrl) -> bool:
+        """Let *host* fetch the robots.txt of *target*'s origin first; False: it is on the way from where it redirects.
+        """
+        if target.origin in self._awaited:
             host.state = HostState.SNOOZED
             return False
-        self._awaited[origin] = host
-        host.tasks.append(RobotsTask(origin, origin + "/robots.txt"))
+        self._awaited[target.origin] = host
+        host.tasks.append(RobotsTask(target.origin, target.origin + "/robots.txt", target.name))
         return True
 
     def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
@@ -61,8 +62,8 @@ class RobotsTasks:
         if host.is_closed:
             self.fail(task, now)
             return
-        host.tasks.append(RobotsTask(task.origin, target.url, task.redirects + 1))
-        self._schedule.wake(host, now)
+        host.tasks.append(RobotsTask(task.origin, target.url, target.name, task.redirects + 1))
+        self._schedule.wake(host.id, now)
 
     def _settle(self, origin: str, status: int, body: bytes, now: float) -> Host | None:
         if status:
@@ -74,7 +75,7 @@ class RobotsTasks:
             return None
         host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.due = max(host.due, host.last_start + self._schedule.interval(host))
-        self._journal.hosts.add(host)
+        self._hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.exempt:
             return host
         self._schedule.place(host, now)

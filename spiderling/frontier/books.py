@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spiderling.frontier.entries import line_of
+from spiderling.frontier.entries import line_of, url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.journal import GENERATION, Journal
@@ -13,6 +13,7 @@ from spiderling.frontier.priority import BAND_OF_RANK
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.state import HostMark, Shelf, State
+from spiderling.frontier.trail import Trail
 from spiderling.options import Options
 from spiderling.reasons import Reason
 
@@ -31,6 +32,7 @@ class Books:
         self.journal = Journal(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)
+        self.trail = Trail(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
@@ -55,27 +57,35 @@ class Books:
                 self.ledger.end_waiting(CLOSED_STATES[state])
             yield mark
 
-    def wait(self, host_id: int, rank: int, line: bytes) -> Reason | None:
+    def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
         """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.
 
-        Where the queue is full, a URL of a worse band has to go for it.
+        Where the queue is full, a URL of a worse band has to go for it, and of the worst band the oldest; requests of
+        a subclass (*is_request*) are never refused.
         """
-        state = self.marks.state(host_id)
+        state, is_full = self.marks.state(host_id), self.marks.queued[host_id] >= self._max_queue
         if state in CLOSED_STATES:
             reason = CLOSED_STATES[state]
             self.ledger.end_waiting(reason)
-            if self._parks(reason) and self.marks.queued[host_id] < self._max_queue:
+            if self._parks(reason) and (is_request or not is_full):
                 self.queues.push(host_id, rank, line)
+            else:
+                self._trail_end(line, host_id, reason)
             return reason
-        if self.marks.queued[host_id] >= self._max_queue:
+        if is_full and not is_request:
             self.ledger.end_waiting(Reason.HOST_FULL)
             host = self.hosts.by_id(host_id)
             if BAND_OF_RANK[rank] >= self.queues.worst_band(host):
+                self._trail_end(line, host_id, Reason.HOST_FULL)
                 return Reason.HOST_FULL
-            self.queues.drop_worst(host)
+            self.trail.ended(self.queues.drop_worst(host), Reason.HOST_FULL)
             self.hosts.changed.add(host)
         self.queues.push(host_id, rank, line)
         return None
+
+    def _trail_end(self, line: bytes, host_id: int, reason: Reason) -> None:
+        if self.trail.keeps_ends:
+            self.trail.ended(url_of(line, self.hosts.by_id(host_id)), reason)
 
     def hand_out(self, host: Host) -> None:
         """The head of its host's queue is in transit."""
@@ -104,13 +114,15 @@ class Books:
             self.ledger.end_waiting(reason)
             if not self._parks(reason):
                 self.queues.drop(url.host)
+                self.trail.ended(url, reason)
 
-    def end_in_transit(self, reason: Reason) -> None:
+    def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
+        self.trail.ended(url, reason)
 
     def end_head(self, host: Host, reason: Reason) -> None:
         """The head of the queue ends without being fetched."""
-        self.queues.pop(host)
+        self.trail.ended(self.queues.pop(host), reason)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason)
 
@@ -119,12 +131,14 @@ class Books:
         number = self.queues.drop(host)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason, number)
+        self.trail.purged(host, reason, number)
         return number
 
     def close(self, host: Host, state: HostState) -> int:
         """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
         number, reason = host.queued, CLOSED_STATES[state]
         self.ledger.end_waiting(reason, number)
+        self.trail.purged(host, reason, number)
         self.hosts.set_closed(host, state)
         if not self._parks(reason):
             self.queues.drop(host)

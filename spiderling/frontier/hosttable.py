@@ -37,19 +37,19 @@ class NameIndex:
 
     def find(self, name: str) -> int:
         """The id of *name*, or 0."""
-        digest = xxhash.xxh3_128_intdigest(name)
+        digest = xxhash.xxh3_128_intdigest(name.encode())
         check = digest >> 96
         return next((i for i in self._table.values(digest & (1 << 40) - 1) if self._checks[i] == check), 0)
 
     def append(self, name: str) -> None:
         """Note the name of the next id."""
-        digest = xxhash.xxh3_128_intdigest(name)
+        digest = xxhash.xxh3_128_intdigest(name.encode())
         self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
         self._checks.append(digest >> 96)
 
     def extend(self, names: list[str]) -> None:
         """Note the names of the next ids."""
-        digests = [xxhash.xxh3_128_intdigest(name) for name in names]
+        digests = [xxhash.xxh3_128_intdigest(name.encode()) for name in names]
         hashes = np.array([digest & (1 << 40) - 1 for digest in digests], np.uint64)
         ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
         self._table.update(hashes << np.uint64(_ID_BITS) | ids)
@@ -136,7 +136,7 @@ class HostTable:
             if mark.id != len(self) + 1:
                 raise ValueError(f"host {len(self) + 1} is missing")
             state = HostState(mark.state)
-            self.marks.append(state if state in CLOSED_STATES else HostState.EXHAUSTED, mark.distance, mark.waiting)
+            self.marks.append(state if state in CLOSED_STATES else HostState.EXHAUSTED, mark.distance, mark.queued)
             names.append(mark.name)
             if state not in CLOSED_STATES:
                 ids.append(mark.id)
@@ -148,8 +148,14 @@ class HostTable:
                 unit.account.add(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
                 unit.retired += state is HostState.RETIRED
         self._names.extend(names)
-        order = np.argsort(np.frombuffer(dues, np.float64), kind="stable") if dues else []
-        return [ids[at] for at in order]
+        order = np.argsort(np.frombuffer(dues, np.float64), kind="stable") if dues else np.empty(0, np.int64)
+        return [ids[at] for at in order.tolist()]
+
+    def queued(self, host_id: int) -> tuple[int, int, int]:
+        """(waiting, parked, id)"""
+        number = self.marks.queued[host_id]
+        is_closed = self.marks.state(host_id) in CLOSED_STATES
+        return (0, number, host_id) if is_closed else (number, 0, host_id)
 
     def leave(self, host: Host) -> None:
         """*host* has no place any more, and may leave memory once the store knows it."""

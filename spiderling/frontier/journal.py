@@ -32,7 +32,9 @@ class Journal:
     def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
         """One immutable batch of everything since the last call."""
         queues, flush = self._queues.drain()
+        grown = queues.grown.difference(host.id for host in self._hosts.changed)
         changes = Changes(
+            queued=[self._hosts.queued(host_id) for host_id in grown],
             hosts=[host_row(host, self._queues) for host in self._hosts.changed],
             added=queues.added,
             popped=queues.popped,

@@ -31,7 +31,7 @@ class KeyTable:
         self._sizes = [_MIN_SIZE] * PARTS
         self._used = [0] * PARTS
         self._limits = [int(_MIN_SIZE * _MAX_LOAD)] * PARTS
-        self._cells: list[memoryview] = [memoryview(np.zeros(_MIN_SIZE + _SPARE, np.uint64)) for _ in range(PARTS)]
+        self._cells: list[memoryview] = [_view(np.zeros(_MIN_SIZE + _SPARE, np.uint64)) for _ in range(PARTS)]
 
     def __len__(self) -> int:
         return sum(self._used)
@@ -81,7 +81,7 @@ class KeyTable:
 
     def keys_of(self, part: int) -> Keys:
         """The keys of one part, roughly in order."""
-        cells = np.asarray(self._cells[part])
+        cells: Keys = np.frombuffer(self._cells[part], np.uint64)
         return cells[cells != 0]
 
     def _build(self, part: int, keys: Keys) -> None:
@@ -93,8 +93,13 @@ class KeyTable:
         places = np.maximum.accumulate(wanted.astype(np.int64) - order) + order
         cells = np.zeros(max(size, int(places[-1]) + 1 if len(keys) else 0) + _SPARE, np.uint64)
         cells[places] = keys
-        self._cells[part] = memoryview(cells)
+        self._cells[part] = _view(cells)
         self._sizes[part], self._used[part], self._limits[part] = size, len(keys), int(size * _MAX_LOAD)
+
+
+def _view(cells: Keys) -> memoryview:
+    """Reading one item of a memoryview takes a third of the time that it takes in numpy."""
+    return memoryview(cells)  # type: ignore[arg-type]
 
 
 def _distinct(keys: Keys) -> Keys:

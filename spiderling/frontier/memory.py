@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterator
 
 from spiderling.errors import StorageError
 from spiderling.frontier.state import (
-    BAND_BITS,
     HOST_SHIFT,
     Changes,
-    Flush,
     HostMark,
     HostRow,
     RobotsRow,
@@ -24,8 +21,10 @@ from spiderling.frontier.state import (
 
 def mark_of(row: HostRow) -> HostMark:
     """The part of *row* that stays in memory."""
-    fields = {name: getattr(row, name) for name in HostMark._fields if name != "in_transit"}
-    return HostMark(**fields, in_transit=row.transit is not None)
+    return HostMark(
+        row.id, row.name, row.state, row.distance, row.pages, row.downloaded_bytes, row.kept_bytes,
+        row.waiting + row.parked, row.due, row.exempt, row.transit is not None,
+    )  # fmt: skip
 
 
 class MemoryStore:
@@ -77,6 +76,8 @@ class MemoryStore:
         if self._closed:
             raise StorageError("the store is closed.")
         self._hosts.update((row.id, row) for row in changes.hosts)
+        for waiting, parked, host_id in changes.queued:
+            self._hosts[host_id] = self._hosts[host_id]._replace(waiting=waiting, parked=parked)
         dropped, used = set(changes.dropped), set(changes.used)
         self._chunks = {
             chunk: lines
@@ -86,7 +87,9 @@ class MemoryStore:
         if changes.flush is None:
             replay(self._tails, changes.added, changes.popped.items())
         else:
-            self._flush(changes.flush, {row.id for row in changes.hosts})
+            self._tails = {}
+            for slot, lines in changes.flush.tails.items():
+                self._chunks.update(chunks_of(slot, changes.flush.generation, list(lines)))
         self._robots.update((row.origin, row) for row in changes.robots)
         self._segments.update((row.name, row) for row in changes.segments)
         self._seen.extend(changes.seen)
@@ -94,23 +97,5 @@ class MemoryStore:
         self._counts.update(changes.counts)
         self._meta.update(changes.meta)
 
-    def _flush(self, flush: Flush, written: set[int]) -> None:
-        self._tails = {}
-        for slot, lines in flush.tails.items():
-            self._chunks.update(chunks_of(slot, flush.generation, list(lines)))
-        for host_id, number in flushed_urls(flush, written).items():
-            row = self._hosts[host_id]
-            self._hosts[host_id] = row._replace(waiting=row.waiting + number)
-
     def close(self) -> None:
         self._closed = True
-
-
-def flushed_urls(flush: Flush, written: set[int]) -> Counter[int]:
-    """How many URLs each host gains in chunks, without those whose rows were *written* with the same batch."""
-    gained: Counter[int] = Counter()
-    for slot, lines in flush.tails.items():
-        host_id = slot >> BAND_BITS
-        if host_id not in written:
-            gained[host_id] += len(lines)
-    return gained

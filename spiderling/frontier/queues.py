@@ -55,6 +55,7 @@ class QueueChanges:
     """What the store does not know of the queues yet."""
 
     def __init__(self) -> None:
+        self.grown: set[int] = set()
         self.added: list[tuple[int, bytes]] = []
         self.popped: dict[int, int] = {}
         self.used: list[int] = []
@@ -83,11 +84,9 @@ class Queues:
         self._changes = QueueChanges()
 
     def restore(self, tails: dict[int, list[bytes]], generation: int) -> None:
-        """Take up the tails that the log held; the lengths are the caller's to count."""
+        """Take up the tails that the log held."""
         self._tails, self._in_tails = tails, sum(map(len, tails.values()))
         self.generation = self._committed = generation
-        for slot, lines in tails.items():
-            self._marks.queued[slot >> BAND_BITS] += len(lines)
 
     # -- hosts come into memory and leave it
 
@@ -112,11 +111,6 @@ class Queues:
     def first(self, host_id: int) -> list[bytes]:
         return [line_of(url) for url in self._heads[host_id].first]
 
-    def in_tails(self, host_id: int) -> int:
-        """How many of its URLs are in tails."""
-        slot = host_id << BAND_BITS
-        return sum(len(self._tails.get(slot + band, ())) for band in range(BANDS))
-
     # -- in and out
 
     def push(self, host_id: int, rank: int, line: bytes) -> None:
@@ -130,6 +124,7 @@ class Queues:
         self._in_tails += 1
         self._changes.added.append((slot, line))
         self._marks.queued[host_id] += 1
+        self._changes.grown.add(host_id)
         head = self._heads.get(host_id)
         if head is not None and head.next_slot is not None and slot < head.next_slot:
             head.next_up = head.next_slot = None
@@ -163,11 +158,14 @@ class Queues:
         """The last band that holds a URL; 0 for an empty queue."""
         return max(self._slots(host.id, self._heads[host.id]), default=0) & _BAND_MASK
 
-    def drop_worst(self, host: Host) -> None:
+    def drop_worst(self, host: Host) -> QueuedUrl:
         """The URL of the last band that has waited longest leaves the queue."""
         head = self._heads[host.id]
-        self._remove(head, max(self._slots(host.id, head)))
+        slot = max(self._slots(host.id, head))
+        url = url_of(self._front(head, slot), host)
+        self._remove(head, slot)
         self._marks.queued[host.id] -= 1
+        return url
 
     def drop(self, host: Host) -> int:
         """The whole queue is given up; returns its length.  The work does not depend on it."""

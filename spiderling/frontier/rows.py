@@ -12,6 +12,7 @@ from spiderling.frontier.yields import YieldAccount
 
 def host_row(host: Host, queues: Queues) -> HostRow:
     account, in_transit = host.account, host.fetching
+    number = host.queued + (in_transit is not None)
     return HostRow(
         id=host.id,
         name=host.name,
@@ -22,7 +23,8 @@ def host_row(host: Host, queues: Queues) -> HostRow:
         words=host.words,
         downloaded_bytes=account.downloaded_bytes,
         kept_bytes=account.kept_bytes,
-        waiting=host.queued - queues.in_tails(host.id) + (in_transit is not None),
+        waiting=0 if host.is_closed else number,
+        parked=number if host.is_closed else 0,
         due=host.due,
         crawl_delay_s=host.crawl_delay_s,
         failures=host.failures,

@@ -20,6 +20,7 @@ from spiderling.frontier.names import Name, Names, NameStatus
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
 from spiderling.options import Options
+from spiderling.urls import canonicalize
 
 _RESOLVE_AHEAD_S = 60.0
 """Names of hosts that are due later than this are not resolved yet."""
@@ -236,6 +237,19 @@ class Schedule:
         host.due = max(host.due, now + self.interval(host))
         self._workbench.start(address, now)
         self._workbench.charge(address, now + self.ip_interval_s)
+
+    def may_also_start(self, address: str, now: float) -> bool:
+        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        if self._workbench.last_start(address) + self.ip_interval_s > now:
+            return False
+        self._workbench.start(address, now)
+        self._workbench.charge(address, now + self.ip_interval_s)
+        return True
+
+    def fallback_of(self, url: str, address: str) -> str:
+        """The address of the other family that the name in *url* has besides *address*; '' for none."""
+        target = canonicalize(url)
+        return self._names.fallback(target.name, address) if target is not None else ""
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""

@@ -118,11 +118,12 @@ class DigestSet:
 
 
 def _turned(key: int) -> int:
-    """*key* with its hash in front, evenly spread, and its host id behind; 0, which is no URL's key, counts as 2**40."""
+    """*key* with its hash in front, evenly spread, and its host id behind; 0, which no URL has, counts as 2**40."""
     return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
 
 
 def _turned_all(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
     unsigned = keys.view(np.uint64)
     turned = (unsigned & np.uint64(_HASH_MASK)) << np.uint64(24) | unsigned >> np.uint64(HASH_BITS)
-    return np.maximum(turned, np.uint64(1))
+    spread: NDArray[np.uint64] = np.maximum(turned, np.uint64(1))
+    return spread

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from spiderling.frontier.trail import TrailBatch
+
 BAND_BITS = 4
 CHUNK_URLS = 256
 _PART_BITS, _GENERATION_BITS = 12, 22
@@ -51,7 +53,9 @@ class HostRow(NamedTuple):
     downloaded_bytes: int
     kept_bytes: int
     waiting: int
-    """URLs in its queue that are not in the log; parked ones if the state is a closed one."""
+    """URLs in its queue, and the one in transit."""
+    parked: int
+    """The same of a closed host, whose URLs have ended for the time being."""
     due: float
     crawl_delay_s: float
     failures: int
@@ -75,7 +79,8 @@ class HostMark(NamedTuple):
     pages: int
     downloaded_bytes: int
     kept_bytes: int
-    waiting: int
+    queued: int
+    """``waiting`` or ``parked``."""
     due: float
     exempt: int
     in_transit: int
@@ -109,6 +114,8 @@ class Changes:
     """What changed since the last batch; counts are totals, not differences."""
 
     hosts: list[HostRow] = field(default_factory=list)
+    queued: list[tuple[int, int, int]] = field(default_factory=list)
+    """(waiting, parked, id) of other hosts whose queues have grown."""
     added: list[tuple[int, bytes]] = field(default_factory=list)
     """(slot, line) of URLs that came to the end of a tail."""
     popped: dict[int, int] = field(default_factory=dict)
@@ -126,6 +133,7 @@ class Changes:
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
     events: list[tuple[float, str]] = field(default_factory=list)
+    trail: TrailBatch = field(default_factory=TrailBatch)
 
 
 @dataclass(slots=True)
@@ -173,7 +181,9 @@ class Store(Shelf, Protocol):
         """Release the file; committing afterwards raises StorageError."""
 
 
-def replay(tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]) -> None:
+def replay(
+    tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]
+) -> None:
     """Apply one batch of the log to *tails*."""
     for slot, line in added:
         tails.setdefault(slot, []).append(line)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import zstandard
 
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier.memory import flushed_urls
+from spiderling.frontier import trail
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
@@ -45,8 +45,8 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE count(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE host(id INTEGER PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, distance INTEGER NOT NULL,
     pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
-    kept_bytes INTEGER NOT NULL, waiting INTEGER NOT NULL, due REAL NOT NULL, crawl_delay_s REAL NOT NULL,
-    failures INTEGER NOT NULL, exempt INTEGER NOT NULL, address TEXT NOT NULL, positions TEXT NOT NULL,
+    kept_bytes INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL, due REAL NOT NULL,
+    crawl_delay_s REAL NOT NULL, failures INTEGER NOT NULL, exempt INTEGER NOT NULL, address TEXT NOT NULL, positions TEXT NOT NULL,
     first BLOB NOT NULL, transit BLOB);
 CREATE TABLE chunk(id INTEGER PRIMARY KEY, urls INTEGER NOT NULL, lines BLOB NOT NULL);
 CREATE TABLE log(batch INTEGER PRIMARY KEY, added BLOB NOT NULL, popped TEXT NOT NULL);
@@ -58,9 +58,26 @@ CREATE TABLE segment(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, docum
 CREATE TABLE event(time REAL NOT NULL, what TEXT NOT NULL);
 CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     round(downloaded_bytes / 1e6, 3) AS down_mb, round(kept_bytes / 1e6, 3) AS kept_mb,
-    round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, address,
+    round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, parked, address,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
 """
+
+VIEWS = """
+CREATE VIEW IF NOT EXISTS ends AS SELECT substr(key, 5) AS reason, value AS urls,
+    round(value * 1.0 / (SELECT max(value, 1) FROM count WHERE key = 'discovered'), 4) AS share
+    FROM count WHERE key LIKE 'end/%' AND value ORDER BY value DESC;
+CREATE VIEW IF NOT EXISTS waiting AS SELECT state, count(*) AS hosts, sum(waiting) AS urls, max(waiting) AS most,
+    datetime(min(due), 'unixepoch') AS first_due FROM host WHERE waiting GROUP BY state ORDER BY urls DESC;
+CREATE VIEW IF NOT EXISTS yield AS
+    SELECT CASE WHEN at IS NULL THEN 'all' ELSE 'distance ' || at END AS hosts_at, count(*) AS hosts,
+    sum(pages) AS pages, sum(documents) AS documents, sum(words) AS words,
+    round(sum(downloaded_bytes) / 1e6, 3) AS down_mb, round(sum(kept_bytes) / 1e6, 3) AS kept_mb,
+    round(sum(kept_bytes) * 1.0 / max(sum(downloaded_bytes), 1), 4) AS yield_rate,
+    round(sum(documents) * 1.0 / max(sum(pages), 1), 4) AS yield_ratio
+    FROM (SELECT NULL AS at, * FROM host UNION ALL SELECT distance AS at, * FROM host)
+    GROUP BY at ORDER BY at;
+"""
+"""For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
 
 
 class SqliteStore:
@@ -103,6 +120,7 @@ class SqliteStore:
                 f"{self._path} was written by another version of Spiderling (schema {version}, this one has "
                 f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
             )
+        self._connection.executescript(trail.SCHEMA + VIEWS)
         execute("PRAGMA synchronous=NORMAL")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
 
@@ -117,7 +135,7 @@ class SqliteStore:
     def _load(self) -> State:
         rows = self._reader.execute
         return State(
-            tails=_replayed(rows("SELECT added, popped FROM log ORDER BY batch")),
+            tails=tails_of(self._reader),
             seen=_keys(rows("SELECT keys FROM seen ORDER BY batch")),
             digests=_keys(rows("SELECT keys FROM digest ORDER BY batch")),
             segments=[SegmentRow(*row) for row in rows("SELECT * FROM segment ORDER BY name")],
@@ -126,7 +144,7 @@ class SqliteStore:
         )
 
     def host_marks(self) -> Iterator[HostMark]:
-        columns = ", ".join(HostMark._fields[:-1])
+        columns = "id, name, state, distance, pages, downloaded_bytes, kept_bytes, waiting + parked, due, exempt"
         try:
             for row in self._reader.execute(f"SELECT {columns}, transit IS NOT NULL FROM host ORDER BY id"):
                 yield HostMark._make(row)
@@ -143,7 +161,7 @@ class SqliteStore:
     def chunk(self, chunk_id: int) -> list[bytes]:
         packed: bytes = self._one("SELECT lines FROM chunk WHERE id = ?", chunk_id)[0]
         try:
-            return _unpacked(packed)
+            return unpacked(packed)
         except zstandard.ZstdError as error:
             raise StorageError(f"{self._path} is damaged: chunk {chunk_id}: {error}.") from error
 
@@ -178,11 +196,12 @@ class SqliteStore:
     def _write(self, changes: Changes) -> None:
         many = self._connection.executemany
         many(f"REPLACE INTO host VALUES ({_marks(HostRow)})", changes.hosts)
+        many("UPDATE host SET waiting = ?, parked = ? WHERE id = ?", changes.queued)
         ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
         many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges)
         many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used))
         if changes.flush is not None:
-            self._flush(changes.flush, {row.id for row in changes.hosts})
+            self._flush(changes.flush)
         elif changes.added or changes.popped:
             self._log(changes)
         many(f"REPLACE INTO robots VALUES ({_marks(RobotsRow)})", changes.robots)
@@ -193,16 +212,16 @@ class SqliteStore:
         for table, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
             if keys:
                 self._connection.execute(f"INSERT INTO {table}(keys) VALUES (?)", (keys.tobytes(),))
+        for table, row in trail.rows(changes.trail):
+            self._connection.execute(f"INSERT INTO {table}", row)
 
-    def _flush(self, flush: Flush, written: set[int]) -> None:
+    def _flush(self, flush: Flush) -> None:
         chunks = (
             (chunk, len(lines), self._packed(b"\n".join(lines)))
             for slot, tail in flush.tails.items()
             for chunk, lines in chunks_of(slot, flush.generation, tail)
         )
         self._connection.executemany("INSERT INTO chunk VALUES (?, ?, ?)", chunks)
-        gained = ((number, host_id) for host_id, number in flushed_urls(flush, written).items())
-        self._connection.executemany("UPDATE host SET waiting = waiting + ? WHERE id = ?", gained)
         self._connection.execute("DELETE FROM log")
 
     def _log(self, changes: Changes) -> None:
@@ -220,15 +239,17 @@ class SqliteStore:
         self._connection.close()
 
 
-def _unpacked(packed: bytes) -> list[bytes]:
+def unpacked(packed: bytes) -> list[bytes]:
+    """The lines of a chunk or of the log."""
     lines = zstandard.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else packed
     return lines.split(b"\n") if lines else []
 
 
-def _replayed(rows: Iterable[tuple[bytes, str]]) -> dict[int, list[bytes]]:
+def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
+    """Slot -> lines of what is in the log."""
     tails: dict[int, list[bytes]] = {}
-    for added, popped in rows:
-        entries = (line.split(b"\t", 1) for line in _unpacked(added))
+    for added, popped in connection.execute("SELECT added, popped FROM log ORDER BY batch"):
+        entries = (line.split(b"\t", 1) for line in unpacked(added))
         numbers = (pair.split(":") for pair in popped.split())
         replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
     return tails

@@ -27,8 +27,7 @@ class RobotsTasks:
         """The host that goes on when an origin's robots.txt is there."""
 
     def ask(self, host: Host, target: CanonicalUrl) -> bool:
-        """Let *host* fetch the robots.txt of *target*'s origin first; False: it is on the way from where it redirects.
-        """
+        """Let *host* fetch the robots.txt of *target*'s origin first; False: another host is on the way to it."""
         if target.origin in self._awaited:
             host.state = HostState.SNOOZED
             return False
@@ -39,7 +38,7 @@ class RobotsTasks:
     def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
-        if target is not None and task.redirects < self._max_redirects:
+        if target and task.redirects < self._max_redirects and self._admission.allows_port(target):
             self._follow(task, target, now)
             return None
         return self._settle(task.origin, status, body, now)

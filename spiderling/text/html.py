@@ -96,6 +96,8 @@ class Parsed(NamedTuple):
     """hreflang -> href of the <link rel=alternate> that give it."""
     data: str
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
+    links_cut: int
+    """Links beyond MAX_LINKS."""
 
 
 def parse(html: str) -> Parsed:
@@ -170,6 +172,7 @@ class _Builder:
         self._data: list[str] = []
         self._data_chars = 0
         self._alternates: dict[str, str] = {}
+        self._links_cut = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _HEAD_TAGS:
@@ -243,8 +246,9 @@ class _Builder:
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         data = "".join(self._data)[:MAX_DATA_CHARS]
         return Parsed(
-            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
-        )
+            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data,
+            self._links_cut,
+        )  # fmt: skip
 
     def _flush(self) -> None:
         """The chunk becomes part of the block.  White space alone separates words but makes no block."""
@@ -310,6 +314,7 @@ class _Builder:
             self._in_link = True
             self._end_anchor()
         if href is None or len(self._hrefs) >= MAX_LINKS:
+            self._links_cut += href is not None
             return
         rel = attributes.get("rel", "").lower()
         if rel:

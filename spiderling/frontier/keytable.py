@@ -82,7 +82,8 @@ class KeyTable:
     def keys_of(self, part: int) -> Keys:
         """The keys of one part, roughly in order."""
         cells: Keys = np.frombuffer(self._cells[part], np.uint64)
-        return cells[cells != 0]
+        keys: Keys = cells[cells != 0]
+        return keys
 
     def _build(self, part: int, keys: Keys) -> None:
         """Lay out *keys* anew: each at its place, or right behind the key before it."""
@@ -107,4 +108,5 @@ def _distinct(keys: Keys) -> Keys:
     keys = np.sort(keys)
     first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return keys[first]
+    distinct: Keys = keys[first]
+    return distinct

@@ -12,7 +12,7 @@ from spiderling.reasons import Reason
 SEED_RANK = 0
 REQUEST_RANK = 1
 LAST_RANK = 9
-BAND_OF_RANK = (0, 0, 1, 2, 2, 3, 3, 3, 3, 3)
+BAND_OF_RANK = (0, 1, 1, 2, 2, 3, 3, 3, 3, 3)
 """The part of its host's queue that a URL of each rank waits in."""
 BANDS = 1 + BAND_OF_RANK[-1]
 

@@ -43,9 +43,10 @@ class Journal:
             flush=flush,
             seen=seen.drain(),
             robots=[robots_row(origin, robots.records[origin]) for origin in robots.changed],
+            consent=robots.ledger,
             counts=ledger.counts() | {GENERATION: self._queues.generation},
             events=self._events,
         )
         self._hosts.changed, self._events = set(), []
-        robots.changed = set()
+        robots.changed, robots.ledger = set(), []
         return changes

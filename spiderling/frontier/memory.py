@@ -9,6 +9,7 @@ from spiderling.errors import StorageError
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
+    ConsentRow,
     HostMark,
     HostRow,
     RobotsRow,
@@ -35,6 +36,7 @@ class MemoryStore:
         self._chunks: dict[int, list[bytes]] = {}
         self._tails: dict[int, list[bytes]] = {}
         self._robots: dict[str, RobotsRow] = {}
+        self._consent: dict[tuple[str, ...], ConsentRow] = {}
         self._segments: dict[str, SegmentRow] = {}
         self._seen, self._digests = array("q"), array("q")
         self._counts: dict[str, int] = {}
@@ -69,8 +71,8 @@ class MemoryStore:
         except KeyError:
             raise StorageError(f"the store has no chunk {chunk_id}.") from None
 
-    def robots(self, origin: str) -> RobotsRow | None:
-        return self._robots.get(origin)
+    def robots(self, key: str) -> RobotsRow | None:
+        return self._robots.get(key)
 
     def commit(self, changes: Changes) -> None:
         if self._closed:
@@ -91,11 +93,17 @@ class MemoryStore:
             for slot, lines in changes.flush.tails.items():
                 self._chunks.update(chunks_of(slot, changes.flush.generation, list(lines)))
         self._robots.update((row.origin, row) for row in changes.robots)
+        for row in changes.consent:
+            former = self._consent.get(row[:4], row)
+            self._consent[row[:4]] = row._replace(first=former.first)
         self._segments.update((row.name, row) for row in changes.segments)
         self._seen.extend(changes.seen)
         self._digests.extend(changes.digests)
         self._counts.update(changes.counts)
         self._meta.update(changes.meta)
+
+    def consents(self) -> list[ConsentRow]:
+        return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))
 
     def close(self) -> None:
         self._closed = True

@@ -17,6 +17,7 @@ from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
+from spiderling.frontier.pace import Pace
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
 from spiderling.options import Options
@@ -60,16 +61,17 @@ class Schedule:
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
         self._backlog = Backlog()
-        self._restored_at = -math.inf
+        self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._workbench = Workbench()
+        self._pace = Pace(options)
         self.names_wanted = self._names.take_wanted
         self.forget_idle = self._workbench.forget_idle
         self.forget_addresses = self._names.forget
 
     def interval(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
-        return max(self.host_interval_s, host.crawl_delay_s)
+        return self._pace.interval(host, max(self.host_interval_s, host.crawl_delay_s))
 
     def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
@@ -87,8 +89,10 @@ class Schedule:
         return self._workbench.pop(now)
 
     def restore(self, waiting: Iterable[int], now: float) -> None:
-        """The hosts with URLs wait in this order; none is due before its interval is over."""
+        """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
         self._restored_at = now
+        if len(self._hosts):
+            self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
         for host_id in waiting:
             self._put_back(host_id, now, now)
 
@@ -184,7 +188,7 @@ class Schedule:
         return self._passed_over % _LET_IN > 0
 
     def _give_place(self, host: Host, now: float) -> None:
-        host.due = max(host.due, self._restored_at + self.interval(host))
+        host.due = max(host.due, self._restored_at + self.interval(host), self._quiet_until)
         host.active, host.turns = True, 0
         self._places_used += 1
         self._count_place(host, host.address)
@@ -250,6 +254,15 @@ class Schedule:
         """The address of the other family that the name in *url* has besides *address*; '' for none."""
         target = canonicalize(url)
         return self._names.fallback(target.name, address) if target is not None else ""
+
+    def answered(self, host: Host, now: float) -> None:
+        """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
+        host.due = max(host.due, now + self._pace.rest_s(now - host.last_start))
+
+    def heard(self, host: Host, status: int) -> None:
+        """The status of an answer: a busy host's interval grows from its last start on."""
+        self._pace.heard(host, status)
+        host.due = max(host.due, host.last_start + self.interval(host))
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""

@@ -58,6 +58,7 @@ class HostRow(NamedTuple):
     """The same of a closed host, whose URLs have ended for the time being."""
     due: float
     crawl_delay_s: float
+    slowdown: float
     failures: int
     exempt: int
     address: str
@@ -95,6 +96,22 @@ class RobotsRow(NamedTuple):
     body: bytes
 
 
+class ConsentRow(NamedTuple):
+    """What a site was asked, and what it answered from ``first`` to ``last``; a row for each different answer."""
+
+    origin: str
+    file: str
+    """Path of the file that was asked for."""
+    answer: str
+    """HTTP status, or why there is none."""
+    digest: str
+    """SHA-256 of the file, hexadecimal."""
+    first: float
+    last: float
+    says: str
+    """Its opt-outs for the front page."""
+
+
 class SegmentRow(NamedTuple):
     name: str
     length_bytes: int
@@ -129,6 +146,7 @@ class Changes:
     seen: Iterable[int] = ()
     digests: Iterable[int] = ()
     robots: list[RobotsRow] = field(default_factory=list)
+    consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
@@ -164,8 +182,8 @@ class Shelf(Protocol):
     def chunk(self, chunk_id: int) -> list[bytes]:
         """The lines of a chunk; raises StorageError if there is none."""
 
-    def robots(self, origin: str) -> RobotsRow | None:
-        """The robots.txt record of an origin."""
+    def robots(self, key: str) -> RobotsRow | None:
+        """The record of an origin's robots.txt, or of another file by its address."""
 
 
 class Store(Shelf, Protocol):
@@ -176,6 +194,9 @@ class Store(Shelf, Protocol):
 
     def commit(self, changes: Changes) -> None:
         """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
+
+    def consents(self) -> list[ConsentRow]:
+        """The consent ledger: what sites answered when they were asked, ordered by origin, file and time."""
 
     def close(self) -> None:
         """Release the file; committing afterwards raises StorageError."""

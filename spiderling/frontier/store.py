@@ -24,6 +24,7 @@ from spiderling.frontier import trail
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
+    ConsentRow,
     Flush,
     HostMark,
     HostRow,
@@ -34,7 +35,7 @@ from spiderling.frontier.state import (
     replay,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
 _REFUSED = (sqlite3.Error, OverflowError, ValueError, TypeError)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
@@ -46,20 +47,25 @@ CREATE TABLE count(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE host(id INTEGER PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, distance INTEGER NOT NULL,
     pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
     kept_bytes INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL, due REAL NOT NULL,
-    crawl_delay_s REAL NOT NULL, failures INTEGER NOT NULL, exempt INTEGER NOT NULL, address TEXT NOT NULL,
-    positions TEXT NOT NULL, first BLOB NOT NULL, transit BLOB);
+    crawl_delay_s REAL NOT NULL, slowdown REAL NOT NULL, failures INTEGER NOT NULL, exempt INTEGER NOT NULL,
+    address TEXT NOT NULL, positions TEXT NOT NULL, first BLOB NOT NULL, transit BLOB);
 CREATE TABLE chunk(id INTEGER PRIMARY KEY, urls INTEGER NOT NULL, lines BLOB NOT NULL);
 CREATE TABLE log(batch INTEGER PRIMARY KEY, added BLOB NOT NULL, popped TEXT NOT NULL);
 CREATE TABLE seen(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
 CREATE TABLE digest(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
 CREATE TABLE robots(origin TEXT PRIMARY KEY, status TEXT NOT NULL, fetched REAL NOT NULL, expires REAL NOT NULL,
     failures INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE consent(origin TEXT NOT NULL, file TEXT NOT NULL, answer TEXT NOT NULL, digest TEXT NOT NULL,
+    first REAL NOT NULL, last REAL NOT NULL, says TEXT NOT NULL,
+    PRIMARY KEY(origin, file, answer, digest)) WITHOUT ROWID;
 CREATE TABLE segment(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, documents INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE event(time REAL NOT NULL, what TEXT NOT NULL);
 CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     round(downloaded_bytes / 1e6, 3) AS down_mb, round(kept_bytes / 1e6, 3) AS kept_mb,
     round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, parked, address,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
+CREATE VIEW consents AS SELECT origin, file, answer, says, datetime(first, 'unixepoch') AS first,
+    datetime(last, 'unixepoch') AS last, digest FROM consent ORDER BY origin, file, consent.first;
 """
 
 VIEWS = """
@@ -78,6 +84,8 @@ CREATE VIEW IF NOT EXISTS yield AS
     GROUP BY at ORDER BY at;
 """
 """For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
+
+_SAID_AGAIN = "ON CONFLICT(origin, file, answer, digest) DO UPDATE SET last = excluded.last, says = excluded.says"
 
 
 class SqliteStore:
@@ -165,9 +173,13 @@ class SqliteStore:
         except zstandard.ZstdError as error:
             raise StorageError(f"{self._path} is damaged: chunk {chunk_id}: {error}.") from error
 
-    def robots(self, origin: str) -> RobotsRow | None:
-        rows = self._rows("SELECT * FROM robots WHERE origin = ?", (origin,))
+    def robots(self, key: str) -> RobotsRow | None:
+        rows = self._rows("SELECT * FROM robots WHERE origin = ?", (key,))
         return RobotsRow._make(rows[0]) if rows else None
+
+    def consents(self) -> list[ConsentRow]:
+        rows = self._rows("SELECT * FROM consent ORDER BY origin, file, first, answer, digest", ())
+        return [ConsentRow._make(row) for row in rows]
 
     def _one(self, query: str, key: int) -> Any:
         rows = self._rows(query, (key,))
@@ -205,6 +217,7 @@ class SqliteStore:
         elif changes.added or changes.popped:
             self._log(changes)
         many(f"REPLACE INTO robots VALUES ({_marks(RobotsRow)})", changes.robots)
+        many(f"INSERT INTO consent VALUES ({_marks(ConsentRow)}) {_SAID_AGAIN}", changes.consent)
         many(f"REPLACE INTO segment VALUES ({_marks(SegmentRow)})", changes.segments)
         many("REPLACE INTO count VALUES (?, ?)", changes.counts.items())
         many("REPLACE INTO meta VALUES (?, ?)", changes.meta.items())

@@ -3,7 +3,7 @@
 The paragraphs are those of Pomikálek, *Removing Boilerplate and Duplicate Content
 from Web Corpora* (2011), as the ``justext`` package makes them, with its defects
 put right: a space between two inline tags separates words, control characters do
-no harm, time is linear.  No tree is built: libxml2's parser calls a `_Builder`.
+no harm, time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_META_CHARS = 500
+MAX_METAS = 60
 MAX_DATA_CHARS = 50_000
 MAX_ALTERNATES = 300
 
@@ -53,6 +54,9 @@ article:published_time article:modified_time og:updated_time license dcterms.lic
 tdm-reservation tdm-policy
 """
 _META_NAMES = frozenset(_METAS.split())
+_FOR_ROBOTS = re.compile(
+    r"\b(?:noindex|nofollow|none|noarchive|nocache|noai|noimageai|unavailable_after)\b", re.IGNORECASE
+)
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
 _REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
@@ -100,12 +104,12 @@ class Parsed(NamedTuple):
     """Links beyond MAX_LINKS."""
 
 
-def parse(html: str) -> Parsed:
+def parse(html: str, builder: Builder | None = None) -> Parsed:
     """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
-    builder = _Builder()
+    builder = builder or Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     try:
-        parser.feed(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ")
+        parser.feed(html.encode("utf-8", "replace").translate(None, builder.rubbish) or b" ")
         parser.close()
     except (etree.LxmlError, _Full):
         pass  # what was found up to there counts
@@ -137,8 +141,13 @@ class _Full(Exception):
     pass
 
 
-class _Builder:
+class Builder:
     """Receives the parser's events.  A *chunk* is the text between two tags that count."""
+
+    # what the package does otherwise (aspackage.py)
+    rubbish = _RUBBISH
+    gap = " "  # what white space between two tags becomes
+    form = staticmethod(normal_form)
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -256,7 +265,7 @@ class _Builder:
         self._chunk.clear()
         if text.isspace():
             if self._has_text:
-                self._parts.append(" ")
+                self._parts.append(self.gap)
             return
         if not self._has_text:
             self._has_text = True
@@ -281,7 +290,7 @@ class _Builder:
         self._opener = opener
 
     def _add_block(self) -> None:
-        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
+        text = self.form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(
                 Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
@@ -373,6 +382,8 @@ class _Builder:
         name = name or attributes.get("itemprop") or ""
         name = name.strip().lower()
         content = attributes.get("content")
+        if content and _FOR_ROBOTS.search(content):
+            self._for_robots(name, content)
         if not content or name not in _META_NAMES:
             return
         self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
@@ -380,3 +391,10 @@ class _Builder:
         if target:
             self._add_link(target[1], "", "", -1)
             self._first_link = len(self._hrefs)
+
+    def _for_robots(self, name: str, content: str) -> None:
+        """Directives count together, however many tags they stand in; the name says for whom (text/optout.py)."""
+        key = name if name == "robots" else f"robots:{name[:40]}"
+        if (name == "robots" or name not in _META_NAMES) and len(self.meta) < MAX_METAS:
+            said = f"{self.meta[key]}, {content}" if key in self.meta else content
+            self.meta[key] = said[:MAX_META_CHARS]

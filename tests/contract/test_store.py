@@ -19,6 +19,7 @@ from spiderling.frontier.reading import counts_with_prefix
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
+    ConsentRow,
     Flush,
     HostRow,
     RobotsRow,
@@ -38,17 +39,20 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 LINES = st.binary(max_size=12).filter(lambda line: b"\n" not in line).map(b"@".__add__)
 HOSTS = st.builds(
     HostRow, st.integers(1, 9), st.just(""), TEXT, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SECONDS,
-    SECONDS, SMALL, st.sampled_from([0, 1]), TEXT, TEXT, LINES, st.none() | LINES,
+    SECONDS, SECONDS, SMALL, st.sampled_from([0, 1]), TEXT, TEXT, LINES, st.none() | LINES,
 ).map(lambda row: row._replace(name=f"h{row.id}.cz"))  # fmt: skip
 SLOTS = st.integers(1 << 4, (9 << 4) + 3)
 
-HOST = HostRow(1, "a.cz", "ready", 0, 3, 2, 500, 9000, 800, 1, 0, 12.5, 0.0, 0, 0, "10.0.0.1", "0:3 2:1", b"@/", None)
+HOST = HostRow(
+    1, "a.cz", "ready", 0, 3, 2, 500, 9000, 800, 1, 0, 12.5, 0.0, 1.0, 0, 0, "10.0.0.1", "0:3 2:1", b"@/", None
+)
 FULL = Changes(
     hosts=[HOST, HOST._replace(id=2, name="b.cz", due=1e300, exempt=1, first=b"@/1\n@/2", transit=b"~[\x00\xff]")],
     added=[(1 << 4, b"@/a"), (2 << 4 | 3, b"C/\xff\t"), (1 << 4, b"@/b")],
     seen=[7, -(2**63), 2**63 - 1],
     digests=[0, -1],
     robots=[RobotsRow("http://a.cz", "rules", 1.0, 2.0, 0, b"\x00z")],
+    consent=[ConsentRow("http://a.cz", "/robots.txt", "200", "ab", 5.0, 5.0, "disallow")],
     segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3)],
     counts={"end/kept": 2, "waiting": 1, "": -1},
     meta={"options": "{}", "ž": ""},
@@ -86,7 +90,7 @@ def everything(store: Store) -> object:
     rows = [store.host(mark.id) for mark in marks]
     assert marks == [mark_of(row) for row in rows]
     chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
-    return plain(store.load()), rows, chunks, store.robots("http://a.cz")
+    return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents()
 
 
 def test_new_store_is_empty(store: Store) -> None:
@@ -110,6 +114,16 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], Store]) -> None:
         assert plain(again.load()) == expected
         assert [again.host(1), again.host(2)] == FULL.hosts
         assert [again.robots("http://a.cz"), again.robots("http://b.cz")] == [FULL.robots[0], None]
+
+
+def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], Store]) -> None:
+    store, said = opened(), FULL.consent[0]
+    store.commit(FULL)
+    changed = said._replace(digest="cd", first=6.0, last=6.0, says="")
+    store.commit(Changes(consent=[said._replace(first=5.5, last=5.5), changed]))
+    store.commit(Changes(consent=[changed._replace(first=9.0, last=9.0), said._replace(first=8.0, last=8.0)]))
+    assert store.consents() == [said._replace(last=8.0), changed._replace(last=9.0)]
+    assert opened().consents() == store.consents()
 
 
 def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
@@ -201,6 +215,9 @@ def batches(draw: st.DrawFn) -> list[Changes]:
                 seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),
                 robots=draw(st.lists(st.builds(RobotsRow, st.just("http://a.cz") | TEXT, TEXT, SECONDS, SECONDS, SMALL,
                                                st.binary(max_size=9)), max_size=2)),
+                consent=draw(
+                    st.lists(st.builds(ConsentRow, TEXT, TEXT, TEXT, TEXT, SECONDS, SECONDS, TEXT), max_size=2)
+                ),
                 segments=draw(st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL), max_size=2)),
                 counts=draw(st.dictionaries(TEXT, INT64, max_size=3)),
                 meta=draw(st.dictionaries(TEXT, TEXT, max_size=3)),

@@ -343,9 +343,9 @@ def test_missing_directory(tmp_path: Path) -> None:
 def test_damaged_file(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with closing(SqliteStore(path)) as store:
-        store.commit(Changes(hosts=[HOST._replace(id=key, name="x" * 400) for key in range(1, 400)]))
+        store.commit(Changes(hosts=[HOST._replace(id=key, name="x" * 400) for key in range(1, 2000)]))
     content = bytearray(path.read_bytes())
-    content[40_000:] = b"\xee" * (len(content) - 40_000)
+    content[400_000:] = b"\xee" * (len(content) - 400_000)
     path.write_bytes(content)
     with closing(SqliteStore(path)) as store, pytest.raises(JobdirError, match=r"is damaged.*another JOBDIR"):
         print(store.load(), list(store.host_marks()))

@@ -82,6 +82,7 @@ class Crawl:
         self._note_manifest(state, changed)
         for notice in notices:
             logger.warning(notice)
+        self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
 
@@ -133,11 +134,11 @@ def fetch_of(request: Request | None) -> Fetch | None:
 
 
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
-    """The options of a crawl: settings, and above them the spider's arguments ``lang`` and ``recognise``."""
+    """The options of a crawl: settings, and above them the spider's arguments."""
     values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-    for name in ("lang", "recognise"):
+    for name, option in (("lang", "LANG"), ("recognise", "RECOGNISE"), ("words", "MAX_WORDS")):
         if getattr(spider, name, None):
-            values[PREFIX + name.upper()] = getattr(spider, name)
+            values[PREFIX + option] = getattr(spider, name)
     _refuse_unknown_arguments(spider)
     options = Options.from_settings(values)
     if not options.lang:

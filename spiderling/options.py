@@ -254,6 +254,12 @@ class Options:
 
     # corpus and state
     dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    durability: str = _option(
+        "normal",
+        "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
+        "acknowledged (full, an fsync more for each checkpoint).",
+        choices=("normal", "full"),
+    )
     trail: str = _option(
         "full",
         "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "

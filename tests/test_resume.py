@@ -309,3 +309,24 @@ async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_n
     assert store.load().counts == {}
     with pytest.raises(StorageError):
         store.commit(frontier.drain(0.0))  # the store was closed all the same
+
+
+# -- durability
+
+
+@pytest.mark.parametrize(("durability", "level"), [("normal", 1), ("full", 2)])
+async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeypatch, durability, level):
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd))[1])
+    crawl = OpenCrawl(Options(lang="cs", allow_networks=NETWORK, durability=durability), tmp_path / "job", pytest.fail)
+    store = crawl.checkpoint._store
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    directories = {str(tmp_path), *(str(tmp_path / "job" / name) for name in ("", "state", "corpus"))}
+    assert {path.rstrip("/") for path in synced} == (
+        {path.rstrip("/") for path in directories} if level == 2 else set()
+    )
+    crawl.checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n"))
+    await crawl.close()
+    assert str(tmp_path / "job/corpus") in synced, "the new segment's name"
+    assert str(tmp_path / "job/corpus/cs-00001.prevert.zst") in synced, "its bytes, whatever the option"

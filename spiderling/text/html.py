@@ -28,24 +28,31 @@ MAX_META_CHARS = 500
 MAX_DATA_CHARS = 50_000
 MAX_ALTERNATES = 300
 
-_INLINE, _BLOCK, _DEAD, _THROUGH, _BREAK, _LINK, _AREA = range(7)
+# what a start tag means for the text; _ZONED ones do nothing to it but may name a zone
+_INLINE, _BLOCK, _HEADING, _LINK, _ZONED, _BREAK, _AREA, _THROUGH, _DEAD, _HEAD = range(10)
 _BLOCKS = """
 body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
-tr ul li h1 h2 h3 h4 h5 h6
+tr ul li
 """
 _KINDS = {
+    **dict.fromkeys(ZONED, _ZONED),
     "a": _LINK,
     "br": _BREAK,
     "area": _AREA,
     "frame": _AREA,
     **dict.fromkeys(_BLOCKS.split(), _BLOCK),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _HEADING),
     # subtrees that hold no running text
-    **dict.fromkeys(("head", "base", "script", "style", "applet", "button", "input", "select", "textarea"), _DEAD),
+    **dict.fromkeys(("head", "applet", "button", "input", "select", "style", "textarea"), _DEAD),
     # tags that are ignored while their content counts
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param"), _THROUGH),
+    # tags that tell of the page, and what they are besides
+    **dict.fromkeys(("title", "meta", "link", "html", "time"), _HEAD + _INLINE),
+    **dict.fromkeys(("base", "script"), _HEAD + _DEAD),
 }
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_HEAD_TAGS = frozenset(("title", "meta", "link", "base", "html", "time", "script"))
+# Between the texts of two tags.  It counts as white space, and pages hold it only as &#28;
+_EDGE = "\x1c"
+_SPACE = f"{_EDGE} {_EDGE}"
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
 date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemodified pubdate last-modified
@@ -102,11 +109,8 @@ def parse(html: str) -> Parsed:
     """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
     builder = _Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
-    try:
-        parser.feed(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ")
-        parser.close()
-    except (etree.LxmlError, _Full):
-        pass  # what was found up to there counts
+    with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
+        etree.fromstring(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ", parser)
     return builder.result()
 
 
@@ -136,7 +140,8 @@ class _Full(Exception):
 
 
 class _Builder:
-    """Receives the parser's events.  A *chunk* is the text between two tags that count."""
+    """Receives the parser's events.  What is between two tags is a *piece*; a block keeps its pieces, with edges
+    between them, until it ends."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -144,151 +149,154 @@ class _Builder:
         self._rel_values: list[str] = []
         self._anchors: list[str] = []
         self._link_blocks: list[int] = []
-        self.title = ""
         self.meta: dict[str, str] = {}
         self.rels: dict[str, str] = {}
         self.base: str | None = None
         self.html_lang: str | None = None
-        self._chunk: list[str] = []
-        self._parts: list[str] = []
-        self._has_text = False
+        self._tokens: list[str] = []
+        self.data = self._tokens.append  # the parser's most frequent event
         self._link_chars = 0
         self._first_link = 0  # of the current block; earlier ones know theirs
         self._open_headings = 0
         self._heading = False  # was a heading open when the current block began?
+        self._opener = ""
         self._in_link = False
+        self._link_start = 0  # where in the tokens the open link begins, or goes on
         self._anchor: list[str] | None = None
         self._after_break = False
-        self._opener = ""
-        self._pieces = 0
+        self._break_end = 0
         self._zones = [0]  # of the open elements
-        self._block_zone = 0
+        self._zone = 0  # where the current block began
+        self._zone_changes: list[tuple[int, int]] = []  # after so many tokens of it
         self._dead = 0
-        self._in_title = False
+        self._dead_start = 0
+        self._wanted: list[str] | None = None  # takes the text of the element that is open
+        self._wanted_start = 0
         self._title: list[str] = []
-        self._in_data = False
         self._data: list[str] = []
-        self._data_chars = 0
         self._alternates: dict[str, str] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag in _HEAD_TAGS:
+        kind = _KINDS.get(tag, _INLINE)
+        if kind >= _HEAD:
             self._head(tag, attributes)
+            kind -= _HEAD
         if self._dead:
             self._dead += 1
-            return
-        kind = _KINDS.get(tag, _INLINE)
+        elif kind == _INLINE:
+            self._tokens.append(_EDGE)
+            self._after_break = False
+        elif _BLOCK <= kind <= _HEADING:
+            zone = self._zones[-1]
+            if attributes and tag in ZONED:
+                zone |= zone_of(tag, attributes)
+            self._zones.append(zone)
+            if kind == _HEADING:
+                self._open_headings += 1
+            self._new_block(tag)
+            self._zone = zone
+        else:
+            self._open(tag, kind, attributes)
+
+    def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         if kind == _DEAD:
             self._dead = 1
+            self._dead_start = len(self._tokens)
             return
         if tag in ZONED:
-            self._zones.append(self._zones[-1] | zone_of(tag, attributes))
+            self._enter(tag, attributes)
         if kind == _THROUGH:
             if tag == "iframe":
                 self._link(_AREA, attributes)
-            return
-        if self._chunk:
-            self._flush()
-        self._open(tag, kind, attributes)
-
-    def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
-        if kind == _BLOCK:
-            if tag in _HEADINGS:
-                self._open_headings += 1
-            self._new_block(tag)
         elif kind == _BREAK:
             self._break()
         else:
+            self._tokens.append(_EDGE)
             self._after_break = False
-            if kind != _INLINE:
+            if kind != _ZONED:
                 self._link(kind, attributes)
 
     def end(self, tag: str) -> None:
-        if self._dead:
-            self._dead -= 1
-            self._in_title = self._in_data = False
-            return
         kind = _KINDS.get(tag, _INLINE)
-        if self._chunk and kind != _THROUGH:
-            self._flush()
-        if tag in ZONED and len(self._zones) > 1:
-            self._zones.pop()
-        if kind == _BLOCK:
-            if tag in _HEADINGS:
+        if self._dead:
+            self._end_dead()
+        elif kind == _INLINE:
+            self._tokens.append(_EDGE)
+        elif _BLOCK <= kind <= _HEADING:
+            if kind == _HEADING:
                 self._open_headings -= 1
             self._new_block()
+            zones = self._zones
+            if len(zones) > 1:
+                zones.pop()
+            self._zone = zones[-1]
         elif kind == _LINK:
-            self._in_link = False
+            self._end_link()
             self._end_anchor()
+            self._tokens.append(_EDGE)
+        else:
+            if kind != _THROUGH:
+                self._end_wanted()
+                self._tokens.append(_EDGE)
+            if tag in ZONED:
+                self._leave()
+                self._zone_changed()
 
-    def data(self, text: str) -> None:
-        if not self._dead:
-            self._chunk.append(text)
-        elif self._in_title:
-            self._title.append(text)
-        elif self._in_data and self._data_chars < MAX_DATA_CHARS:
-            self._data.append(text)
-            self._data_chars += len(text)
+    def _end_dead(self) -> None:
+        self._dead -= 1
+        self._end_wanted()
+        del self._tokens[self._dead_start :]
 
     def close(self) -> None:
         """Part of the parser's protocol; the result is fetched by `result`."""
 
     def result(self) -> Parsed:
-        if self._chunk:
-            self._flush()
-        self._end_anchor()
+        if self._dead:
+            self._end_dead()
         with contextlib.suppress(_Full):
             self._new_block()
-        self.title = normal_form("".join(self._title))[:MAX_META_CHARS]
+        self._end_anchor()
+        title = normal_form("".join(self._title))[:MAX_META_CHARS]
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         data = "".join(self._data)[:MAX_DATA_CHARS]
         return Parsed(
-            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
+            self.blocks, links, title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
         )
 
-    def _flush(self) -> None:
-        """The chunk becomes part of the block.  White space alone separates words but makes no block."""
-        text = self._chunk[0] if len(self._chunk) == 1 else "".join(self._chunk)
-        self._chunk.clear()
-        if text.isspace():
-            if self._has_text:
-                self._parts.append(" ")
-            return
-        if not self._has_text:
-            self._has_text = True
-            self._block_zone = self._zones[-1]
-        self._parts.append(text)
-        self._pieces += 1
-        self._after_break = False
-        if self._in_link:
-            # as long as jusText sees it: each run of white space is one character
-            self._link_chars += len(" ".join(text.split())) + text[0].isspace() + text[-1].isspace()
-            if self._anchor is not None:
-                self._anchor.append(text)
-
     def _new_block(self, opener: str = "") -> None:
-        if self._has_text:
-            self._add_block()
-        elif self._first_link < len(self._hrefs):
+        """A block ends and another one begins."""
+        tokens = self._tokens
+        if tokens:
+            text = tokens[0] if len(tokens) == 1 else "".join(tokens)
+            if not text.isspace():
+                self._add_block(text)
+            tokens.clear()
+            self._link_start = self._break_end = 0
+            self._zone_changes.clear()
+            if len(self.blocks) >= MAX_BLOCKS:
+                raise _Full
+        if self._first_link < len(self._hrefs):
             self._orphan_links()
-        if self._parts:
-            self._parts.clear()
         self._heading = self._open_headings > 0
         self._opener = opener
 
-    def _add_block(self) -> None:
-        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
+    def _add_block(self, text: str) -> None:
+        if self._in_link:
+            self._link_text()
+        if self._after_break:
+            self._after_break = self._is_after_break()
+        pieces = 1
+        zone = self._zone if self._zone == self._zones[-1] and not self._zone_changes else self._text_zone()
+        if _EDGE in text:
+            pieces = sum(map(bool, map(str.strip, text.split(_EDGE))))
+            text = text.replace(_EDGE, "")
+        text = normal_form(text)
+        if len(text) > MAX_BLOCK_CHARS:
+            text = text[:MAX_BLOCK_CHARS].rstrip()
         if text:
-            self.blocks.append(
-                Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
-            )
+            self.blocks.append(Block(text, self._heading, self._link_chars, self._opener, pieces, zone))
             self._first_link = len(self._hrefs)
-        else:
-            self._orphan_links()
-        self._has_text = False
-        self._link_chars = self._pieces = 0
-        if len(self.blocks) >= MAX_BLOCKS:
-            raise _Full
+        self._link_chars = 0
 
     def _orphan_links(self) -> None:
         """The block turned out to be empty: its links stand in none."""
@@ -296,19 +304,52 @@ class _Builder:
         self._link_blocks[self._first_link :] = [-1] * (end - self._first_link)
         self._first_link = end
 
+    def _enter(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._zones.append(self._zones[-1] | zone_of(tag, attributes))
+        self._zone_changed()
+
+    def _leave(self) -> None:
+        if len(self._zones) > 1:
+            self._zones.pop()
+
+    def _zone_changed(self) -> None:
+        if self._tokens:
+            self._zone_changes.append((len(self._tokens), self._zones[-1]))
+        else:
+            self._zone = self._zones[-1]
+
+    def _text_zone(self) -> int:
+        """The zone in which the first piece of the current block ended."""
+        zone, last = self._zone, self._zones[-1]
+        if zone == last and not self._zone_changes:
+            return zone
+        tokens = self._tokens
+        first = next(place for place, token in enumerate(tokens) if not token.isspace())
+        end = next((place for place in range(first, len(tokens)) if tokens[place][:1] == _EDGE), None)
+        if end is None:
+            return last
+        return next((zone for place, zone in reversed(self._zone_changes) if place <= end), zone)
+
     def _break(self) -> None:
         """Two <br> in a row end the block, one is a space."""
-        if self._after_break:
+        if self._is_after_break():
             self._new_block()
         else:
             self._after_break = True
-            self._parts.append(" ")
+            self._tokens.append(_SPACE)
+            self._break_end = len(self._tokens)
+
+    def _is_after_break(self) -> bool:
+        """Whether nothing but white space came since a <br>."""
+        return self._after_break and all(map(str.isspace, self._tokens[self._break_end :]))
 
     def _link(self, kind: int, attributes: Mapping[str, str]) -> None:
         href = attributes.get("src" if kind == _AREA and "src" in attributes else "href")
         if kind == _LINK:
-            self._in_link = True
+            self._end_link()
             self._end_anchor()
+            self._in_link = True
+            self._link_start = len(self._tokens)
         if href is None or len(self._hrefs) >= MAX_LINKS:
             return
         rel = attributes.get("rel", "").lower()
@@ -324,6 +365,20 @@ class _Builder:
         self._anchors.append(anchor)
         self._link_blocks.append(block)
 
+    def _end_link(self) -> None:
+        if self._in_link:
+            self._link_text()
+            self._in_link = False
+
+    def _link_text(self) -> None:
+        """Count what the open link has of the current block, and keep it for the anchor."""
+        for piece in "".join(self._tokens[self._link_start :]).split(_EDGE):
+            if piece and not piece.isspace():
+                # as long as jusText sees it: each run of white space is one character
+                self._link_chars += len(" ".join(piece.split())) + piece[0].isspace() + piece[-1].isspace()
+                if self._anchor is not None:
+                    self._anchor.append(piece)
+
     def _end_anchor(self) -> None:
         if self._anchor:
             self._anchors[-1] = normal_form(" ".join(self._anchor))[:MAX_ANCHOR_CHARS]
@@ -331,7 +386,8 @@ class _Builder:
 
     def _head(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "title":
-            self._in_title = not self._title
+            # without a head around it, it may be that of a picture further down
+            self._want(self._title if not self._title and (self._dead or not self.blocks) else None)
         elif tag == "meta":
             self._meta(attributes)
         elif tag == "link":
@@ -340,11 +396,20 @@ class _Builder:
         elif tag == "time":
             self._time(attributes)
         elif tag == "script":
-            self._in_data = "ld+json" in attributes.get("type", "").lower()
+            self._want(self._data if "ld+json" in attributes.get("type", "").lower() else None)
         elif tag == "base":
             self.base = self.base or attributes.get("href")
         else:
             self.html_lang = self.html_lang or (attributes.get("lang") or attributes.get("xml:lang") or "")[:35] or None
+
+    def _want(self, collected: list[str] | None) -> None:
+        self._wanted = collected
+        self._wanted_start = len(self._tokens)
+
+    def _end_wanted(self) -> None:
+        if self._wanted is not None:
+            self._wanted += self._tokens[self._wanted_start :]
+            self._wanted = None
 
     def _rel(self, rel: str, href: str) -> None:
         for name in rel.split():

@@ -5,6 +5,7 @@
     encoding.py     bytes -> text; labels (labels.py) are only evidence, the spelling (spelling.py) decides
     html.py         one pass: paragraphs, links, metadata (zones.py: names of the elements around)
     head.py         address, licence, dates, versions in other languages
+    resolving.py    links as absolute URLs
     normal.py       the normal form of all text that leaves
     boilerplate.py  which paragraphs are running text, by jusText's rules ...
     learned.py      ... or by a fitted model on the features of features.py

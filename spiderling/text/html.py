@@ -12,7 +12,6 @@ import contextlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-import ada_url
 from lxml import etree
 
 from spiderling.text.normal import normal_form
@@ -112,27 +111,6 @@ def parse(html: str) -> Parsed:
     with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
         etree.fromstring(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ", parser)
     return builder.result()
-
-
-def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
-    """The links that lead to http(s) URLs, each once, with that URL; fragments are cut off."""
-    root = join(page_url, base) if base else None
-    root = root or page_url
-    found: dict[str, RawLink] = {}
-    for link in links:
-        href = link.href.partition("#")[0].strip()
-        url = join(root, href) if href else None
-        if url is not None and url.startswith(("http://", "https://")):
-            found.setdefault(url, link)
-    return [(link, url) for url, link in found.items()]
-
-
-def join(base: str, href: str) -> str | None:
-    """*href* resolved against *base* by the WHATWG URL standard; None when it is no URL."""
-    try:
-        return str(ada_url.join_url(base, href))
-    except ValueError:
-        return None
 
 
 class _Full(Exception):

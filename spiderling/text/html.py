@@ -110,7 +110,10 @@ def parse(html: str) -> Parsed:
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
         etree.fromstring(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ", parser)
-    return builder.result()
+    found = builder.result()
+    # the parser and its parts wait for a garbage collection, for they hold each other; the text shall not
+    vars(builder).clear()
+    return found
 
 
 class _Full(Exception):

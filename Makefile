@@ -31,7 +31,7 @@ demo: setup
 	@$(BIN)/python -m examples.demo $(JOBDIR)
 
 test: setup-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 slow: setup-test
 	$(BIN)/python -m pytest -m slow

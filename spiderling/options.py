@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from spiderling import filetypes
 from spiderling.errors import BadInput
+from spiderling.optouts import Policy
 
 PREFIX = "SPIDERLING_"
 
@@ -45,6 +46,19 @@ class Options:
         "", "E-mail address or URL that site owners can reach you at; required for public addresses."
     )
     robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
+    purpose: str = _option(
+        "ai-train",
+        "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
+        choices=("research", "search", "ai-train"),
+    )
+    optouts: str = _option(
+        "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
+    )
+    ai_agents: str = _option(
+        "GPTBot,ClaudeBot,anthropic-ai,CCBot,Google-Extended,Applebot-Extended,Bytespider,meta-externalagent,"
+        "cohere-training-data-crawler,AI2Bot,Diffbot,PanguBot,DeepSeekBot,omgili",
+        "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
+    )
 
     # what may be fetched
     tlds: str = _option("", "Only these top-level domains, separated by commas (cz,com,org); empty: all.")
@@ -58,15 +72,43 @@ class Options:
     hosts: str = _option(
         "", "Fixed addresses of host names, 'glob=address[:port]' separated by commas, instead of DNS."
     )
+    ports: str = _option(
+        "80,443,8000,8008,8080,8081,8443,8888", "Ports that URLs may name, separated by commas; 'all': any."
+    )
+
+    # names
     nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
+    ip_versions: str = _option(
+        "4,6",
+        "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
+        choices=("4,6", "6,4", "4", "6"),
+    )
+    dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
+    dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
+    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
+    dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
+    dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 
     # politeness
     host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
     ip_interval_s: float = _option(
         0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
     )
+    delay_factor: float = _option(
+        5.0,
+        "After each request a host is left alone for so many times as long as the answer took, if its interval is not "
+        "longer; 0: off.",
+        low=0,
+        high=100,
+    )
+    max_slowdown_s: float = _option(
+        30.0, "Longest pause after a slow answer, and longest interval of a host that says 429 or 503.", low=0
+    )
     max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
     robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
+    robots_stale_s: float = _option(
+        2_592_000.0, "Age up to which the last robots.txt still counts while a newer one cannot be had.", low=0
+    )
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
     retry_delay_s: float = _option(
         60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
@@ -84,8 +126,24 @@ class Options:
         "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
     )
     max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
+    max_ratio: float = _option(
+        100.0, "A body that decodes to more than a megabyte and to so many times its size is a bomb (too-big).", low=2
+    )
+    max_links: int = _option(5000, "Links taken from one page; the others count as too-many-links.", low=1, high=5000)
+    content_language: str = _option(
+        "ignore",
+        "Whether a page whose header names only other languages is refused unread (obey) or read all the same.",
+        choices=("ignore", "obey"),
+    )
+    tls: str = _option(
+        "record",
+        "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
+        choices=("record", "strict"),
+    )
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
+    min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
+    slow_window_s: float = _option(10.0, "Seconds over which that is measured.", low=0.1)
     page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
     page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
     stop_timeout_s: float = _option(
@@ -171,6 +229,12 @@ class Options:
 
     # corpus and state
     dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    trail: str = _option(
+        "full",
+        "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "
+        "how it ended (ends), or nothing (off).",
+        choices=("full", "ends", "off"),
+    )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
@@ -196,6 +260,10 @@ class Options:
     def min_likeness(self) -> float:
         """What a text's `known_share` must reach by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
+
+    def policy(self) -> Policy:
+        """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
+        return Policy.parse(self.purpose, self.optouts)
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
@@ -235,22 +303,38 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
-    if spec.name == "yield_profile":
-        parse_yield_profile(value)
-    if spec.name == "justext_preset":
-        _check_preset(name, value)
-    if spec.name == "documents":
-        filetypes.parse(value)
+    if spec.name in _CHECKS:
+        _CHECKS[spec.name](value)
     return value
 
 
-def _check_preset(name: str, value: str) -> None:
+def parse_ports(text: str) -> frozenset[int] | None:
+    """The ports of a list, None for 'all'; raises BadInput for anything else."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if parts == ["all"]:
+        return None
+    if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
+        raise BadInput(f"{PREFIX}PORTS is {text!r}; write port numbers with commas, such as 80,443, or all.")
+    return frozenset(map(int, parts))
+
+
+def _check_preset(text: str) -> None:
     from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
 
     try:
-        parse_rules(value)
+        parse_rules(text)
     except ValueError as error:
-        raise BadInput(f"{name} is {value!r}; {error}.") from None
+        raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "yield_profile": parse_yield_profile,
+    "justext_preset": _check_preset,
+    "documents": filetypes.parse,
+    "optouts": lambda text: Policy.parse("research", text),
+    "ports": parse_ports,
+}
+"""Options that are languages of their own; each raises BadInput."""
 
 
 def _converted(name: str, kind: type, value: Any) -> Any:

@@ -15,7 +15,7 @@ from scrapy.exceptions import (
 )
 
 from spiderling.crawl import fetch_of
-from spiderling.items import Link, Outcome
+from spiderling.items import Follow, Link, Outcome
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from spiderling.items import PageItem
     from spiderling.text import Page
+
+_MAX_DETAIL_CHARS = 200
 
 
 class DropPage(DropItem):
@@ -59,8 +61,8 @@ class RobotsDone(IgnoreRequest):
     """A robots.txt response that the frontier has taken."""
 
 
-def of_item(item: PageItem, reason: Reason) -> Outcome:
-    """The outcome of a page that went through the pipelines."""
+def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
+    """The outcome of a page that went through the pipelines; *detail* says why it was dropped."""
     response, page = item.response, item.page
     request = response.request
     fetch = fetch_of(request)
@@ -75,9 +77,11 @@ def of_item(item: PageItem, reason: Reason) -> Outcome:
         kept_bytes=item.kept_bytes if kept else 0,
         words=page.words if kept and page else 0,
         language=item.language,
+        detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         document=item.document if kept else None,
         digests=item.digests if kept else (),
-        links=links_of(page) if page else (),
+        links=links_of(page, item.follow) if page else (),
+        links_cut=page.links_cut if page else 0,
     )
 
 
@@ -114,6 +118,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         redirect_to=getattr(error, "redirect_to", None),
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
+        detail="" if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:_MAX_DETAIL_CHARS],
     )
 
 
@@ -138,9 +143,12 @@ def redirected(request: Request, outcome: Outcome) -> Request | None:
     return request.replace(headers=headers, method=method, body=body)
 
 
-def links_of(page: Page) -> tuple[Link, ...]:
+def links_of(page: Page, follow: Follow) -> tuple[Link, ...]:
     """The links of a page that may be followed."""
-    return tuple(Link(link.url, link.text_block) for link in page.links if not link.rel_nofollow)
+    if follow is Follow.NONE:
+        return ()
+    is_all = follow is Follow.ALL
+    return tuple(Link(link.url, link.text_block) for link in page.links if is_all or not link.rel_nofollow)
 
 
 def _judge(error: BaseException) -> tuple[Reason, bool]:
@@ -149,7 +157,7 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
         return error.reason, error.may_pass
     reason: Any = getattr(error, "reason", None)
     if isinstance(reason, Reason):
-        return reason, False
+        return reason, bool(getattr(error, "may_pass", False))
     if isinstance(error, DownloadTimeoutError):
         return Reason.TIMEOUT, True
     if isinstance(error, CannotResolveHostError):

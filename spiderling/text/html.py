@@ -3,17 +3,17 @@
 The paragraphs are those of Pomikálek, *Removing Boilerplate and Duplicate Content
 from Web Corpora* (2011), as the ``justext`` package makes them, with its defects
 put right: a space between two inline tags separates words, control characters do
-no harm, time is linear.  No tree is built: libxml2's parser calls a `_Builder`.
+no harm, time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from lxml import etree
 
+from spiderling.text.metadata import MAX_META_CHARS, Metadata
 from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
 from spiderling.text.zones import ZONED, zone_of
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
-MAX_META_CHARS = 500
 MAX_DATA_CHARS = 50_000
-MAX_ALTERNATES = 300
 
 # what a start tag means for the text; _ZONED ones do nothing to it but may name a zone
 _INLINE, _BLOCK, _HEADING, _LINK, _ZONED, _BREAK, _AREA, _THROUGH, _DEAD, _HEAD = range(10)
@@ -49,18 +47,10 @@ _KINDS = {
     **dict.fromkeys(("title", "meta", "link", "html", "time"), _HEAD + _INLINE),
     **dict.fromkeys(("base", "script"), _HEAD + _DEAD),
 }
-# Between the texts of two tags.  It counts as white space, and pages hold it only as &#28;
-_EDGE = "\x1c"
-_SPACE = f"{_EDGE} {_EDGE}"
-_METAS = """
-description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
-date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemodified pubdate last-modified
-article:published_time article:modified_time og:updated_time license dcterms.license dc.rights
-tdm-reservation tdm-policy
-"""
-_META_NAMES = frozenset(_METAS.split())
+# Between the texts of two tags, and what stands for a <br>.  Both count as white space; pages hold them only as
+# numbers (&#28;), for _RUBBISH has them
+EDGE, BREAK = "\x1c", "\x1d"
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
-_REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
 
 class Block(NamedTuple):
@@ -102,14 +92,16 @@ class Parsed(NamedTuple):
     """hreflang -> href of the <link rel=alternate> that give it."""
     data: str
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
+    links_cut: int
+    """Links beyond MAX_LINKS."""
 
 
-def parse(html: str) -> Parsed:
+def parse(html: str, builder: Builder | None = None) -> Parsed:
     """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
-    builder = _Builder()
+    builder = builder or Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
-        etree.fromstring(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ", parser)
+        etree.fromstring(html.encode("utf-8", "replace").translate(None, builder.rubbish) or b" ", parser)
     found = builder.result()
     # the parser and its parts wait for a garbage collection, for they hold each other; the text shall not
     vars(builder).clear()
@@ -120,9 +112,13 @@ class _Full(Exception):
     pass
 
 
-class _Builder:
+class Builder:
     """Receives the parser's events.  What is between two tags is a *piece*; a block keeps its pieces, with edges
     between them, until it ends."""
+
+    # what the package does otherwise (aspackage.py)
+    rubbish = _RUBBISH
+    form = staticmethod(normal_form)
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -130,10 +126,7 @@ class _Builder:
         self._rel_values: list[str] = []
         self._anchors: list[str] = []
         self._link_blocks: list[int] = []
-        self.meta: dict[str, str] = {}
-        self.rels: dict[str, str] = {}
-        self.base: str | None = None
-        self.html_lang: str | None = None
+        self._metadata = Metadata()
         self._tokens: list[str] = []
         self.data = self._tokens.append  # the parser's most frequent event
         self._link_chars = 0
@@ -155,7 +148,7 @@ class _Builder:
         self._wanted_start = 0
         self._title: list[str] = []
         self._data: list[str] = []
-        self._alternates: dict[str, str] = {}
+        self._links_cut = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         kind = _KINDS.get(tag, _INLINE)
@@ -165,7 +158,7 @@ class _Builder:
         if self._dead:
             self._dead += 1
         elif kind == _INLINE:
-            self._tokens.append(_EDGE)
+            self._tokens.append(EDGE)
             self._after_break = False
         elif _BLOCK <= kind <= _HEADING:
             zone = self._zones[-1]
@@ -181,8 +174,7 @@ class _Builder:
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         if kind == _DEAD:
-            self._dead = 1
-            self._dead_start = len(self._tokens)
+            self.ignore()
             return
         if tag in ZONED:
             self._enter(tag, attributes)
@@ -192,7 +184,7 @@ class _Builder:
         elif kind == _BREAK:
             self._break()
         else:
-            self._tokens.append(_EDGE)
+            self._tokens.append(EDGE)
             self._after_break = False
             if kind != _ZONED:
                 self._link(kind, attributes)
@@ -202,7 +194,7 @@ class _Builder:
         if self._dead:
             self._end_dead()
         elif kind == _INLINE:
-            self._tokens.append(_EDGE)
+            self._tokens.append(EDGE)
         elif _BLOCK <= kind <= _HEADING:
             if kind == _HEADING:
                 self._open_headings -= 1
@@ -214,14 +206,19 @@ class _Builder:
         elif kind == _LINK:
             self._end_link()
             self._end_anchor()
-            self._tokens.append(_EDGE)
+            self._tokens.append(EDGE)
         else:
             if kind != _THROUGH:
                 self._end_wanted()
-                self._tokens.append(_EDGE)
+                self._tokens.append(EDGE)
             if tag in ZONED:
                 self._leave()
                 self._zone_changed()
+
+    def ignore(self) -> None:
+        """What comes now, up to the end of the element that was just begun, is no text."""
+        self._dead = 1
+        self._dead_start = len(self._tokens)
 
     def _end_dead(self) -> None:
         self._dead -= 1
@@ -240,9 +237,11 @@ class _Builder:
         title = normal_form("".join(self._title))[:MAX_META_CHARS]
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         data = "".join(self._data)[:MAX_DATA_CHARS]
+        head = self._metadata
         return Parsed(
-            self.blocks, links, title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
-        )
+            self.blocks, links, title, head.meta, head.rels, head.base, head.html_lang, head.alternates, data,
+            self._links_cut,
+        )  # fmt: skip
 
     def _new_block(self, opener: str = "") -> None:
         """A block ends and another one begins."""
@@ -268,16 +267,20 @@ class _Builder:
             self._after_break = self._is_after_break()
         pieces = 1
         zone = self._zone if self._zone == self._zones[-1] and not self._zone_changes else self._text_zone()
-        if _EDGE in text:
-            pieces = sum(map(bool, map(str.strip, text.split(_EDGE))))
-            text = text.replace(_EDGE, "")
-        text = normal_form(text)
+        if EDGE in text:
+            pieces = sum(map(bool, map(str.strip, text.split(EDGE))))
+            text = self.joined(text)
+        text = self.form(text)
         if len(text) > MAX_BLOCK_CHARS:
             text = text[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(Block(text, self._heading, self._link_chars, self._opener, pieces, zone))
             self._first_link = len(self._hrefs)
         self._link_chars = 0
+
+    def joined(self, text: str) -> str:
+        """The pieces of a block as one text."""
+        return text.replace(EDGE, "")
 
     def _orphan_links(self) -> None:
         """The block turned out to be empty: its links stand in none."""
@@ -306,7 +309,7 @@ class _Builder:
             return zone
         tokens = self._tokens
         first = next(place for place, token in enumerate(tokens) if not token.isspace())
-        end = next((place for place in range(first, len(tokens)) if tokens[place][:1] == _EDGE), None)
+        end = next((place for place in range(first, len(tokens)) if tokens[place][:1] == EDGE), None)
         if end is None:
             return last
         return next((zone for place, zone in reversed(self._zone_changes) if place <= end), zone)
@@ -317,7 +320,7 @@ class _Builder:
             self._new_block()
         else:
             self._after_break = True
-            self._tokens.append(_SPACE)
+            self._tokens += (EDGE, BREAK, EDGE)
             self._break_end = len(self._tokens)
 
     def _is_after_break(self) -> bool:
@@ -332,10 +335,11 @@ class _Builder:
             self._in_link = True
             self._link_start = len(self._tokens)
         if href is None or len(self._hrefs) >= MAX_LINKS:
+            self._links_cut += href is not None
             return
         rel = attributes.get("rel", "").lower()
         if rel:
-            self._rel(rel, href)
+            self._metadata.rel(rel, href)
         self._add_link(href, rel, attributes.get("alt", "")[:MAX_ANCHOR_CHARS], len(self.blocks))
         if kind == _LINK:
             self._anchor = []
@@ -353,7 +357,7 @@ class _Builder:
 
     def _link_text(self) -> None:
         """Count what the open link has of the current block, and keep it for the anchor."""
-        for piece in "".join(self._tokens[self._link_start :]).split(_EDGE):
+        for piece in "".join(self._tokens[self._link_start :]).split(EDGE):
             if piece and not piece.isspace():
                 # as long as jusText sees it: each run of white space is one character
                 self._link_chars += len(" ".join(piece.split())) + piece[0].isspace() + piece[-1].isspace()
@@ -369,19 +373,13 @@ class _Builder:
         if tag == "title":
             # without a head around it, it may be that of a picture further down
             self._want(self._title if not self._title and (self._dead or not self.blocks) else None)
-        elif tag == "meta":
-            self._meta(attributes)
-        elif tag == "link":
-            self._rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
-            self._alternate(attributes)
-        elif tag == "time":
-            self._time(attributes)
         elif tag == "script":
             self._want(self._data if "ld+json" in attributes.get("type", "").lower() else None)
-        elif tag == "base":
-            self.base = self.base or attributes.get("href")
         else:
-            self.html_lang = self.html_lang or (attributes.get("lang") or attributes.get("xml:lang") or "")[:35] or None
+            target = self._metadata.take(tag, attributes)
+            if target is not None:
+                self._add_link(target, "", "", -1)
+                self._first_link = len(self._hrefs)
 
     def _want(self, collected: list[str] | None) -> None:
         self._wanted = collected
@@ -391,33 +389,3 @@ class _Builder:
         if self._wanted is not None:
             self._wanted += self._tokens[self._wanted_start :]
             self._wanted = None
-
-    def _rel(self, rel: str, href: str) -> None:
-        for name in rel.split():
-            if name in ("canonical", "license"):
-                self.rels.setdefault(name, href)
-
-    def _alternate(self, attributes: Mapping[str, str]) -> None:
-        language, href = attributes.get("hreflang", "").strip().lower()[:35], attributes.get("href")
-        is_alternate = "alternate" in attributes.get("rel", "").lower().split()
-        if language and href and is_alternate and len(self._alternates) < MAX_ALTERNATES:
-            self._alternates.setdefault(language, href)
-
-    def _time(self, attributes: Mapping[str, str]) -> None:
-        """<time> that says of what (microdata, and ``pubdate`` of early HTML5) stands for a <meta>."""
-        name = attributes.get("itemprop", "").lower() or ("datepublished" if "pubdate" in attributes else "")
-        if name in ("datepublished", "datemodified") and attributes.get("datetime"):
-            self.meta.setdefault(name, normal_form(attributes["datetime"])[:MAX_META_CHARS])
-
-    def _meta(self, attributes: Mapping[str, str]) -> None:
-        name = attributes.get("name") or attributes.get("property") or attributes.get("http-equiv")
-        name = name or attributes.get("itemprop") or ""
-        name = name.strip().lower()
-        content = attributes.get("content")
-        if not content or name not in _META_NAMES:
-            return
-        self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
-        target = _REFRESH_URL.search(content[:2000]) if name == "refresh" else None
-        if target:
-            self._add_link(target[1], "", "", -1)
-            self._first_link = len(self._hrefs)

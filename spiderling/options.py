@@ -65,7 +65,18 @@ class Options:
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
-    max_host_queue: int = _option(20_000, "URLs that may wait for one host; further ones end as host-full.", low=1)
+    active_hosts: int = _option(
+        5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
+    )
+    max_exact_keys: int = _option(
+        200_000_000,
+        "URLs up to which the seen set is exact, 11 to 15 bytes each; beyond it a Bloom filter of the same memory "
+        "takes about one new URL in 10,000 for a known one.",
+        low=1,
+    )
+    max_host_queue: int = _option(
+        20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
+    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )
@@ -85,7 +96,7 @@ class Options:
     )
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
     dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
-    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=0)
+    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
     dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
     dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 
@@ -93,6 +104,16 @@ class Options:
     host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
     ip_interval_s: float = _option(
         0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
+    )
+    delay_factor: float = _option(
+        5.0,
+        "After each request a host is left alone for so many times as long as the answer took, if its interval is not "
+        "longer; 0: off.",
+        low=0,
+        high=100,
+    )
+    max_slowdown_s: float = _option(
+        30.0, "Longest pause after a slow answer, and longest interval of a host that says 429 or 503.", low=0
     )
     max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
     robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
@@ -150,6 +171,20 @@ class Options:
     yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
+
+    # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
+    max_words: int = _option(0, "Words kept at which the crawl stops; same as -a words=; 0: no limit.", low=0)
+    max_documents: int = _option(0, "Documents kept at which the crawl stops; 0: no limit.", low=0)
+    max_pages: int = _option(0, "Judged responses at which the crawl stops; 0: no limit.", low=0)
+    max_downloaded_bytes: int = _option(0, "Bytes of bodies at which the crawl stops; 0: no limit.", low=0)
+    max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
+    marginal_bytes: int = _option(
+        0, "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        low=0,
+    )  # fmt: skip
+    marginal_yield: float = _option(0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends it.", low=0, high=1)
+    max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
+    max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
 
     # text
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
@@ -219,6 +254,12 @@ class Options:
 
     # corpus and state
     dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    durability: str = _option(
+        "normal",
+        "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
+        "acknowledged (full, an fsync more for each checkpoint).",
+        choices=("normal", "full"),
+    )
     trail: str = _option(
         "full",
         "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "

@@ -1,4 +1,4 @@
-"""Hosts that are left alone and hosts that come back: retired by yield, blocked, forbidden, reopened."""
+"""Hosts that are left alone and hosts that come back: retired by yield, spent, blocked, forbidden, reopened."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState
+from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.store import UrlRow
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.yields import RetirementRule
 from spiderling.options import Options
@@ -22,45 +21,80 @@ class Closing:
     ) -> None:
         self.rule = RetirementRule(options.yield_factor(), options.yield_min_pages, options.yield_min_bytes)
         """May be changed while the crawl runs."""
+        self._max_documents = options.max_host_documents
+        self._max_bytes = options.max_host_bytes
         self._books = books
         self._admission = admission
         self._tasks = tasks
         self._schedule = schedule
 
     def close(self, host: Host, state: HostState) -> int:
-        """RETIRED, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
+        """RETIRED, SPENT, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
 
         A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
         """
         if host.is_closed:
             return 0
-        host.state = state
+        number = self._books.close(host, state)
         self._schedule.rest(host)
         self._tasks.drop(host)
-        self._books.journal.hosts.add(host)
-        return self._books.purge(host, CLOSED_STATES[state])
+        return number
 
-    def reopen(self, host: Host, parked: list[UrlRow], now: float) -> None:
-        """Let a closed host go on with its *parked* URLs, all of them committed; it is not retired again."""
+    def reopen(self, host: Host, now: float, exempt: bool = True) -> int:
+        """Let a closed host go on with its parked URLs, whose number is returned; *exempt*: it is not retired again."""
         if not host.is_closed:
-            return
-        self._books.reopen(host, parked)
-        self._schedule.place(host, now)
+            return 0
+        number = self._books.reopen(host, exempt)
+        self._schedule.wake(host.id, now)
+        return number
+
+    def vet(self, host: Host) -> None:
+        """Close *host*, which comes from the backlog, if it should have been closed meanwhile."""
+        state = self._admission.verdict(host)
+        if state is not None:
+            self.close(host, state)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
-        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked."""
+        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
+
+        Hosts that are not in memory are blocked when their turn comes.
+        """
         self._admission.is_blocked = is_blocked
-        blocked = [host for host in self._books.hosts if not host.is_closed and is_blocked(host.name)]
+        hosts = self._books.hosts
+        reopened = [hosts.by_id(host_id) for host_id in hosts.exempt]  # that is not asked of them when their turn comes
+        known = {*hosts.in_memory(), *reopened}
+        blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
         for host in blocked:
             self.close(host, HostState.BLOCKED)
         return blocked
+
+    def review(self, host: Host) -> tuple[Host, ...]:
+        """Close *host* if it has given too little, or as much as it may; returns those retired."""
+        retired = self.retire_if_poor(host)
+        if not host.is_closed and self.is_spent(host):
+            self.close(host, HostState.SPENT)
+        return retired
+
+    def is_spent(self, host: Host) -> bool:
+        """Whether *host* has reached one of the budgets for a host; 0 is no limit."""
+        documents, downloaded = self._max_documents, self._max_bytes
+        return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
+
+    def restore(self, now: float) -> None:
+        """After a start: hosts whose budget has grown go on."""
+        marks = self._books.marks
+        for host_id in range(1, len(marks) + 1):
+            if marks.state(host_id) is HostState.SPENT:
+                host = self._books.hosts.by_id(host_id)
+                if not self.is_spent(host):
+                    self.reopen(host, now, exempt=host.exempt)
 
     def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
         hosts = self._books.hosts
         if host.is_closed or host.exempt or not self.rule.retires(hosts.account_of(host)):
             return ()
-        unit = tuple(member for member in hosts.unit_of(host) if not (member.is_closed or member.exempt))
+        unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
         for member in unit:
             self.close(member, HostState.RETIRED)
         return unit

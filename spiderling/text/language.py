@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from spiderling.text.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.labels import codecs_of
-from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, inside_texts, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, Places, crossing, hash_rows, normalised, windows
 from spiderling.text.spelling import Spelling
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ _BLOCK = 4096
 _SYLLABLES = 150
 _IDEOGRAPHS = 500
 _MIN_MARGIN = 6.0
+_COUNT_BITS = 12
+"""Of a count of n-grams of one text, of which there are fewer than 2 * MAX_CHARS + 3."""
+_COUNTS = 64 // _COUNT_BITS
+"""So many languages are counted by one addition."""
+_SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ class LanguageModels:
 
     @cached_property
     def _logs(self) -> Array:
-        """Centred log-probabilities (hash, language)."""
+        """Centred log-probabilities (hash, language), the last row zero."""
         logs = np.empty((len(self.models), 1 << _TABLE_BITS), np.float32)
         for row, model in zip(logs, self.models, strict=True):
             row[:] = _SMOOTHING
@@ -169,8 +174,8 @@ class LanguageModels:
             for size, (grams, _) in model.ngrams.sizes.items():
                 hashes = hash_rows(grams, size) & np.uint32(len(row) - 1)
                 row += np.bincount(hashes, weights[size] * scale, len(row))
-        centred = np.empty(logs.T.shape, np.float32)
-        for start in range(0, len(centred), _BLOCK):  # the turned table is far larger than any cache
+        centred = np.zeros((logs.shape[1] + 1, len(logs)), np.float32)
+        for start in range(0, logs.shape[1], _BLOCK):  # the turned table is far larger than any cache
             block = np.log(logs[:, start : start + _BLOCK])  # all have the same sum in each alphabet
             centred[start : start + _BLOCK] = (block - block.mean(0)).T
         return centred
@@ -190,11 +195,9 @@ class LanguageModels:
         if not self.models or not texts:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
-        parts = [codepoints(normalise(text[:MAX_CHARS])) for text in texts]
-        starts = np.cumsum([0, *map(len, parts)])
-        chars = np.concatenate(parts)
-        sizes = np.add.reduceat(inside_texts(starts, len(chars), ORDER), starts[:-1], dtype=np.float32)
-        hits = np.zeros((len(parts), len(self.models)), np.float32)
+        chars, starts = normalised([text[:MAX_CHARS] for text in texts])
+        sizes = np.add.reduceat(_inside(len(chars), starts, ORDER), starts[:-1], dtype=np.float32)
+        hits = np.zeros((len(texts), len(self.models)), np.float32)
         for usual in self._usual:
             hits[:, usual.columns] = usual.shares(chars, starts) * sizes[:, None]
         units = np.array([model.known for model in self.models], np.float32)
@@ -208,28 +211,42 @@ class _Usual:
     size: int
     columns: npt.NDArray[np.intp]
     """Of the languages among all."""
-    table: npt.NDArray[np.bool_]
-    """(language, hash)."""
+    table: npt.NDArray[np.uint64]
+    """(hash, languages): a number for every _COUNTS languages, with a bit for each."""
 
     @classmethod
     def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
+        """From all models that there are."""
         columns = [column for column, model in enumerate(models) if model.known_size == size]
-        table = np.zeros((len(columns), 1 << _KNOWN_BITS), np.bool_)
-        for row, column in zip(table, columns, strict=True):
-            grams, numbers = models[column].ngrams.sizes.get(size, (np.zeros((0, size), np.uint32), _NOTHING))
-            row[hash_rows(grams[numbers >= _least_usual(numbers)], size) & np.uint32(len(row) - 1)] = True
+        table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint64)
+        for index, column in enumerate(columns):
+            group, place = divmod(index, _COUNTS)
+            grams, numbers = models[column].ngrams.sizes.get(size, _NOTHING)
+            hashes = hash_rows(grams[numbers >= _least_usual(numbers)], size) & np.uint32(len(table) - 1)
+            table[hashes, group] |= np.uint64(1 << place * _COUNT_BITS)
         return cls(size, np.array(columns, np.intp), table)
 
-    def shares(self, chars: Hashes, starts: npt.NDArray[np.intp]) -> Array:
+    def shares(self, chars: Hashes, starts: Places) -> Array:
         """Share of the n-grams of each text that are usual (text, language)."""
-        inside = inside_texts(starts, len(chars), self.size)
-        hits = self.table[:, windows(chars, self.size) & np.uint32(self.table.shape[1] - 1)] & inside
-        sums: Array = np.add.reduceat(hits, starts[:-1], axis=1, dtype=np.float32).T
-        sums /= np.maximum(1, np.add.reduceat(inside, starts[:-1], dtype=np.float32))[:, None]
-        return sums
+        inside = _inside(len(chars), starts, self.size)
+        bits = np.take(self.table, windows(chars, self.size) & np.uint32(len(self.table) - 1), axis=0, mode="clip")
+        bits *= inside[:, None]
+        sums = np.add.reduceat(bits, starts[:-1], axis=0)
+        counts = sums[:, :, None] >> _SHIFTS
+        counts &= np.uint64((1 << _COUNT_BITS) - 1)
+        known: Array = counts.reshape(len(sums), -1)[:, : len(self.columns)].astype(np.float32)
+        known /= np.maximum(1, np.add.reduceat(inside, starts[:-1], dtype=np.float32))[:, None]
+        return known
 
 
-_NOTHING = np.zeros(0, np.uint32)
+_NOTHING = (np.zeros((0, ORDER), np.uint32), np.zeros(0, np.uint32))
+
+
+def _inside(length: int, starts: Places, size: int) -> npt.NDArray[np.bool_]:
+    """Which n-grams do not cross from one text into the next."""
+    inside = np.ones(length, np.bool_)
+    inside[crossing(starts, size)] = False
+    return inside
 
 
 def _least_usual(numbers: Hashes) -> int:
@@ -240,11 +257,15 @@ def _least_usual(numbers: Hashes) -> int:
     return int(np.sort(numbers)[-1 - place]) if len(mass) else 0
 
 
-def _scores(chars: Hashes, starts: npt.NDArray[np.intp], logs: Array) -> Array:
+def _scores(chars: Hashes, starts: Places, logs: Array) -> Array:
     """Sum of log-probabilities (text, language)."""
     total = np.zeros((len(chars), logs.shape[1]), np.float32)
+    rows = np.empty_like(total)
+    nothing = len(logs) - 1
     for size in range(1, ORDER + 1):
-        rows = logs[windows(chars, size) & np.uint32(len(logs) - 1)]
-        rows[~inside_texts(starts, len(chars), size)] = 0
-        total += rows
-    return np.add.reduceat(total, starts[:-1], axis=0)
+        places = (windows(chars, size) & np.uint32(nothing - 1)).astype(np.intp)
+        places[crossing(starts, size)] = nothing
+        # they are within the table, but the other modes write to a copy first
+        total += np.take(logs, places, axis=0, out=rows, mode="clip")
+    scores: Array = np.add.reduceat(total, starts[:-1], axis=0)
+    return scores

@@ -815,6 +815,7 @@ async def test_a_late_event_loop_is_not_held_against_the_server():
         writer.write(OK + b"Content-Length: 2\r\n\r\n")
         await asyncio.sleep(0.2)
         time.sleep(1)
+        await asyncio.sleep(0.05)
         writer.write(b"ab")
 
     _, response = await fetch(late, options={"MIN_BYTES_PER_S": 1, "SLOW_WINDOW_S": 0.4})

@@ -229,12 +229,14 @@ async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
 
 
 async def test_a_malformed_answer_harms_nobody_but_its_own_name():
-    """c-ares closes the socket over which all other queries run."""
-    async with resolving(timeout_s=2) as (resolver, _):
+    """c-ares closes the socket over which all other queries run; with its usual three tries they come through."""
+    async with resolving(timeout_s=1, tries=3) as (resolver, _):
         names = [f"slow{n}.org" for n in range(60)] + ["garbage.org"] + [f"v4.x{n}.org" for n in range(60)]
         results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
         assert isinstance(results[60], NameServerFailure)
-        assert {result.addresses for result in results[:60] + results[61:]} == {V4}
+        others = results[:60] + results[61:]
+        assert [result for result in others if not isinstance(result, Resolution)] == []
+        assert {result.addresses for result in others} == {V4}
 
 
 class Mutating(NameServer):

@@ -71,6 +71,8 @@ class Crawl:
             documents, notices = usable(filetypes.parse(options.documents))
             self.frontier = Frontier(replace(options, documents=",".join(sorted(documents))), policy.allows)
             self.frontier.restore(state, self.clock.now())
+            lengths = {row.name: row.length_bytes for row in state.segments}
+            self.near = NearDuplicateText.open(options, self.jobdir, lengths)
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
             )

@@ -170,7 +170,19 @@ class Options:
     )
 
     # corpus and state
-    dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    dedup: str = _option(
+        "near",
+        "Duplicates while crawling: near (paragraphs most of which was kept before are dropped), mark (they stay, "
+        'with dup="1"), exact (only whole pages and texts), off.',
+        choices=("near", "mark", "exact", "off"),
+    )
+    dedup_bytes: int = _option(
+        0, "Most memory of the near-duplicate filter, which begins small; 0: a quarter of the machine's.", low=0
+    )
+    dedup_snapshot_s: float = _option(600.0, "Seconds between two snapshots of that filter.", low=1)
+    seen: str = _option(
+        "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
+    )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)

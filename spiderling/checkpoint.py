@@ -17,12 +17,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.errors import StorageError
+from spiderling.frontier.trail import with_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spiderling.frontier import Frontier
-    from spiderling.frontier.store import Changes, Store
+    from spiderling.frontier.store import Changes, SegmentRow, Store
+    from spiderling.frontier.trail import End
     from spiderling.items import Outcome
     from spiderling.segments import SegmentWriter
 
@@ -48,15 +50,21 @@ class Checkpoint:
         self._failed = failed
         self._documents: list[bytes] = []
         self._digests: list[int] = []
+        self._told: dict[int, tuple[Outcome, int | None]] = {}
+        """By URL key: its last outcome, and the place of the document among those of the batch."""
         self._outcomes = 0
         self._meta: dict[str, str] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._writing: asyncio.Future[None] | None = None
+        self._writing: asyncio.Future[SegmentRow | None] | None = None
+        self.lengths = segments.lengths()
+        """Durable bytes of each segment."""
         self.error: StorageError | None = None
         """Why writing stopped; nothing is written any more."""
 
     def add(self, outcome: Outcome) -> None:
         """Take what *outcome* leaves behind; it is durable after the next ``flush``."""
+        if outcome.url_id is not None:
+            self._told[outcome.url_id] = (outcome, None if outcome.document is None else len(self._documents))
         if outcome.document is not None:
             self._documents.append(outcome.document)
         self._digests.extend(outcome.digests)
@@ -106,21 +114,33 @@ class Checkpoint:
             self._store.close()
 
     def _cut(self) -> _Batch:
-        changes = replace(self._frontier.drain(self._now()), digests=self._digests, meta=self._meta)
+        changes = self._frontier.drain(self._now())
+        ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
+        changes = replace(changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends))
         batch = _Batch(self._documents, changes)
-        self._documents, self._digests, self._meta, self._outcomes = [], [], {}, 0
+        self._documents, self._digests, self._meta, self._outcomes, self._told = [], [], {}, 0, {}
         return batch
 
-    def _write(self, batch: _Batch) -> None:
-        """In the writer's thread."""
-        row = self._segments.append(batch.documents)
-        changes = batch.changes if row is None else replace(batch.changes, segments=[row])
-        self._store.commit(changes)
+    def _with_outcome(self, end: End) -> End:
+        told = self._told.get(end.key)
+        return with_outcome(end, *told) if told else end
 
-    def _written(self, writing: asyncio.Future[None]) -> None:
+    def _write(self, batch: _Batch) -> SegmentRow | None:
+        """In the writer's thread; returns what became of the segment."""
+        row = self._segments.append(batch.documents)
+        changes = batch.changes
+        if row is not None:
+            trail = replace(changes.trail, segment=row.name, offset=self._segments.frame_offset)
+            changes = replace(changes, segments=[row], trail=trail)
+        self._store.commit(changes)
+        return row
+
+    def _written(self, writing: asyncio.Future[SegmentRow | None]) -> None:
         error = writing.exception()
         if error is not None:
             self._fail(error)
+        elif (row := writing.result()) is not None:
+            self.lengths[row.name] = row.length_bytes
 
     def _fail(self, error: BaseException) -> None:
         if self.error is None:

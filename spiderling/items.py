@@ -76,6 +76,8 @@ class Outcome:
     """UTF-8 bytes of new clean text."""
     words: int = 0
     language: str | None = None
+    detail: str = ""
+    """The verdict in words: what was measured and found wanting."""
     document: bytes | None = None
     digests: tuple[int, ...] = ()
     links: tuple[Link, ...] = field(default=(), repr=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
@@ -183,6 +184,12 @@ class Options:
     seen: str = _option(
         "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
     )
+    trail: str = _option(
+        "full",
+        "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "
+        "how it ended (ends), or nothing (off).",
+        choices=("full", "ends", "off"),
+    )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
@@ -208,6 +215,14 @@ class Options:
     def min_likeness(self) -> float:
         """What a text's `known_share` must reach by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
+
+    def knows_shingles(self) -> bool:
+        """Whether near-duplicates are looked for."""
+        return self.dedup in ("near", "mark")
+
+    def filter_bytes(self) -> int:
+        """Most memory of the near-duplicate filter."""
+        return self.dedup_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from spiderling.items import PageItem
     from spiderling.text import Page
 
+_MAX_DETAIL_CHARS = 200
+
 
 class DropPage(DropItem):
     """A page that a pipeline drops, with its Reason."""
@@ -59,8 +61,8 @@ class RobotsDone(IgnoreRequest):
     """A robots.txt response that the frontier has taken."""
 
 
-def of_item(item: PageItem, reason: Reason) -> Outcome:
-    """The outcome of a page that went through the pipelines."""
+def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
+    """The outcome of a page that went through the pipelines; *detail* says why it was dropped."""
     response, page = item.response, item.page
     request = response.request
     fetch = fetch_of(request)
@@ -75,6 +77,7 @@ def of_item(item: PageItem, reason: Reason) -> Outcome:
         kept_bytes=item.kept_bytes if kept else 0,
         words=page.words if kept and page else 0,
         language=item.language,
+        detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         document=item.document if kept else None,
         digests=item.digests if kept else (),
         links=links_of(page) if page else (),
@@ -114,6 +117,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         redirect_to=getattr(error, "redirect_to", None),
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
+        detail="" if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:_MAX_DETAIL_CHARS],
     )
 
 

@@ -35,11 +35,18 @@ class SegmentWriter:
         self._max_bytes = max_bytes
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         rows = {row.name: row for row in known}
+        self._known = {name: row.length_bytes for name, row in rows.items()}
         _recover(directory, rows)
         names = sorted(rows)
         self._number = len(names)
         self._current = rows[names[-1]] if names else None
         self._file: IO[bytes] | None = None
+        self.frame_offset = 0
+        """Where the frame that was last appended begins in its segment."""
+
+    def lengths(self) -> dict[str, int]:
+        """The recorded lengths that it was opened with."""
+        return dict(self._known)
 
     def append(self, documents: list[bytes]) -> SegmentRow | None:
         """Write *documents* as one frame, durably; the segment's new row, or None for no documents.
@@ -57,6 +64,7 @@ class SegmentWriter:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise StorageError(f"the corpus in {self._directory} could not be written: {error.strerror}.") from error
+        self.frame_offset = row.length_bytes
         self._current = SegmentRow(row.name, row.length_bytes + len(frame), row.documents + len(documents))
         return self._current
 

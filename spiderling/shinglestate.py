@@ -116,7 +116,10 @@ def corpus_files(path: Path) -> Iterator[Path]:
 def _write_layer(path: Path, layer: Layer) -> None:
     part = path.with_suffix(".part")
     try:
-        with part.open("wb") as file, zstandard.ZstdCompressor(level=_LEVEL).stream_writer(file, closefd=False) as stream:
+        with (
+            part.open("wb") as file,
+            zstandard.ZstdCompressor(level=_LEVEL).stream_writer(file, closefd=False) as stream,
+        ):
             for start in range(0, len(layer.words), _CHUNK_WORDS):
                 stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
         _sync(part)

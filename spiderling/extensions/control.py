@@ -149,7 +149,7 @@ class Control:
         schedule.host_interval_s = options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
         schedule.ip_interval_s = options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
         factor = parse_yield_profile(wanted.yield_profile or options.yield_profile)
-        crawl.frontier.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
+        crawl.frontier.closing.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         globs = [glob.lower() for glob in wanted.block]

@@ -47,7 +47,8 @@ class YieldFeed:
     def _dropped(self, item: Any, exception: BaseException) -> None:
         if isinstance(item, PageItem):
             self._forget(item)
-            self._settle(of_item(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE))
+            reason = getattr(exception, "reason", None)
+            self._settle(of_item(item, reason or Reason.DROPPED_BY_PIPELINE, str(exception)))
 
     def _item_error(self, item: Any) -> None:
         if isinstance(item, PageItem):

@@ -18,8 +18,8 @@ How a URL passes, and who decides:
     schedule.py    names.py, workbench.py           when is its host looked at?
     robots.py      is it allowed?
     frontier.py    put, take, may_start, report     the only door
-    yields.py      has the host earned its next request?
-    books.py       ledger.py, journal.py            every change of state, counted and kept
+    closing.py     yields.py: has the host earned its next request?
+    books.py       ledger.py, journal.py, trail.py  every change of state, counted and kept
     store.py       rows.py                          what survives a kill
 
 Nothing here reads a clock or does I/O, except store.py.

@@ -26,9 +26,9 @@ class Admission:
 
     def accept(
         self, target: CanonicalUrl, distance: int, rank: int,
-        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"",
+        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"", page: int = 0,
     ) -> QueuedUrl | Reason:  # fmt: skip
-        """The URL, waiting; or why not: a refused mention, or an end at once."""
+        """The URL, waiting; or why not: a refused mention, or an end at once.  *page*: key of that it was found on."""
         host = self._books.hosts.get(target.host)
         refusal = self._refusal(target, min(distance, host.distance) if host else distance, payload)
         if refusal is not None:
@@ -42,6 +42,7 @@ class Admission:
         if not self._books.seen.add(key):
             return self.refuse(Reason.SEEN)
         self._books.ledger.discover()
+        self._books.trail.found(key, page)
         return self._enqueue(QueuedUrl(key, target.url, host, min(rank, LAST_RANK), 0, redirects, payload))
 
     def refuse(self, reason: Reason) -> Reason:
@@ -60,11 +61,13 @@ class Admission:
                 host.state = HostState.RETIRED
         return host
 
-    def distance_from(self, source: str | None, target: CanonicalUrl) -> int:
-        """Host hops from the seeds of *target* when it is found on the page *source*; 0 without a known source."""
+    def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
+        """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""
         page = canonicalize(source) if source else None
         host = self._books.hosts.get(page.host) if page else None
-        return host.distance + (target.host != host.name) if host else 0
+        if page is None or host is None:
+            return 0, 0
+        return host.distance + (target.host != host.name), url_key(host.id, page.url)
 
     def _refusal(self, target: CanonicalUrl, distance: int, payload: bytes | None) -> Reason | None:
         # what a subclass asks for by a Request of its own is not judged by its form

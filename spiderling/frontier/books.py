@@ -8,6 +8,7 @@ from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.rows import host_of, queued_url_of
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.store import State, UrlRow
+from spiderling.frontier.trail import Trail
 from spiderling.options import Options
 from spiderling.reasons import Reason
 
@@ -20,6 +21,7 @@ class Books:
         self.ledger = Ledger()
         self.journal = Journal()
         self.seen = SeenSet()
+        self.trail = Trail(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
         self._parks_retired = options.retired_queue == "park"
 
@@ -60,17 +62,22 @@ class Books:
 
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
+        self.trail.ended(url, reason)
         self.journal.ended(url)
 
     def end_waiting(self, url: QueuedUrl, reason: Reason) -> None:
         """End a URL that was not fetched; those of a closed host are parked like its queue."""
         self.ledger.end_waiting(reason)
-        self._end(url, self._parks(reason))
+        parks = self._parks(reason)
+        if not parks:
+            self.trail.ended(url, reason)
+        self._end(url, parks)
 
     def purge(self, host: Host, reason: Reason) -> int:
         """End all URLs in the queue of *host*; returns how many."""
         urls = host.clear()
         self.ledger.end_waiting(reason, len(urls))
+        self.trail.purged(host, reason, len(urls))
         parks = self._parks(reason)
         for url in urls:
             self._end(url, parks)

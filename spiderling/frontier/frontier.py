@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
+from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.names import NameStatus
@@ -14,9 +16,8 @@ from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.store import Changes, State, UrlRow
+from spiderling.frontier.store import Changes, State
 from spiderling.frontier.tasks import RobotsTasks
-from spiderling.frontier.yields import RetirementRule
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -61,7 +62,6 @@ class Frontier:
 
     def __init__(self, options: Options, allows: Callable[[str], bool] = lambda address: True) -> None:
         """*allows* judges an address that a name resolved to (SSRF guard)."""
-        self.rule = RetirementRule(options.yield_factor(), options.yield_min_pages, options.yield_min_bytes)
         self._options = options
         self._books = Books(options)
         self._admission = Admission(options, self._books)
@@ -72,6 +72,9 @@ class Frontier:
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.journal)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
+        self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
+        self.close, self.reopen = self.closing.close, self.closing.reopen
+        self.block_where = self.closing.block_where
 
     @property
     def ledger(self) -> Ledger:
@@ -100,11 +103,11 @@ class Frontier:
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        distance = self._admission.distance_from(source, target)
-        return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt)
+        distance, page = self._admission.found_on(source, target)
+        return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
 
-    def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float) -> None:
-        """Accept the links of one page as a batch; *verdict* is how the page ended."""
+    def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float, page: int = 0) -> None:
+        """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
         for link in links:
             target = canonicalize(link.url)
             if target is None:
@@ -112,13 +115,13 @@ class Frontier:
                 continue
             same_host = target.host == source.name
             rank = link_rank(verdict, link.text_block, same_host)
-            self._accept(target, source.distance + (not same_host), rank, now)
+            self._accept(target, source.distance + (not same_host), rank, now, page=page)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,
-        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"",
+        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"", page: int = 0,
     ) -> Reason | None:  # fmt: skip
-        accepted = self._admission.accept(target, distance, rank, redirects, payload, salt)
+        accepted = self._admission.accept(target, distance, rank, redirects, payload, salt, page)
         if isinstance(accepted, Reason):
             return accepted
         self.schedule.wake(accepted.host, now)
@@ -273,8 +276,8 @@ class Frontier:
             return Report(None)
         self._account(host, outcome)
         end = self._end_or_wait(url, outcome, now) if url else None
-        self.put_links(host, outcome.links, outcome.reason, now)
-        retired = self._retire_if_poor(host)
+        self.put_links(host, outcome.links, outcome.reason, now, outcome.url_id or 0)
+        retired = self.closing.retire_if_poor(host)
         if url is not None:
             self.schedule.release(host, now)
         return Report(end, retired)
@@ -335,38 +338,11 @@ class Frontier:
         if url.redirects >= self._options.max_redirects:
             return Reason.REDIRECT_LOOP
         salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
-        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload or url.payload, salt)
+        payload = payload or url.payload
+        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload, salt, url.key)
         return Reason.REDIRECTED
 
     # -- hosts
-
-    def close(self, host: Host, state: HostState) -> int:
-        """RETIRED, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
-
-        A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
-        """
-        if host.is_closed:
-            return 0
-        host.state = state
-        self.schedule.rest(host)
-        self._tasks.drop(host)
-        self.journal.hosts.add(host)
-        return self._books.purge(host, CLOSED_STATES[state])
-
-    def reopen(self, host: Host, parked: list[UrlRow], now: float) -> None:
-        """Let a closed host go on with its *parked* URLs, all of them committed; it is not retired again."""
-        if not host.is_closed:
-            return
-        self._books.reopen(host, parked)
-        self.schedule.place(host, now)
-
-    def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
-        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked."""
-        self._admission.is_blocked = is_blocked
-        blocked = [host for host in self.hosts if not host.is_closed and is_blocked(host.name)]
-        for host in blocked:
-            self.close(host, HostState.BLOCKED)
-        return blocked
 
     def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
         """Connect to no address that satisfies *is_blocked*; all names are asked for and judged again."""
@@ -376,20 +352,13 @@ class Frontier:
     def _may_connect(self, address: str) -> bool:
         return self._allows(address) and not self._is_blocked_address(address)
 
-    def _retire_if_poor(self, host: Host) -> tuple[Host, ...]:
-        if host.is_closed or host.exempt or not self.rule.retires(self.hosts.account_of(host)):
-            return ()
-        unit = tuple(member for member in self.hosts.unit_of(host) if not (member.is_closed or member.exempt))
-        for member in unit:
-            self.close(member, HostState.RETIRED)
-        return unit
-
     # -- the store
 
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
-        return self.journal.drain(self._books.seen, self._robots, self.ledger)
+        changes = self.journal.drain(self._books.seen, self._robots, self.ledger)
+        return replace(changes, trail=self._books.trail.drain(now))
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host is due before *now* plus its interval."""

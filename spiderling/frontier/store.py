@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from spiderling.errors import JobdirError, StorageError
+from spiderling.frontier import trail
+from spiderling.frontier.trail import TrailBatch
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
@@ -87,6 +89,7 @@ class Changes:
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
     events: list[tuple[float, str]] = field(default_factory=list)
+    trail: TrailBatch = field(default_factory=TrailBatch)
 
 
 @dataclass(slots=True)
@@ -140,6 +143,23 @@ CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
 """
 
+VIEWS = """
+CREATE VIEW IF NOT EXISTS ends AS SELECT substr(key, 5) AS reason, value AS urls,
+    round(value * 1.0 / (SELECT max(value, 1) FROM count WHERE key = 'discovered'), 4) AS share
+    FROM count WHERE key LIKE 'end/%' AND value ORDER BY value DESC;
+CREATE VIEW IF NOT EXISTS waiting AS SELECT state, count(*) AS hosts, sum(waiting) AS urls, max(waiting) AS most,
+    datetime(min(due), 'unixepoch') AS first_due FROM host WHERE waiting GROUP BY state ORDER BY urls DESC;
+CREATE VIEW IF NOT EXISTS yield AS
+    SELECT CASE WHEN at IS NULL THEN 'all' ELSE 'distance ' || at END AS hosts_at, count(*) AS hosts,
+    sum(pages) AS pages, sum(documents) AS documents, sum(words) AS words,
+    round(sum(downloaded_bytes) / 1e6, 3) AS down_mb, round(sum(kept_bytes) / 1e6, 3) AS kept_mb,
+    round(sum(kept_bytes) * 1.0 / max(sum(downloaded_bytes), 1), 4) AS yield_rate,
+    round(sum(documents) * 1.0 / max(sum(pages), 1), 4) AS yield_ratio
+    FROM (SELECT NULL AS at, * FROM host UNION ALL SELECT distance AS at, * FROM host)
+    GROUP BY at ORDER BY at;
+"""
+"""For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
+
 
 class SqliteStore:
     """The store in a file; one connection, used by one thread at a time."""
@@ -178,6 +198,7 @@ class SqliteStore:
                 f"{self._path} was written by another version of Spiderling (schema {version}, this one has "
                 f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
             )
+        self._connection.executescript(trail.SCHEMA + VIEWS)
         execute("PRAGMA synchronous=NORMAL")
 
     def load(self) -> State:
@@ -224,6 +245,8 @@ class SqliteStore:
             self._connection.execute("INSERT INTO seen(keys) VALUES (?)", (array("q", changes.seen).tobytes(),))
         if changes.digests:
             self._connection.execute("INSERT INTO digest(keys) VALUES (?)", (array("q", changes.digests).tobytes(),))
+        for table, row in trail.rows(changes.trail):
+            self._connection.execute(f"INSERT INTO {table}", row)
 
     def parked(self, host: int) -> list[UrlRow]:
         try:

@@ -24,6 +24,8 @@ class SpiderlingSpider(Spider):
     """Languages of the corpus: ISO 639 codes or English names, with commas."""
     recognise: str = ""
     """Further languages to be told apart."""
+    seen: str = ""
+    """Earlier corpora whose text is not new: prevertical files or directories, with commas."""
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
     when the crawl begins."""

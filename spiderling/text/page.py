@@ -91,7 +91,7 @@ class TextOptions:
             options.justext_preset,
             options.min_likeness(),
             options.language_method,
-            with_shingles=options.dedup in ("near", "mark"),
+            with_shingles=options.knows_shingles(),
         )
 
 

@@ -18,6 +18,8 @@ from spiderling import filetypes
 from spiderling.errors import BadInput
 
 PREFIX = "SPIDERLING_"
+LEAST_FILTER_BYTES = 8_000_000
+"""A near-duplicate filter could not grow in less."""
 
 
 def _option(
@@ -178,7 +180,9 @@ class Options:
         choices=("near", "mark", "exact", "off"),
     )
     dedup_bytes: int = _option(
-        0, "Most memory of the near-duplicate filter, which begins small; 0: a quarter of the machine's.", low=0
+        0,
+        "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory.",
+        low=0,
     )
     dedup_snapshot_s: float = _option(600.0, "Seconds between two snapshots of that filter.", low=1)
     seen: str = _option(
@@ -222,7 +226,8 @@ class Options:
 
     def filter_bytes(self) -> int:
         """Most memory of the near-duplicate filter."""
-        return self.dedup_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return self.dedup_bytes or machine // 4
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
@@ -262,6 +267,8 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
+    if spec.name == "dedup_bytes" and 0 < value < LEAST_FILTER_BYTES:
+        raise BadInput(f"{name} is {value}; it must be 0, or at least {LEAST_FILTER_BYTES}.")
     if spec.name == "yield_profile":
         parse_yield_profile(value)
     if spec.name == "justext_preset":

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 from xml.sax.saxutils import unescape
 
 import zstandard
@@ -49,7 +49,7 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".zst":
         return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return gzip.GzipFile(fileobj=file) if suffix == ".gz" else file
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
 
 
 def _documents(lines: Iterator[str]) -> Iterator[CorpusDocument]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 FIRST_BYTES = 1 << 20
 BYTES_PER_SHINGLE = 2.5
-"""Where a layer is full: in a full layer one shingle in 400 is then taken for seen by chance (benchmarks/dedup.py)."""
+"""Where a layer is full: in a full layer one shingle in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
 _LARGEST_SHARE = 4
 """A layer takes at most this part of ``max_bytes``, so that at most this part is forgotten at once."""
 _SAMPLE_SHIFT, _SAMPLE_MASK = np.uint64(30), np.uint64(3)
@@ -42,7 +42,8 @@ class Layer:
 
     def places(self, hashes: Hashes) -> NDArray[np.int64]:
         bits = len(self.words).bit_length() - 1
-        return (hashes >> np.uint64(64 - bits)).astype(np.int64)
+        places: NDArray[np.int64] = (hashes >> np.uint64(64 - bits)).astype(np.int64)
+        return places
 
 
 @dataclass(slots=True)
@@ -72,7 +73,8 @@ class ShingleFilter:
         """Which of *hashes* count."""
         if not self.is_sampling:
             return np.ones(len(hashes), np.bool_)
-        return (hashes >> _SAMPLE_SHIFT) & _SAMPLE_MASK == 0
+        counted: NDArray[np.bool_] = (hashes >> _SAMPLE_SHIFT) & _SAMPLE_MASK == 0
+        return counted
 
     def seen(self, hashes: Hashes) -> NDArray[np.bool_]:
         """Which of *hashes* were added."""

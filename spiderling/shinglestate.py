@@ -40,7 +40,7 @@ class ShingleState:
         """Earlier corpora whose text the filter holds."""
 
     def restore(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
-        """The filter of a corpus whose segments have *lengths*; made from its whole text when no snapshot can be read."""
+        """The filter of a corpus whose segments have *lengths*; made from all its text when no snapshot can be read."""
         seen, covered = ShingleFilter(self._max_bytes), dict[str, int]()
         try:
             seen, covered = self._read()
@@ -70,11 +70,11 @@ class ShingleState:
         self._directory.mkdir(exist_ok=True)
         entries = []
         for layer in list(seen.layers):
-            entry = {"words": len(layer.words), "shingles": layer.shingles, "documents": layer.documents}
-            entry["file"] = f"{layer.number:06d}-{layer.shingles}.zst"
-            if not (self._directory / entry["file"]).exists():
-                _write_layer(self._directory / entry["file"], layer)
-            entries.append(entry)
+            shingles, documents = layer.shingles, layer.documents
+            file = f"{layer.number:06d}-{shingles}.zst"
+            if not (self._directory / file).exists():
+                _write_layer(self._directory / file, layer)
+            entries.append({"file": file, "words": len(layer.words), "shingles": shingles, "documents": documents})
         return entries
 
     def write_index(self, seen: ShingleFilter, entries: list[dict[str, Any]], covered: Mapping[str, int]) -> None:
@@ -116,10 +116,8 @@ def corpus_files(path: Path) -> Iterator[Path]:
 def _write_layer(path: Path, layer: Layer) -> None:
     part = path.with_suffix(".part")
     try:
-        with (
-            part.open("wb") as file,
-            zstandard.ZstdCompressor(level=_LEVEL).stream_writer(file, closefd=False) as stream,
-        ):
+        packer = zstandard.ZstdCompressor(level=_LEVEL)
+        with part.open("wb") as file, packer.stream_writer(file, closefd=False) as stream:
             for start in range(0, len(layer.words), _CHUNK_WORDS):
                 stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
         _sync(part)
@@ -132,7 +130,7 @@ def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
     """Raises OSError or ValueError when the file is not what the index says."""
     words = np.zeros(int(entry["words"]), np.uint64)
     with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        place = memoryview(words).cast("B")
+        place = words.data.cast("B")
         while place and (got := stream.readinto(place)):
             place = place[got:]
     if place:

@@ -43,6 +43,7 @@ DEFAULTS = {
     "SPIDERLING_CHECKPOINT_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
+    "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
 }
 DEADLINE_S = 60
 SENTENCES = (

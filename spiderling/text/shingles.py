@@ -81,7 +81,7 @@ def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64]) -> NDArray[
     for offset in range(1, WINDOW):
         runs *= _MULTIPLIER
         runs += words[offset : len(words) - WINDOW + 1 + offset]
-    hashes = runs[windows]
+    hashes: NDArray[np.uint64] = runs[windows]
     for _ in range(2):  # every bit of the filter's places depends on every bit of every word
         hashes ^= hashes >> _SHIFT
         hashes *= _MIX

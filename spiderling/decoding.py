@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import zlib
 from collections.abc import Callable
@@ -14,35 +15,48 @@ else:
     from backports import zstd
 
 ACCEPT_ENCODING = b"gzip, deflate, br, zstd"
-_MAX_LAYERS = 2
+MAX_LAYERS = 2
+RATIO_FROM_BYTES = 1_000_000
+"""A smaller content may have been sent in as few bytes as it likes."""
+_NOT_ASKED_FOR = frozenset({"compress", "x-compress", "exi", "pack200-gzip", "aes128gcm", "dcb", "dcz"})
+"""Registered codings that change the content and that no request of ours allows; other labels are mere noise."""
 _BROKEN = (zlib.error, brotli.error, zstd.ZstdError, EOFError, ValueError)
 _Codec = Callable[[bytes, int], bytes]
 
 
 class DecodedTooBig(Exception):
-    """A layer of the body is larger than allowed once decoded."""
+    """A layer of the body is larger than allowed once decoded, or too large for what was sent."""
 
 
 class BodyDecoder:
     """Undoes the Content-Encoding of one body, chunk by chunk, in bounded memory (RFC 9110, 8.4).
 
-    No layer gives out more than *limit* bytes in all: beyond that `decode` raises DecodedTooBig,
-    which is how decompression bombs end.  Servers err, so browsers' leniency is kept:
+    No layer gives out more than *limit* bytes in all, nor, from RATIO_FROM_BYTES on, the last one more than
+    *max_ratio* times what was received: beyond that `decode` raises DecodedTooBig, which is how
+    decompression bombs end.  Servers err, so browsers' leniency is kept:
     data that breaks off or goes wrong yields what had been decoded, a body that never was
     compressed is passed on as it is, and so is everything under an unknown coding.
     """
 
-    def __init__(self, content_encoding: bytes, limit: int) -> None:
+    def __init__(self, content_encoding: bytes, limit: int, max_ratio: float = math.inf) -> None:
         parts = (part.strip() for part in content_encoding.decode("latin-1").lower().split(","))
         codings = [part for part in parts if part not in ("", "identity")]
-        self.understood = len(codings) <= _MAX_LAYERS and all(coding in _CODECS for coding in codings)
+        self.is_hopeless = len(codings) > MAX_LAYERS or not _NOT_ASKED_FOR.isdisjoint(codings)
+        """Whether what comes out can only be noise."""
+        self.understood = not self.is_hopeless and all(coding in _CODECS for coding in codings)
         """Whether what comes out is the content itself."""
+        self._max_ratio = max_ratio
+        self._received = self._given = 0
         self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.understood else []
 
     def decode(self, data: bytes) -> bytes:
         """What *data*, the next bytes of the body, adds to the content."""
+        self._received += len(data)
         for layer in self._layers:
             data = layer.decode(data)
+        self._given += len(data)
+        if self._given > RATIO_FROM_BYTES and self._given > self._max_ratio * self._received:
+            raise DecodedTooBig
         return data
 
 

@@ -81,6 +81,8 @@ class Outcome:
     document: bytes | None = None
     digests: tuple[int, ...] = ()
     links: tuple[Link, ...] = field(default=(), repr=False)
+    links_cut: int = 0
+    """Links of the page beyond SPIDERLING_MAX_LINKS."""
 
     @property
     def is_judged(self) -> bool:

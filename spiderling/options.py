@@ -61,7 +61,22 @@ class Options:
     hosts: str = _option(
         "", "Fixed addresses of host names, 'glob=address[:port]' separated by commas, instead of DNS."
     )
+    ports: str = _option(
+        "80,443,8000,8008,8080,8081,8443,8888", "Ports that URLs may name, separated by commas; 'all': any."
+    )
+
+    # names
     nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
+    ip_versions: str = _option(
+        "4,6",
+        "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
+        choices=("4,6", "6,4", "4", "6"),
+    )
+    dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
+    dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
+    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=0)
+    dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
+    dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 
     # politeness
     host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
@@ -87,8 +102,24 @@ class Options:
         "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
     )
     max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
+    max_ratio: float = _option(
+        100.0, "A body that decodes to more than a megabyte and to so many times its size is a bomb (too-big).", low=2
+    )
+    max_links: int = _option(5000, "Links taken from one page; the others count as too-many-links.", low=1, high=5000)
+    content_language: str = _option(
+        "ignore",
+        "Whether a page whose header names only other languages is refused unread (obey) or read all the same.",
+        choices=("ignore", "obey"),
+    )
+    tls: str = _option(
+        "record",
+        "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
+        choices=("record", "strict"),
+    )
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
+    min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
+    slow_window_s: float = _option(10.0, "Seconds over which that is measured.", low=0.1)
     page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
     page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
     stop_timeout_s: float = _option(
@@ -275,7 +306,19 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
         _check_preset(name, value)
     if spec.name == "documents":
         filetypes.parse(value)
+    if spec.name == "ports":
+        parse_ports(value)
     return value
+
+
+def parse_ports(text: str) -> frozenset[int] | None:
+    """The ports of a list, None for 'all'; raises BadInput for anything else."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if parts == ["all"]:
+        return None
+    if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
+        raise BadInput(f"{PREFIX}PORTS is {text!r}; write port numbers with commas, such as 80,443, or all.")
+    return frozenset(map(int, parts))
 
 
 def _check_preset(name: str, value: str) -> None:

@@ -81,6 +81,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         document=item.document if kept else None,
         digests=item.digests if kept else (),
         links=links_of(page) if page else (),
+        links_cut=page.links_cut if page else 0,
     )
 
 
@@ -153,7 +154,7 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
         return error.reason, error.may_pass
     reason: Any = getattr(error, "reason", None)
     if isinstance(reason, Reason):
-        return reason, False
+        return reason, bool(getattr(error, "may_pass", False))
     if isinstance(error, DownloadTimeoutError):
         return Reason.TIMEOUT, True
     if isinstance(error, CannotResolveHostError):

@@ -1,38 +1,51 @@
-"""Reads prevertical, the format of the corpus: ``<doc ...>`` with ``<p ...>`` elements, one line an element or text."""
+"""Reading the corpus, which is prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, cast
-from xml.sax.saxutils import unescape
 
 import zstandard
 
-from spiderling.errors import BadInput
+from spiderling.errors import BadInput, StorageError
 
-_ATTRIBUTE = re.compile(r'([\w:.-]+)="([^"]*)"')
-_QUOTE = {"&quot;": '"', "&apos;": "'"}
-
-
-class CorpusParagraph(NamedTuple):
-    """One ``<p>``."""
-
-    text: str
-    attributes: dict[str, str]
+_PIECE_BYTES = 65536
+_ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 
 
-class CorpusDocument(NamedTuple):
+class Document(NamedTuple):
     """One ``<doc>``."""
 
     attributes: dict[str, str]
-    paragraphs: list[CorpusParagraph]
+    paragraphs: list[str]
+    details: list[dict[str, str]]
+    """The attributes of each paragraph."""
 
 
-def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[CorpusDocument]:
+def documents(lines: Iterable[str]) -> Iterator[Document]:
+    """The documents in *lines*; what stands outside of elements is passed over."""
+    document = Document({}, [], [])
+    attributes: dict[str, str] | None = None
+    for line in lines:
+        if line.startswith("<doc"):
+            document = Document(_attributes(line), [], [])
+        elif line.startswith("</doc>"):
+            yield document
+        elif line.startswith(("<p>", "<p ")):
+            attributes = _attributes(line)
+        elif line.startswith("</p>"):
+            attributes = None
+        elif attributes is not None:
+            document.paragraphs.append(_unescaped(line.rstrip("\n")))
+            document.details.append(attributes)
+
+
+def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[Document]:
     """The documents of a file, plain, .gz or .zst; of a segment those between two lengths that its crawl recorded.
 
     Raises BadInput when it cannot be read.
@@ -41,9 +54,43 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
         with path.open("rb") as file:
             file.seek(start)
             part = file if end is None else io.BytesIO(file.read(max(0, end - start)))
-            yield from _documents(io.TextIOWrapper(_unpacked(part, path.suffix), "utf-8", "replace", newline="\n"))
+            yield from documents(io.TextIOWrapper(_unpacked(part, path.suffix), "utf-8", "replace", newline="\n"))
     except (OSError, EOFError, zstandard.ZstdError) as error:
         raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def frame_at(segment: Path, offset: int) -> str:
+    """The text of the frame that begins at *offset* bytes of *segment*; raises StorageError when there is none."""
+    try:
+        with segment.open("rb") as file:
+            file.seek(offset)
+            return zstandard.ZstdDecompressor().stream_reader(file).read().decode()
+    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise StorageError(f"{segment} cannot be read at byte {offset}: {error}.") from error
+
+
+def frames(segment: Path, length: int) -> Iterator[str]:
+    """The text of each frame in the first *length* bytes of *segment*; raises StorageError if one is damaged."""
+    try:
+        with segment.open("rb") as file:
+            yield from _frames(file, length)
+    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise StorageError(f"{segment} cannot be read: {error}.") from error
+
+
+def _frames(file: IO[bytes], left: int) -> Iterator[str]:
+    piece = b""
+    while piece or left:
+        unpacker, text = zstandard.ZstdDecompressor().decompressobj(), bytearray()
+        while not unpacker.eof:
+            if not piece:
+                piece = file.read(min(left, _PIECE_BYTES))
+                left -= len(piece)
+            if not piece:
+                raise zstandard.ZstdError("it ends before its recorded length, or in the middle of a frame")
+            text += unpacker.decompress(piece)
+            piece = unpacker.unused_data
+        yield text.decode()
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
@@ -52,21 +99,9 @@ def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
     return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
 
 
-def _documents(lines: Iterator[str]) -> Iterator[CorpusDocument]:
-    document = CorpusDocument({}, [])
-    attributes: dict[str, str] | None = None
-    for line in lines:
-        if line.startswith("<doc"):
-            document = CorpusDocument(_attributes(line), [])
-        elif line.startswith("</doc>"):
-            yield document
-        elif line.startswith("<p") and line[2:3] in " >":
-            attributes = _attributes(line)
-        elif line.startswith("</p>"):
-            attributes = None
-        elif attributes is not None:
-            document.paragraphs.append(CorpusParagraph(unescape(line.rstrip("\n"), _QUOTE), attributes))
-
-
 def _attributes(tag: str) -> dict[str, str]:
-    return {name: unescape(value, _QUOTE) for name, value in _ATTRIBUTE.findall(tag)}
+    return {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(tag)}
+
+
+def _unescaped(text: str) -> str:
+    return re.sub("&(?:lt|gt|quot|amp);", lambda match: _ENTITIES[match[0]], text) if "&" in text else text

@@ -24,11 +24,14 @@ class Reason(Enum):
         return member
 
     # refused mentions: the URL was never accepted
-    BAD_URL = ("bad-url", "not an http(s) URL that can be fetched")
+    BAD_URL = ("bad-url", "not an http(s) URL that can be fetched, or one with a user name in it")
     OUT_OF_SCOPE = ("out-of-scope", "outside the allowed top-level domains, or a file type without text")
     SEEN = ("seen", "already discovered")
     TOO_FAR = ("too-far", "its host is farther from the seeds than SPIDERLING_MAX_DISTANCE")
     TRAP = ("trap", "the URL looks generated without end: too long, too deep or repetitive")
+
+    PORT_FORBIDDEN = ("port-forbidden", "its port is not one of SPIDERLING_PORTS")
+    TOO_MANY_LINKS = ("too-many-links", "its page has more links than SPIDERLING_MAX_LINKS; the rest was not looked at")
 
     # ends before a request
     HOST_RETIRED = ("host-retired", "its host gave too little text for the bytes it cost")
@@ -45,8 +48,11 @@ class Reason(Enum):
     REDIRECT_LOOP = ("redirect-loop", "redirects without an end")
     HTTP_ERROR = ("http-error", "the server answered with an error status")
     NOT_TEXT = ("not-text", "the content type is not one that holds running text")
-    TOO_BIG = ("too-big", "larger than SPIDERLING_MAX_BODY_BYTES")
+    TOO_BIG = ("too-big", "larger than SPIDERLING_MAX_BODY_BYTES, or a decompression bomb")
     TIMEOUT = ("timeout", "no complete answer in time")
+    TOO_SLOW = ("too-slow", "the body came in slower than SPIDERLING_MIN_BYTES_PER_S")
+    BAD_HTTP = ("bad-http", "the answer is not HTTP, or a flood of headers")
+    TLS = ("tls", "no TLS connection could be made, or the certificate is not valid while SPIDERLING_TLS is strict")
     CONNECTION = ("connection", "the connection was refused or broke off")
     ABANDONED = ("abandoned", "a component of the project dropped the request")
 
@@ -74,5 +80,8 @@ class Reason(Enum):
 _BY_KEY = {reason.value: reason for reason in Reason}
 
 
-MENTIONS = frozenset({Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP})
+MENTIONS = frozenset({
+    Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP, Reason.PORT_FORBIDDEN,
+    Reason.TOO_MANY_LINKS,
+})  # fmt: skip
 """Reasons that refuse a mention; all others are ends."""

@@ -1,8 +1,8 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
-No answer is kept here: the frontier keeps addresses until they expire.  A look-up
-asks for A records and, only when there are none, for AAAA: most crawlers have no
-IPv6 route, and a host with both is the same site on either.  Search domains and the
+No answer is kept here: the frontier keeps addresses until they expire.  A and AAAA are
+asked for at once (RFC 8305), but a crawler is in no hurry: it waits for the preferred
+family, and for the other one only RESOLUTION_DELAY_S longer.  Search domains and the
 hosts file are not consulted; fixed addresses are the host map's business.
 """
 
@@ -15,9 +15,11 @@ import aiodns
 import pycares
 
 from spiderling.addresses import HostMap, literal_address, parse_endpoint
+from spiderling.options import Options
 
-MIN_TTL_S = 60.0
-MAX_TTL_S = 3600.0
+RESOLUTION_DELAY_S = 0.05
+"""RFC 8305, 3."""
+_RECORD_TYPES = {"4": "A", "6": "AAAA"}
 
 # c-ares keeps answers of its own for up to an hour, without a bound on their number;
 # a new channel every so many queries keeps that to some tens of megabytes.
@@ -27,12 +29,18 @@ _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 
 
+_ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
+
+
 class NameNotFound(Exception):
     """The name does not exist or has no address; asking again soon is useless."""
 
 
 class NameServerFailure(Exception):
     """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
+
+
+_Query = asyncio.Future[list[pycares.DNSRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +62,11 @@ class Resolver:
         concurrency: int = 500,
         timeout_s: float = 3.0,
         tries: int = 3,
+        ip_versions: str = "4,6",
+        ttl_bounds_s: tuple[float, float] = (60.0, 3600.0),
     ) -> None:
-        """*nameservers* is ``address[:port]`` separated by commas, empty for the system's.
+        """*nameservers* is ``address[:port]`` separated by commas, empty for the system's; *ip_versions* is
+        4 or 6, or both, the preferred one first.
 
         Up to *concurrency* queries run at once, any number may wait: all answers come through one
         UDP socket, whose default buffer holds a burst of a few hundred.
@@ -66,10 +77,24 @@ class Resolver:
         self._servers = _servers(nameservers)
         self._timeout_s = timeout_s
         self._tries = tries
+        self._record_types = [_RECORD_TYPES[version] for version in ip_versions.split(",")]
+        self._ttl_bounds_s = ttl_bounds_s
         self._slots = asyncio.Semaphore(concurrency)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
         self._channel: aiodns.DNSResolver | None = None
         self._asked = 0
+
+    @classmethod
+    def from_options(cls, options: Options, host_map: HostMap) -> Resolver:
+        """The resolver of a crawl; raises BadInput."""
+        return cls(
+            host_map,
+            options.nameservers,
+            concurrency=options.dns_concurrency,
+            timeout_s=options.dns_timeout_s,
+            ip_versions=options.ip_versions,
+            ttl_bounds_s=(options.dns_min_ttl_s, options.dns_max_ttl_s),
+        )
 
     async def resolve(self, name: str) -> Resolution:
         """The addresses of *name*; raises NameNotFound or NameServerFailure.
@@ -80,7 +105,7 @@ class Resolver:
         name = name.lower().rstrip(".")
         known = self._without_dns(name)
         if known is not None:
-            return Resolution((known,), MAX_TTL_S)
+            return Resolution((known,), self._ttl_bounds_s[1])
         if not _is_dns_name(name):
             raise NameNotFound(f"{name[:100]!r} is not a host name")
         task = self._running.get(name)
@@ -113,25 +138,45 @@ class Resolver:
             task.exception()  # marked as seen, for when every caller was cancelled
 
     async def _look_up(self, name: str) -> Resolution:
-        async with self._slots:
-            for record_type in ("A", "AAAA"):
-                found = await self._query(name, record_type)
-                if found is not None:
-                    return found
-        raise NameNotFound(f"{name} has no address")
-
-    async def _query(self, name: str, record_type: str) -> Resolution | None:
-        """The records of one type, None when the name has none; raises as `resolve` does."""
-        channel = self._current_channel()
+        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in self._record_types]
         try:
-            result = await channel.query_dns(name, record_type)
+            found = await self._answers(*queries)
+        finally:
+            for query in queries:
+                query.cancel()
+        records = [record for answer in found for record in answer]
+        if not records:
+            raise NameNotFound(f"{name} has no address")
+        low, high = self._ttl_bounds_s
+        addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
+        return Resolution(addresses, min(max(float(min(record.ttl for record in records)), low), high))
+
+    async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
+        """Those to be used, the preferred one first; raises as `resolve` does."""
+        try:
+            answer = await first
+        except NameServerFailure:
+            if not others or not (answer := await others[0]):
+                raise
+            return [answer]
+        if not answer:
+            return [await query for query in others]
+        done, _ = await asyncio.wait(others, timeout=RESOLUTION_DELAY_S) if others else (set(), None)
+        return [answer, *(query.result() for query in done if not query.exception())]
+
+    async def _query(self, name: str, record_type: str) -> list[pycares.DNSRecord]:
+        """The answer for one record type, CNAMEs included, empty when there is no address; raises as `resolve`."""
+        try:
+            async with self._slots:
+                result = await self._current_channel().query_dns(name, record_type)
         except aiodns.error.DNSError as error:
             code = error.args[0] if error.args else None
             if code == aiodns.error.ARES_ENODATA:
-                return None
+                return []
             message = f"{name}: {error.args[-1] if error.args else 'DNS error'}"
             raise (NameNotFound if code in _NO_SUCH_NAME else NameServerFailure)(message) from error
-        return _resolution(result)
+        records = list(result.answer)
+        return records if any(isinstance(record.data, _ADDRESS) for record in records) else []
 
     def _current_channel(self) -> aiodns.DNSResolver:
         """The channel to ask; made on first use, when the event loop runs, and renewed in between."""
@@ -141,19 +186,6 @@ class Resolver:
             self._channel = aiodns.DNSResolver(self._servers, timeout=self._timeout_s, tries=self._tries)
         self._asked += 1
         return self._channel
-
-
-def _resolution(result: pycares.DNSResult) -> Resolution | None:
-    """The addresses of an answer; its TTL is the smallest on the way, CNAMEs included."""
-    addresses = tuple(
-        str(record.data.addr)
-        for record in result.answer
-        if isinstance(record.data, (pycares.ARecordData, pycares.AAAARecordData))
-    )
-    if not addresses:
-        return None
-    ttl_s = min(record.ttl for record in result.answer)
-    return Resolution(addresses, min(max(float(ttl_s), MIN_TTL_S), MAX_TTL_S))
 
 
 def _is_dns_name(name: str) -> bool:

@@ -27,9 +27,9 @@ from scrapy.utils.request import request_from_dict
 from spiderling import signals
 from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, options_of, send_retired
+from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
-from spiderling.handler import TransferCut
 from spiderling.outcomes import NotMade, RobotsDone, of_failure, redirected
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
@@ -54,8 +54,8 @@ PAGES = "spiderling_pages"
 """Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
 _OWN_META = frozenset({
-    "spiderling_fetch", "address", "verbatim_url", "judge_type", "wire_bytes", "download_slot", "download_latency",
-    "is_start_request", "spiderling_errback", PAGES,
+    "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
+    "download_latency", "is_start_request", "spiderling_errback", PAGES,
 })  # fmt: skip
 _HEADERS = {
     b"Accept": b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1",
@@ -93,7 +93,7 @@ class Scheduler(BaseScheduler):
             options = options_of(self._crawler.settings, spider)
             getattr(spider, "prepare", lambda: None)()
             directory = directory_of(self._crawler.settings, options)
-            self._resolver = Resolver(HostMap.parse(options.hosts), options.nameservers)
+            self._resolver = Resolver.from_options(options, HostMap.parse(options.hosts))
             self.crawl = Crawl(options, directory, self._stop)
         except SpiderlingError as error:
             self._note_error(error)
@@ -165,6 +165,13 @@ class Scheduler(BaseScheduler):
         fetch = fetch_of(request)
         if fetch is not None and self.crawl is not None:
             self.crawl.frontier.started(fetch, self.crawl.clock.now())
+
+    def may_also_connect(self, request: Request, address: str) -> bool:
+        """Whether the handler may open a connection for *request* to its second address too; it counts as begun."""
+        fetch = fetch_of(request)
+        if fetch is None or self.crawl is None:
+            return True
+        return self.crawl.frontier.schedule.may_also_start(address, self.crawl.clock.now())
 
     # -- the components' side
 
@@ -254,6 +261,8 @@ class Scheduler(BaseScheduler):
 
     def _request(self, fetch: Fetch) -> Request:
         meta: dict[str, Any] = {"spiderling_fetch": fetch, "address": fetch.address, "verbatim_url": True}
+        assert self.crawl is not None
+        meta["fallback_address"] = self.crawl.frontier.schedule.fallback_of(fetch.url, fetch.address)
         if fetch.payload is not None:
             request = self._restored(fetch)
             request.meta.update(meta)

@@ -99,7 +99,8 @@ def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | No
     """Remember the new paragraphs of the documents in *path* from byte *start* to *end*; returns their number."""
     number = 0
     for document in read_documents(path, start, end):
-        new = [paragraph.text for paragraph in document.paragraphs if "dup" not in paragraph.attributes]
+        both = zip(document.paragraphs, document.details, strict=True)
+        new = [text for text, attributes in both if "dup" not in attributes]
         seen.add(shingles(new).hashes)
         number += 1
     return number

@@ -1,7 +1,7 @@
 """Canonical form of a URL, the host record it belongs to, and its 64-bit key.
 
 The canonical form is the WHATWG serialisation (https://url.spec.whatwg.org/, by
-ada_url) without fragment, credentials, session ids and campaign parameters.  Two
+ada_url) without fragment, session ids and campaign parameters.  Two
 URLs are the same when their canonical forms are: scheme, port and ``www.`` count.
 Only the *host record* folds http, https, ports 80 and 443 and a leading ``www.``.
 """
@@ -20,7 +20,7 @@ HASH_BITS = 40
 MAX_HOST_ID = (1 << 24) - 1
 _HASH_MASK = (1 << HASH_BITS) - 1
 # a serialised URL is regular enough to be taken apart by one expression
-_SERIALISED = re.compile(r"(https?)://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^/?#:@]+)(:\d+)?(/[^?#]*)(\?[^#]*)?")
+_SERIALISED = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^/?#:@]+)(:\d+)?(/[^?#]*)(\?[^#]*)?")
 _SESSION_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?#;]*", re.IGNORECASE)
 _DROPPED_PARAMETER = re.compile(
     r"(?:utm_\w+|gclid|fbclid|msclkid|phpsessid|jsessionid|sessionid|aspsessionid\w*)(?:=|$)", re.IGNORECASE
@@ -42,9 +42,18 @@ class CanonicalUrl(NamedTuple):
     path: str
     """Path with query, as robots.txt rules see it."""
 
+    @property
+    def port(self) -> int:
+        """The port that is connected to."""
+        written = self.origin.rpartition(":")[2]
+        return int(written) if written.isdigit() else 443 if self.origin.startswith("https:") else 80
+
 
 def canonicalize(url: str) -> CanonicalUrl | None:
-    """The canonical form of an absolute http(s) URL; None for anything else. Never raises; idempotent."""
+    """The canonical form of an absolute http(s) URL; None for anything else. Never raises; idempotent.
+
+    A URL with a user name is none of ours: it is somebody's, or made to look like another host.
+    """
     try:
         match = _SERIALISED.match(ada_url.normalize_url(url))
     except ValueError:

@@ -6,7 +6,9 @@ import asyncio
 import datetime
 import gc
 import gzip
+import ipaddress
 import random
+import socket
 import ssl
 import subprocess
 import sys
@@ -35,9 +37,12 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse
 from scrapy.utils.test import get_crawler
 
+from spiderling.client import MAX_HEAD_BYTES
 from spiderling.decoding import BodyDecoder, DecodedTooBig
-from spiderling.handler import MAX_HEAD_BYTES, AddressForbidden, DownloadHandler, ResponseRefused
+from spiderling.downloaderrors import AddressForbidden, BadHttp, ResponseRefused, TlsFailed, TooSlow
+from spiderling.handler import DownloadHandler
 from spiderling.reasons import Reason
+from spiderling.tls import problems
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -176,6 +181,117 @@ async def test_ipv6_address():
     assert str(response.ip_address) == "::1"
 
 
+@pytest.fixture
+async def both_families():
+    """A port on which 127.0.0.1 and ::1 answer with their own address."""
+    sites = []
+    try:
+        async with serving(reply(b"four")) as four, serving_on(four.port, reply(b"six")) as six:
+            sites += [four, six]
+            yield four, six
+    except OSError:
+        if sites:
+            raise
+        pytest.skip("no IPv6 loopback here")
+
+
+@asynccontextmanager
+async def serving_on(port, answer):
+    site = Site(answer)
+    server = await asyncio.start_server(site.serve, "::1", port)
+    try:
+        yield site
+    finally:
+        server.close()
+
+
+def two_addresses(site, address="127.0.0.1", fallback="::1"):
+    return Request(site.url, meta={"address": address, "fallback_address": fallback})
+
+
+class Due:
+    """The scheduler's side: what was started, and whether a second address may be."""
+
+    def __init__(self, second=True):
+        self.connections = []
+        self._second = second
+
+    def started(self, request):
+        self.connections.append("first")
+
+    def may_also_connect(self, request, address):
+        self.connections.append(address)
+        return self._second
+
+
+@pytest.mark.parametrize(("first", "second", "body"), [("127.0.0.1", "::1", b"four"), ("::1", "127.0.0.1", b"six")])
+async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families, first, second, body):
+    four, six = both_families
+    async with handling() as handler:
+        handler.crawler.engine.scheduler = due = Due()
+        response = await handler.download_request(two_addresses(four, first, second))
+    assert (response.body, str(response.ip_address)) == (body, first)
+    assert due.connections == ["first"]
+    assert len(four.requests) + len(six.requests) == 1
+    assert b"site.test" in (four.requests + six.requests)[0]
+
+
+async def test_the_second_address_is_used_when_the_first_refuses():
+    async with serving(reply(b"four")) as four, handling() as handler:
+        handler.crawler.engine.scheduler = due = Due()
+        response = await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
+    assert (response.body, str(response.ip_address)) == (b"four", "127.0.0.1")
+    assert due.connections == ["first", "127.0.0.1"]
+
+
+async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch):
+    """A full backlog on one address: the connection is neither made nor refused."""
+    with socket.create_server(("127.0.0.3", 0), backlog=0) as full:
+        port = full.getsockname()[1]
+        stuffing = [socket.socket() for _ in range(3)]
+        for sock in stuffing:
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.3", port))
+        async with serving_on(port, reply(b"six")) as site, handling() as handler:
+            site.port = port
+            handler.crawler.engine.scheduler = due = Due()
+            begin = time.monotonic()
+            response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
+            assert (response.body, str(response.ip_address)) == (b"six", "::1")
+            assert due.connections == ["first", "::1"]
+            assert 0.2 < time.monotonic() - begin < 5
+        for sock in stuffing:
+            sock.close()
+
+
+async def test_a_second_address_that_is_not_due_is_not_connected_to(both_families):
+    four, six = both_families
+    async with handling() as handler:
+        handler.crawler.engine.scheduler = due = Due(second=False)
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(two_addresses(four, "127.0.0.9", "::1"))
+    assert due.connections[:2] == ["first", "::1"]
+    assert not four.requests and not six.requests
+
+
+async def test_both_addresses_are_judged(both_families):
+    four, six = both_families
+    async with handling(ALLOW_NETWORKS="127.0.0.0/8") as handler:
+        assert (await handler.download_request(two_addresses(four))).body == b"four"
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(two_addresses(four, "127.0.0.9"))
+        with pytest.raises(AddressForbidden):
+            await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
+    assert not six.requests
+
+
+async def test_tls_names_the_host_whichever_address_is_used(server_tls):
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+        meta = {"address": "::1", "fallback_address": "127.0.0.1"}
+        response = await handler.download_request(Request(f"https://site.test:{site.port}/", meta=meta))
+    assert (response.body, site.sni) == (PAGE, ["site.test"])
+
+
 async def test_host_map_gives_the_port():
     async with serving(reply()) as site, handling(HOSTS=f"*.test=127.0.0.1:{site.port}") as handler:
         response = await handler.download_request(Request("http://any.test/x", meta={"address": "127.0.0.1"}))
@@ -266,33 +382,38 @@ async def test_signals_can_stop_a_download():
 # TLS
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A self-signed certificate of another name, and long out of date."""
+def server_context(directory, *, names=("site.test",), days=(-1, 1), issuer=None):
+    """A server's TLS with a certificate of its own making: for *names*, valid *days* from now."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "other.invalid")])
-    built = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(datetime.datetime(2001, 1, 1))
-        .not_valid_after(datetime.datetime(2002, 1, 1))
-        .sign(key, hashes.SHA256())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "somebody")])
+    by = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]) if issuer else subject
+    now = datetime.datetime.now(datetime.timezone.utc)
+    alternatives = [
+        x509.IPAddress(ipaddress.ip_address(name)) if name[0].isdigit() else x509.DNSName(name) for name in names
+    ]
+    builder = (
+        x509.CertificateBuilder(by, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now + datetime.timedelta(days=days[0]))
+        .not_valid_after(now + datetime.timedelta(days=days[1]))
     )
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
     pem = serialization.Encoding.PEM
+    path = directory / "both.pem"
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path.write_bytes(private + built.public_bytes(pem))
-    return path
+    path.write_bytes(private + builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
 
 
 @pytest.fixture
-def server_tls(certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
+def server_tls(tmp_path):
+    return server_context(tmp_path)
 
 
 async def test_tls_sends_the_name_and_accepts_any_certificate(server_tls):
@@ -305,12 +426,63 @@ async def test_tls_sends_the_name_and_accepts_any_certificate(server_tls):
     assert site.sni == ["site.test", None]
 
 
-async def test_tls_certificate_is_verified_if_scrapy_is_told_so(server_tls):
-    verify = {"DOWNLOAD_VERIFY_CERTIFICATES": True}
-    async with serving(reply(), tls=server_tls) as site, handling(verify) as handler:
+@pytest.mark.parametrize(
+    ("made", "flags"),
+    [
+        ({"issuer": "an authority"}, []),
+        ({}, ["tls-self-signed"]),
+        ({"issuer": "an authority", "days": (-20, -10)}, ["tls-expired"]),
+        ({"issuer": "an authority", "days": (10, 20)}, ["tls-not-yet-valid"]),
+        ({"issuer": "an authority", "names": ["other.test"]}, ["tls-wrong-name"]),
+        ({"issuer": "an authority", "names": ["*.test"]}, []),
+        ({"issuer": "an authority", "names": ["*.site.test"]}, ["tls-wrong-name"]),
+        ({"issuer": "an authority", "names": ["SITE.TEST"]}, []),
+        ({"names": [], "days": (-20, -10)}, ["tls-expired", "tls-self-signed", "tls-wrong-name"]),
+    ],
+)
+async def test_what_is_wrong_with_a_certificate_is_recorded(tmp_path, made, flags):
+    async with serving(reply(), tls=server_context(tmp_path, **made)) as site, handling() as handler:
         request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
-        with pytest.raises(DownloadFailedError, match="certificate"):
+        response = await handler.download_request(request)
+        assert (response.body, response.flags) == (PAGE, flags)
+        stats = handler.crawler.stats.get_stats()
+        assert [stats[f"spiderling/tls/{flag[4:]}"] for flag in flags] == [1] * len(flags)
+
+
+def test_certificates_of_addresses_and_rubbish():
+    assert problems(b"rubbish", "site.test") == ("unreadable",)
+    assert problems(b"", "") == ("unreadable",)
+
+
+async def test_a_certificate_is_for_an_address_only_if_it_says_so(tmp_path):
+    tls = server_context(tmp_path, names=["127.0.0.1"], issuer="an authority")
+    async with serving(reply(), tls=tls) as site, handling() as handler:
+        for name, flags in (("127.0.0.1", []), ("site.test", ["tls-wrong-name"])):
+            request = Request(f"https://{name}:{site.port}/", meta={"address": "127.0.0.1"})
+            assert (await handler.download_request(request)).flags == flags
+
+
+@pytest.mark.parametrize("strict", [{"options": {"TLS": "strict"}}, {"scrapy": {"DOWNLOAD_VERIFY_CERTIFICATES": True}}])
+async def test_tls_certificate_is_verified_if_told_so(server_tls, strict):
+    async with (
+        serving(reply(), tls=server_tls) as site,
+        handling(strict.get("scrapy"), **strict.get("options", {})) as handler,
+    ):
+        request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
+        with pytest.raises(TlsFailed, match="certificate") as caught:
             await handler.download_request(request)
+        assert caught.value.reason is Reason.TLS
+        assert not site.requests
+
+
+async def test_a_valid_certificate_passes_when_strict(tmp_path, monkeypatch):
+    tls = server_context(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "both.pem"))
+    async with serving(reply(), tls=tls) as site, handling(TLS="strict") as handler:
+        request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
+        assert (await handler.download_request(request)).body == PAGE
+        with pytest.raises(TlsFailed):
+            await handler.download_request(Request(f"https://x.test:{site.port}/", meta={"address": "127.0.0.1"}))
 
 
 async def test_tls_to_a_plain_server_and_to_a_silent_one():
@@ -505,6 +677,40 @@ async def test_type_is_judged_only_on_request_and_for_200():
     assert (await fetch(b"HTTP/1.1 404 No" + image, judge_type=True))[1].status == 404
 
 
+@pytest.mark.parametrize(
+    ("header", "obeyed"),
+    [(b"de", False), (b"de, sk-SK", False), (b"cs", True), (b"de,cs-CZ", True), (b"", True), (b"x-none", True)],
+)
+@pytest.mark.parametrize("option", ["obey", "ignore"])
+async def test_declared_language_is_judged_at_the_headers_if_told_so(monkeypatch, header, obeyed, option):
+    accepted = SimpleNamespace(accepted=[SimpleNamespace(code="cs")])
+    monkeypatch.setattr("spiderling.handler.crawl_of", lambda crawler: accepted)
+    answer = reply(PAGE, b"Content-Language: " + header)
+    options = {"CONTENT_LANGUAGE": option}
+    if obeyed or option == "ignore":
+        assert (await fetch(answer, judge_type=True, options=options))[1].body == PAGE
+    else:
+        _, error = await failing(answer, judge_type=True, options=options)
+        assert error.reason is Reason.WRONG_LANGUAGE
+
+
+@pytest.mark.parametrize("coding", [b"compress", b"gzip, gzip, gzip", b"br, deflate, zstd", b"gzip, dcb"])
+async def test_hopeless_encodings_are_refused_at_the_headers(coding):
+    request, error = await failing(reply(PAGE, b"Content-Encoding: " + coding))
+    assert error.reason is Reason.UNDECODABLE
+    assert request.meta["wire_bytes"] <= len(PAGE)
+
+
+async def test_a_bomb_is_told_by_its_ratio_and_ends_early():
+    bomb = gzip.compress(b" " * 3_000_000)
+    answer = reply(bomb, b"Content-Encoding: gzip")
+    _, error = await failing(answer, options={"MAX_BODY_BYTES": 5_000_000})
+    assert error.reason is Reason.TOO_BIG
+    assert (await fetch(answer, options={"MAX_BODY_BYTES": 5_000_000, "MAX_RATIO": 2000}))[1].body == b" " * 3_000_000
+    small = reply(gzip.compress(b" " * 900_000), b"Content-Encoding: gzip")
+    assert len((await fetch(small, options={"MAX_BODY_BYTES": 5_000_000}))[1].body) == 900_000
+
+
 DOCUMENTS = {"DOCUMENTS": "odt,docx", "MAX_BODY_BYTES": 10_000, "MAX_DOCUMENT_BYTES": LIMIT}
 ODT = b"Content-Type: application/vnd.oasis.opendocument.text\r\n"
 
@@ -564,6 +770,52 @@ async def test_time_limits():
         assert isinstance(error, DownloadTimeoutError)
         assert 0.4 < time.monotonic() - begin < 2.5
         assert (request.meta["wire_bytes"] > 2) is (answer is slow_body)
+
+
+async def drip(writer, bytes_per_s=50, seconds=30.0):
+    writer.write(OK + b"Content-Length: 5000\r\n\r\n")
+    for _ in range(int(seconds * 20)):
+        writer.write(b"x" * max(1, bytes_per_s // 20))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
+async def silence(writer):
+    writer.write(OK + b"Content-Length: 5000\r\n\r\nsome")
+    await asyncio.sleep(20)
+
+
+@pytest.mark.parametrize("answer", [drip, silence])
+async def test_a_body_below_the_floor_of_speed_is_given_up_and_may_pass(answer):
+    begin = time.monotonic()
+    _, error = await failing(answer, options={"MIN_BYTES_PER_S": 200, "SLOW_WINDOW_S": 0.5, "TIMEOUT_S": 15})
+    assert isinstance(error, TooSlow) and error.reason is Reason.TOO_SLOW and error.may_pass
+    assert 0.4 < time.monotonic() - begin < 5
+
+
+async def test_a_slow_body_above_the_floor_comes_through():
+    async def slow(writer):
+        writer.write(OK + b"Content-Length: 3000\r\n\r\n")
+        for _ in range(30):
+            writer.write(b"x" * 100)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    _, response = await fetch(slow, options={"MIN_BYTES_PER_S": 100, "SLOW_WINDOW_S": 0.5})
+    assert len(response.body) == 3000
+    _, error = await failing(silence, options={"MIN_BYTES_PER_S": 0, "SLOW_WINDOW_S": 0.1, "TIMEOUT_S": 1})
+    assert isinstance(error, DownloadTimeoutError) and not isinstance(error, TooSlow)
+
+
+async def test_a_late_event_loop_is_not_held_against_the_server():
+    async def late(writer):
+        writer.write(OK + b"Content-Length: 2\r\n\r\n")
+        await asyncio.sleep(0.2)
+        time.sleep(1)
+        writer.write(b"ab")
+
+    _, response = await fetch(late, options={"MIN_BYTES_PER_S": 1, "SLOW_WINDOW_S": 0.4})
+    assert response.body == b"ab"
 
 
 async def test_refused_connection_and_unknown_name():
@@ -644,9 +896,11 @@ async def test_floods_end_soon_and_in_bounded_memory(answer):
         request = Request(site.url, meta={"address": "127.0.0.1"})
         begin = time.monotonic()
         tracemalloc.start()
-        with suppress(*DOWNLOAD_ERRORS):
-            response = await handler.download_request(request)
-            assert answer is bodiless_flood or response.body == PAGE
+        if answer is bodiless_flood:
+            await handler.download_request(request)
+        else:
+            with pytest.raises(BadHttp):
+                await handler.download_request(request)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert time.monotonic() - begin < 15, "ended by the limits, not by the time for the whole answer"
@@ -787,7 +1041,7 @@ CRAWL = """
 import asyncio, sys
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess
-from spiderling.handler import ResponseRefused
+from spiderling.downloaderrors import ResponseRefused
 
 OK = b"HTTP/1.1 200 OK\\r\\nContent-Type: "
 PAGES = {b"/": OK + b"text/html\\r\\n\\r\\n<p>one", b"/img": OK + b"image/png\\r\\n\\r\\nx"}

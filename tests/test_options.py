@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
-from spiderling.options import PREFIX, YIELD_PROFILES, Options, parse_yield_profile
+from spiderling.options import PREFIX, YIELD_PROFILES, Options, parse_ports, parse_yield_profile
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 
@@ -29,7 +29,7 @@ def test_every_option_is_documented_and_its_default_is_valid(name: str) -> None:
     assert read(name, spec.default) == spec.default
     assert type(read(name, str(spec.default))) is type(spec.default), "the command line gives strings"
     if isinstance(spec.default, float):
-        units = ("_s", "_per_s", "_share", "_badness", "_cosine", "_threshold", "_words")
+        units = ("_s", "_per_s", "_share", "_badness", "_cosine", "_threshold", "_words", "_ratio")
         assert name.endswith(units), "a length of time says its unit"
 
 
@@ -153,3 +153,12 @@ def test_presets_of_justext(text: str) -> None:
 def test_unknown_presets_of_justext(text: str) -> None:
     with pytest.raises(BadInput, match=r"^SPIDERLING_JUSTEXT_PRESET is .*\.$"):
         Options.from_settings({"SPIDERLING_JUSTEXT_PRESET": text})
+
+
+@pytest.mark.parametrize("ports", ["http", "80;443", "0", "65536", "80,", "", "²", "1" * 5000])
+def test_ports(ports: str) -> None:
+    if ports == "80,":
+        assert parse_ports(ports) == {80}
+        return
+    with pytest.raises(BadInput, match="SPIDERLING_PORTS"):
+        Options.from_settings({"SPIDERLING_PORTS": ports})

@@ -30,7 +30,8 @@ def test_unknown_key() -> None:
 
 
 def test_refused_mentions_are_no_ends() -> None:
-    assert {reason.value for reason in MENTIONS} == {"bad-url", "out-of-scope", "seen", "too-far", "trap"}
+    values = {"bad-url", "out-of-scope", "seen", "too-far", "trap", "port-forbidden", "too-many-links"}
+    assert {reason.value for reason in MENTIONS} == values
     assert not MENTIONS & set(CLOSED_STATES.values())
 
 

@@ -25,7 +25,8 @@ NO_ERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """Answers by the first label of the name: v4, v6, both, cname, none, nx, fail, refused, drop, slow, ttl<n>."""
+    """Answers by the first label of the name: v4, v6, both, cname, none, nx, fail, refused, drop, slow, ttl<n>,
+    no6 (no answer for AAAA), bad4 (none but failures for A)."""
 
     def __init__(self):
         self.asked: Counter[tuple[str, int]] = Counter()
@@ -42,7 +43,7 @@ class NameServer(asyncio.DatagramProtocol):
         (kind,) = struct.unpack_from("!H", query, end + 1)
         self.asked[".".join(labels), kind] += 1
         code, records = self.answer(labels[0], kind)
-        if labels[0] == "drop":
+        if labels[0] == "drop" or (labels[0] == "no6" and kind == AAAA):
             return
         header = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)
         reply = header + query[12 : end + 5] + b"".join(records)
@@ -63,11 +64,13 @@ class NameServer(asyncio.DatagramProtocol):
         code = {"nx": NXDOMAIN, "fail": SERVFAIL, "refused": REFUSED}.get(label, NO_ERROR)
         if code != NO_ERROR or label == "none":
             return code, []
+        if label == "bad4" and kind == A:
+            return SERVFAIL, []
         ttl = int(label[3:]) if label.startswith("ttl") else 300
         v4 = record(A, ttl, socket.inet_aton("192.0.2.7")), record(A, ttl + 5, socket.inet_aton("192.0.2.8"))
         v6 = record(AAAA, ttl, socket.inet_pton(socket.AF_INET6, "2001:db8::7"))
         if kind == AAAA:
-            return code, [v6] if label in ("v6", "both") else []
+            return code, [v6] if label in ("v6", "both", "bad4") else []
         if label == "cname":
             return code, [record(CNAME, 90, b"\x01x\xc0\x0c"), record(A, 300, b"\xc0\0\2\x09", name=b"\x01x\xc0\x0c")]
         return code, [] if label == "v6" else list(v4)
@@ -94,14 +97,40 @@ async def resolving(hosts="", **options):
 async def test_a_records_with_the_smallest_ttl():
     async with resolving() as (resolver, server):
         assert await resolver.resolve("V4.Example.org.") == Resolution(("192.0.2.7", "192.0.2.8"), 300.0)
-        assert server.asked == {("v4.example.org", A): 1}
+        assert server.asked == {("v4.example.org", A): 1, ("v4.example.org", AAAA): 1}
 
 
-async def test_aaaa_only_when_there_is_no_a():
-    async with resolving() as (resolver, server):
-        assert (await resolver.resolve("both.org")).addresses == ("192.0.2.7", "192.0.2.8")
-        assert (await resolver.resolve("v6.org")).addresses == ("2001:db8::7",)
-        assert server.asked == {("both.org", A): 1, ("v6.org", A): 1, ("v6.org", AAAA): 1}
+V4, V6 = ("192.0.2.7", "192.0.2.8"), ("2001:db8::7",)
+
+
+@pytest.mark.parametrize(
+    ("ip_versions", "both", "v4", "v6"),
+    [("4,6", V4 + V6, V4, V6), ("6,4", V6 + V4, V4, V6), ("4", V4, V4, None), ("6", V6, None, V6)],
+)
+async def test_both_families_are_asked_and_the_preferred_one_comes_first(ip_versions, both, v4, v6):
+    async with resolving(ip_versions=ip_versions) as (resolver, server):
+        for name, addresses in (("both.org", both), ("v4.org", v4), ("v6.org", v6)):
+            if addresses is None:
+                with pytest.raises(NameNotFound):
+                    await resolver.resolve(name)
+            else:
+                assert (await resolver.resolve(name)).addresses == addresses
+        assert server.asked["both.org", A] == ("4" in ip_versions)
+        assert server.asked["both.org", AAAA] == ("6" in ip_versions)
+
+
+async def test_the_other_family_is_waited_for_only_a_moment():
+    """Some name servers never answer for AAAA."""
+    async with resolving(timeout_s=5) as (resolver, _):
+        begin = time.monotonic()
+        assert (await resolver.resolve("no6.org")).addresses == V4
+        assert time.monotonic() - begin < 2
+
+
+@pytest.mark.parametrize(("name", "ip_versions", "addresses"), [("no6.org", "6,4", V4), ("bad4.org", "4,6", V6)])
+async def test_a_family_whose_query_fails_gives_way_to_the_other(name, ip_versions, addresses):
+    async with resolving(ip_versions=ip_versions) as (resolver, _):
+        assert (await resolver.resolve(name)).addresses == addresses
 
 
 async def test_cname_is_followed_and_its_ttl_counts():
@@ -111,6 +140,8 @@ async def test_cname_is_followed_and_its_ttl_counts():
 
 @pytest.mark.parametrize(("ttl", "kept"), [(0, 60), (59, 60), (61, 61), (3600, 3600), (86400, 3600)])
 async def test_ttl_is_clamped(ttl, kept):
+    async with resolving(ttl_bounds_s=(0, 10**6)) as (resolver, _):
+        assert (await resolver.resolve(f"ttl{ttl}.org")).ttl_s == ttl
     async with resolving() as (resolver, _):
         assert (await resolver.resolve(f"ttl{ttl}.org")).ttl_s == kept
 
@@ -120,8 +151,7 @@ async def test_permanent_failures():
         for name in ("nx.org", "none.org"):
             with pytest.raises(NameNotFound, match=name):
                 await resolver.resolve(name)
-        assert server.asked[("nx.org", AAAA)] == 0
-        assert server.asked[("none.org", AAAA)] == 1
+        assert server.asked["none.org", A] == server.asked["none.org", AAAA] == 1
 
 
 async def test_failures_that_may_pass():
@@ -177,7 +207,7 @@ async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(results[0], asyncio.CancelledError)
         assert {result.addresses for result in results[1:]} == {("192.0.2.7", "192.0.2.8")}
-        assert server.asked == {("slow.org", A): 1}
+        assert server.asked == {("slow.org", A): 1, ("slow.org", AAAA): 1}
         assert not resolver._running
 
 

@@ -27,7 +27,7 @@ from spiderling.urls import (
         ("http:a.cz", "http://a.cz/"),
         ("http://a.cz\\x", "http://a.cz/x"),
         ("http://a.cz/#part", "http://a.cz/"),
-        ("http://me:secret@a.cz/", "http://a.cz/"),
+        ("http://@a.cz/", "http://a.cz/"),
         # ports
         ("http://a.cz:80/", "http://a.cz/"),
         ("https://a.cz:443/", "https://a.cz/"),
@@ -72,6 +72,7 @@ def test_canonical_form(url: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
+        "http://me:secret@a.cz/", "http://a.cz@b.cz/", "http://a.cz%2f@b.cz/", "http://:x@a.cz/",
         "", "a.cz", "/path", "//a.cz/", "ftp://a.cz/", "mailto:a@b.cz", "javascript:void(0)", "data:text/html,x",
         "http://", "http:///", "http://a b.cz/", "http://a.cz:99999/", "http://[::1/", "http://256.256.256.256/", "http://256../",
         "http://a..cz/", "http://a.cz../", "http://.cz/", "http://" + "a" * 64 + ".cz/", "http://" + "a.b." * 70 + "c/",

@@ -19,6 +19,7 @@ class Admission:
     def __init__(self, options: Options, books: Books) -> None:
         self._books = books
         self._scope = Scope(options)
+        self.allows_port = self._scope.allows_port
         self._max_distance = options.max_distance
         self._max_queue = options.max_host_queue
         self.is_blocked: Callable[[str], bool] = lambda name: False
@@ -70,6 +71,8 @@ class Admission:
         return host.distance + (target.host != host.name), url_key(host.id, page.url)
 
     def _refusal(self, target: CanonicalUrl, distance: int, payload: bytes | None) -> Reason | None:
+        if not self.allows_port(target):
+            return Reason.PORT_FORBIDDEN
         # what a subclass asks for by a Request of its own is not judged by its form
         refusal = None if payload else self._scope.refusal(target)
         return Reason.TOO_FAR if refusal is None and distance > self._max_distance else refusal

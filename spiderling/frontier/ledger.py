@@ -61,6 +61,8 @@ class Ledger:
         totals["kept_bytes"] += outcome.kept_bytes
         totals["words"] += outcome.words
         totals["pages"] += outcome.is_judged
+        if outcome.links_cut:
+            self.mentions[Reason.TOO_MANY_LINKS] += outcome.links_cut
         if outcome.reason is Reason.KEPT:
             totals["documents"] += 1
             self.languages[outcome.language or ""] += 1

@@ -13,8 +13,6 @@ from enum import Enum
 from spiderling.frontier.hosts import Host
 from spiderling.options import Options
 
-DEAD_FOR_S = 3600.0
-"""How long a name that did not resolve is not asked for again."""
 _PRUNE_ABOVE = 200_000
 
 
@@ -29,10 +27,12 @@ class NameStatus(Enum):
 
 @dataclass(slots=True)
 class Name:
-    """What is known of one host name; ``address`` is the one address that requests go to."""
+    """What is known of one host name; ``address`` is the one that requests go to and whose turn they wait for."""
 
     status: NameStatus = NameStatus.UNKNOWN
     address: str = ""
+    fallback: str = ""
+    """An address of the other family, for when no connection can be made to the first."""
     expires: float = 0.0
     failures: int = 0
     hosts: set[Host] = field(default_factory=set)
@@ -46,6 +46,7 @@ class Names:
         self._retries = options.retries
         self._retry_delay_s = options.retry_delay_s
         self._max_pause_s = options.max_snooze_s
+        self._dead_for_s = options.dns_negative_s
         self._allows = allows
         self._names: dict[str, Name] = {}
         self._wanted: list[str] = []
@@ -79,6 +80,8 @@ class Names:
         allowed = [address for address in addresses if self._allows(address)]
         known.status = NameStatus.FRESH if allowed else NameStatus.FORBIDDEN
         known.address = allowed[0] if allowed else ""
+        is_v6 = ":" in known.address
+        known.fallback = next((address for address in allowed if (":" in address) != is_v6), "")
         known.expires = now + ttl_s
         known.failures = 0
         return _release(known)
@@ -88,11 +91,16 @@ class Names:
         known = self._names.setdefault(name, Name())
         known.failures += 1
         if permanent or known.failures > self._retries:
-            known.status, known.expires, known.failures = NameStatus.DEAD, now + DEAD_FOR_S, 0
+            known.status, known.expires, known.failures = NameStatus.DEAD, now + self._dead_for_s, 0
         else:
             pause = min(self._retry_delay_s * 2.0 ** (known.failures - 1), self._max_pause_s)
             known.status, known.expires = NameStatus.PAUSED, now + pause
         return _release(known)
+
+    def fallback(self, name: str, address: str) -> str:
+        """The address to try besides *address*, if that is the one that *name* is known by; '' for none."""
+        known = self._names.get(name)
+        return known.fallback if known is not None and known.address == address else ""
 
     def forget(self) -> None:
         """All answers are out of date."""

@@ -103,6 +103,19 @@ class Schedule:
         self._workbench.start(address, now)
         self._workbench.charge(address, now + self.ip_interval_s)
 
+    def may_also_start(self, address: str, now: float) -> bool:
+        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        if self._workbench.last_start(address) + self.ip_interval_s > now:
+            return False
+        self._workbench.start(address, now)
+        self._workbench.charge(address, now + self.ip_interval_s)
+        return True
+
+    def fallback_of(self, url: str, address: str) -> str:
+        """The address of the other family that the name in *url* has besides *address*; '' for none."""
+        target = canonicalize(url)
+        return self._names.fallback(target.name, address) if target is not None else ""
+
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""
         host.in_transit -= 1

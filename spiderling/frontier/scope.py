@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from spiderling import filetypes
-from spiderling.options import Options
+from spiderling.options import Options, parse_ports
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, top_level_domain
 
@@ -27,6 +27,11 @@ class Scope:
         self._documents = filetypes.parse(options.documents)
         self._max_chars = options.max_url_chars
         self._max_depth = options.max_path_depth
+        self._ports = parse_ports(options.ports)
+
+    def allows_port(self, url: CanonicalUrl) -> bool:
+        """Whether connections to the URL's port may be made: a link must not make us talk to a mail server."""
+        return self._ports is None or url.port in self._ports
 
     def refusal(self, url: CanonicalUrl) -> Reason | None:
         """OUT_OF_SCOPE, TRAP or None."""

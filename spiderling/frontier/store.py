@@ -320,3 +320,25 @@ def _marks(row: type[NamedTuple]) -> str:
 def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
     """The part of *counts* under ``prefix/``, without the prefix."""
     return {key[len(prefix) + 1 :]: value for key, value in counts.items() if key.startswith(prefix + "/")}
+
+
+def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
+    """The committed URLs of a host that wait or are parked, best first."""
+    rows = connection.execute("SELECT * FROM url WHERE host = ? ORDER BY parked, rank, rowid", (host,))
+    return [UrlRow(*row) for row in rows]
+
+
+def url_of(connection: sqlite3.Connection, key: int) -> UrlRow | None:
+    """The committed URL with this key, if it waits or is parked."""
+    row = connection.execute("SELECT * FROM url WHERE key = ?", (key,)).fetchone()
+    return UrlRow(*row) if row else None
+
+
+def waiting_by_host(connection: sqlite3.Connection) -> dict[int, int]:
+    """Host id -> number of its committed URLs that wait, counted one by one."""
+    return dict(connection.execute("SELECT host, count(*) FROM url WHERE NOT parked GROUP BY host").fetchall())
+
+
+def parked_number(connection: sqlite3.Connection) -> int:
+    """How many committed URLs are parked, counted one by one."""
+    return int(connection.execute("SELECT count(*) FROM url WHERE parked").fetchone()[0])

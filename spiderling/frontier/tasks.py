@@ -38,7 +38,7 @@ class RobotsTasks:
     def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
-        if target is not None and task.redirects < self._max_redirects:
+        if target and task.redirects < self._max_redirects and self._admission.allows_port(target):
             self._follow(task, target, now)
             return None
         return self._settle(task.origin, status, body, now)

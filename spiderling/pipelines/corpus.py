@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spiderling import feeds
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.items import PageItem
+from spiderling.tls import FLAG
 from spiderling.urls import top_level_domain
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class CorpusPipeline:
             "lang": item.language or "",
             "langs": " ".join(f"{code}:{share:.2f}" for code, share in page.languages.items()),
             "ip": str(response.ip_address or ""),
+            "tls": " ".join(flag[len(FLAG) :] for flag in response.flags if flag.startswith(FLAG)),
             "crawl_date": datetime.fromtimestamp(self._crawl.clock.now(), timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
             "published": page.published,
             "modified": page.modified,

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import xxhash
+
 from spiderling.crawl import crawl_of
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
-from spiderling.text import clean_text, measure_clean
+from spiderling.text import measure_clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,13 +53,13 @@ class DedupPipeline:
         if self._crawl.near is not None:
             duplicate = self._crawl.near.judge(id(item), item.page.shingles)
             if duplicate.any():
-                self._without(item, duplicate.tolist())
+                digests += (self._without(item, duplicate.tolist()),)
         known.update(digests)
         item.digests = digests
         return item
 
-    def _without(self, item: PageItem, duplicate: Sequence[bool]) -> None:
-        """Take the duplicates among the kept paragraphs out of the clean text, or mark them."""
+    def _without(self, item: PageItem, duplicate: Sequence[bool]) -> int:
+        """Take the duplicates among the kept paragraphs out of the clean text, or mark them; the text's digest."""
         assert item.page is not None and self._crawl is not None
         options, page = self._crawl.options, item.page
         marks = options.dedup == "mark"
@@ -66,11 +68,12 @@ class DedupPipeline:
             paragraph._replace(kept=marks, duplicate=True) if paragraph.kept and next(flags) else paragraph
             for paragraph in page.paragraphs
         ]
-        measure_clean(page)
+        text = measure_clean(page)
         if marks:
             item.duplicate_bytes = sum(len(p.text.encode("utf-8")) for p in page.paragraphs if p.duplicate)
-        elif len(clean_text(page.paragraphs)) < max(1, options.min_text_chars):
+        elif len(text) < max(1, options.min_text_chars):
             raise DropPage(Reason.NEAR_DUPLICATE)
+        return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))
 
 
 def digest_key(digest: bytes) -> int:

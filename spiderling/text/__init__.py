@@ -7,6 +7,7 @@
     head.py         address, licence, dates, versions in other languages
     normal.py       the normal form of all text that leaves
     boilerplate.py  which paragraphs are running text, by jusText's rules ...
+    aspackage.py    ... or, for comparisons, as the justext package has them ...
     learned.py      ... or by a fitted model on the features of features.py
     language.py     which language, and is it that language at all (cosine.py: the papers' way)
     declared.py     what the page says of its language, and what that weighs

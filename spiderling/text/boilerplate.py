@@ -93,13 +93,18 @@ def is_unspaced(text: str) -> bool:
     return 2 * len(_UNSPACED.findall(text)) > sum(map(str.isalpha, text))
 
 
-def classify(blocks: Sequence[Block], stoplist: Collection[str], rules: Rules) -> list[str]:
-    """The final class of each block: 'good' or 'bad' (every 'short' and 'neargood' one is decided)."""
+def classify(
+    blocks: Sequence[Block], stoplist: Collection[str], rules: Rules, first_headings: bool = True
+) -> list[str]:
+    """The final class of each block: 'good' or 'bad' (every 'short' and 'neargood' one is decided).
+
+    Without *first_headings* a short heading does not look ahead in the first pass, as in the package (aspackage.py).
+    """
     first = [_alone(block, stoplist, rules) for block in blocks]
     classes = list(first)
     headings = [index for index, block in enumerate(blocks) if block.heading]
     near = _heads_text(blocks, classes, rules.max_heading_distance)
-    for index in headings:
+    for index in headings if first_headings else ():
         if classes[index] == SHORT and near[index]:
             classes[index] = NEARGOOD
     classes = _decide_short(classes)

@@ -90,6 +90,7 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     texts = [paragraph.text for paragraph in page.paragraphs]
     same = len(texts) == len(parsed.blocks)
     places = {} if same else {text: index for index, text in enumerate(texts)}
+    page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
     for link, target in resolve(parsed.links[: options.max_links], url, parsed.base):
         block = link.block if same or link.block < 0 else places.get(parsed.blocks[link.block].text, -1)
         good = block >= 0 and page.paragraphs[block].cls == boilerplate.GOOD

@@ -3,7 +3,7 @@
 The paragraphs are those of Pomikálek, *Removing Boilerplate and Duplicate Content
 from Web Corpora* (2011), as the ``justext`` package makes them, with its defects
 put right: a space between two inline tags separates words, control characters do
-no harm, time is linear.  No tree is built: libxml2's parser calls a `_Builder`.
+no harm, time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 """
 
 from __future__ import annotations
@@ -96,14 +96,16 @@ class Parsed(NamedTuple):
     """hreflang -> href of the <link rel=alternate> that give it."""
     data: str
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
+    links_cut: int
+    """Links beyond MAX_LINKS."""
 
 
-def parse(html: str) -> Parsed:
+def parse(html: str, builder: Builder | None = None) -> Parsed:
     """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
-    builder = _Builder()
+    builder = builder or Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     try:
-        parser.feed(html.encode("utf-8", "replace").translate(None, _RUBBISH) or b" ")
+        parser.feed(html.encode("utf-8", "replace").translate(None, builder.rubbish) or b" ")
         parser.close()
     except (etree.LxmlError, _Full):
         pass  # what was found up to there counts
@@ -135,8 +137,13 @@ class _Full(Exception):
     pass
 
 
-class _Builder:
+class Builder:
     """Receives the parser's events.  A *chunk* is the text between two tags that count."""
+
+    # what the package does otherwise (aspackage.py)
+    rubbish = _RUBBISH
+    gap = " "  # what white space between two tags becomes
+    form = staticmethod(normal_form)
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -170,6 +177,7 @@ class _Builder:
         self._data: list[str] = []
         self._data_chars = 0
         self._alternates: dict[str, str] = {}
+        self._links_cut = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _HEAD_TAGS:
@@ -243,8 +251,9 @@ class _Builder:
         links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         data = "".join(self._data)[:MAX_DATA_CHARS]
         return Parsed(
-            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data
-        )
+            self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data,
+            self._links_cut,
+        )  # fmt: skip
 
     def _flush(self) -> None:
         """The chunk becomes part of the block.  White space alone separates words but makes no block."""
@@ -252,7 +261,7 @@ class _Builder:
         self._chunk.clear()
         if text.isspace():
             if self._has_text:
-                self._parts.append(" ")
+                self._parts.append(self.gap)
             return
         if not self._has_text:
             self._has_text = True
@@ -277,7 +286,7 @@ class _Builder:
         self._opener = opener
 
     def _add_block(self) -> None:
-        text = normal_form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
+        text = self.form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
             self.blocks.append(
                 Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
@@ -310,6 +319,7 @@ class _Builder:
             self._in_link = True
             self._end_anchor()
         if href is None or len(self._hrefs) >= MAX_LINKS:
+            self._links_cut += href is not None
             return
         rel = attributes.get("rel", "").lower()
         if rel:

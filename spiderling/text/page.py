@@ -91,7 +91,8 @@ class TextOptions:
             options.justext_preset,
             options.min_likeness(),
             options.language_method,
-            with_shingles=options.knows_shingles(),
+            options.max_links,
+            options.knows_shingles(),
         )
 
 
@@ -123,6 +124,8 @@ class Page:
     """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
+    links_cut: int = 0
+    """Links beyond the limit, which were not looked at."""
     languages: dict[str, float] = field(default_factory=dict)
     """Share of the good text's characters by recognised language, largest first; the rest is of no known language."""
     language: str | None = None

@@ -78,7 +78,7 @@ def test_marked_they_stay_and_count_no_yield(tmp_path):
     path = next(crawl.directory.glob("corpus/*.prevert.zst"))
     marked = {}
     for doc in read_documents(path):
-        marked[doc.attributes["url"]] = ["dup" in paragraph.attributes for paragraph in doc.paragraphs]
+        marked[doc.attributes["url"]] = ["dup" in attributes for attributes in doc.details]
     assert marked.pop(f"http://{HOST}/partly") == [True, False, True]
     assert marked.pop(f"http://{HOST}/nearly")[:2] == [True, True]
     assert not any(flag for flags in marked.values() for flag in flags)

@@ -52,6 +52,26 @@ def test_only_documents_that_are_wanted_are_in_scope(documents: str, admitted: l
         assert scope.refusal(target) is (None if kind in admitted else Reason.OUT_OF_SCOPE)
 
 
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("http://a.cz/", True), ("https://a.cz/", True), ("http://a.cz:443/", True), ("https://a.cz:8443/", True),
+        ("http://a.cz:25/", False), ("http://a.cz:8442/", False), ("http://[2001:db8::1]/", True),
+        ("http://[2001:db8::1]:22/", False),
+    ],
+)  # fmt: skip
+def test_ports_outside_the_list_are_refused(url: str, allowed: bool) -> None:
+    expected = None if allowed else Reason.PORT_FORBIDDEN
+    assert VirtualCrawl({}).frontier.put_seed(url, 0) is expected
+    anything = canonicalize(url)
+    assert anything is not None and Scope(Options(ports="all")).allows_port(anything)
+
+
+def test_requests_of_a_subclass_keep_to_the_list_of_ports() -> None:
+    frontier = VirtualCrawl({}).frontier
+    assert frontier.put_request("http://a.cz:25/", b"payload", b"", None, 0) is Reason.PORT_FORBIDDEN
+
+
 def test_without_tlds_every_host_is_in_scope() -> None:
     for url in ("http://a.de/", "http://[::1]/", "http://localhost/"):
         target = canonicalize(url)

@@ -133,7 +133,14 @@ def test_no_call_of_take_goes_through_a_whole_long_queue() -> None:
     assert waiting == [700, 200, 0]
 
 
-@pytest.mark.parametrize("target", ["http://b.cz/robots.txt", "http://b.cz:81/deep/r.txt?x", "https://a.cz/robots.txt"])
+def test_robots_redirected_to_a_port_that_is_no_web_server_is_not_followed() -> None:
+    crawl = VirtualCrawl({"http://a.cz/robots.txt": to("http://b.cz:25/"), "http://a.cz/": page()}).run("http://a.cz/")
+    assert [start.url for start in crawl.starts] == ["http://a.cz/robots.txt", "http://a.cz/"]
+
+
+@pytest.mark.parametrize(
+    "target", ["http://b.cz/robots.txt", "http://b.cz:8081/deep/r.txt?x", "https://a.cz/robots.txt"]
+)
 def test_redirected_robots_is_asked_of_the_other_host(target: str) -> None:
     web = {"http://a.cz/robots.txt": to(target), target: FORBID_ALL, "http://a.cz/": page()}
     crawl = VirtualCrawl(web).run("http://a.cz/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
-from spiderling.frontier.names import DEAD_FOR_S
+from spiderling.options import Options
 from spiderling.reasons import Reason
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
@@ -27,7 +27,7 @@ def test_negative_answer_is_cached_for_a_while() -> None:
     )
     crawl.run("http://gone.cz/").run("http://gone.cz/b")
     assert crawl.questions["gone.cz"] == 1
-    crawl.now += DEAD_FOR_S
+    crawl.now += Options().dns_negative_s
     crawl.run("http://gone.cz/c")
     assert crawl.ends == {Reason.DNS: 2, Reason.KEPT: 1}
 

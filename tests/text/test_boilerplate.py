@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-import re
 import time
-from itertools import islice
-from pathlib import Path
 
 import justext
 import pytest
@@ -17,9 +12,7 @@ from justext.core import revise_paragraph_classification
 from justext.paragraph import Paragraph as StockParagraph
 
 from spiderling.text.boilerplate import PRESETS, Rules, classify, is_unspaced, rules_for, stock
-from spiderling.text.encoding import decode
-from spiderling.text.html import Block, parse
-from spiderling.text.normal import normal_form
+from spiderling.text.html import Block
 
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
 RULES = Rules()
@@ -77,58 +70,6 @@ TEXTS = {"good": LONG, "neargood": NEAR, "short": "Short one.", "bad": MENU}
 def test_the_second_pass_is_the_packages(classes):
     blocks = [block(TEXTS[cls]) for cls in classes]
     assert classify(blocks, STOP, RULES) == stock_classes(classes, [False] * len(classes))
-
-
-PAGES = {
-    "article": f"<h1>Title</h1><p>{LONG}</p><p>{NEAR}</p><h2>Sub</h2><p>Short.</p><p>{LONG}</p><div>{MENU}</div>",
-    "menu": f"<ul><li><a href=x>Home</a><li><a href=y>News</a></ul><table><tr><td>{LONG}<td>{NEAR}</table>",
-    "breaks": f"{LONG}<br><br>{NEAR}<br>{MENU}<br><br><b>{LONG}</b><form>a<input>b</form>{NEAR}",
-    "unclosed": f"<div><p>{LONG}<div>{NEAR}<p>x<span>y<blockquote>{LONG}",
-    "killed": f"<p>{NEAR}<script>x</script>{NEAR}<style>y</style></p><p>one<!-- c -->two</p><button>{LONG}</button>",
-}
-
-
-def compare(html: str) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Texts without spaces (the package glues words between inline tags) and classes: theirs, ours."""
-    paragraphs = justext.justext(html.encode(), STOP, encoding="utf-8")
-    blocks = parse(html).blocks
-    theirs, ours = (["".join(normal_form(one.text).split()) for one in many] for many in (paragraphs, blocks))
-    return theirs, ours, [one.class_type for one in paragraphs], classify(blocks, STOP, RULES)
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_same_as_the_package_on_small_pages(name):
-    theirs, ours, their_classes, our_classes = compare(f"<html><body>{PAGES[name]}</body></html>")
-    assert (theirs, their_classes) == (ours, our_classes)
-
-
-def real_pages(number: int) -> list[str]:
-    source = Path(__file__).parents[3] / "shared/data/pages/pages-dev.jsonl.zst"
-    if not source.exists():
-        pytest.skip("the real pages are not here")
-    zstandard = pytest.importorskip("zstandard")
-    with source.open("rb") as compressed:
-        stream = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(compressed)
-        lines = islice(io.TextIOWrapper(stream, "utf-8"), 0, None, 9)
-        texts = (decode(json.loads(line)["html"].encode("latin-1"), None).text for line in islice(lines, number))
-        # control characters of Windows-1252 are spaces to the package and punctuation to us (normal.py)
-        return [text for text in texts if text and not re.search("[\x80-\x9f]", text)]
-
-
-def test_same_as_the_package_on_real_pages():
-    pages = real_pages(60)
-    same = differing = total = 0
-    for html in pages:
-        theirs, ours, their_classes, our_classes = compare(html)
-        if theirs == ours:
-            same += 1
-            total += len(ours)
-            differing += sum(a != b for a, b in zip(their_classes, our_classes, strict=True))
-        else:
-            assert len(theirs) < len(ours), "where they differ, the package lost text in repairing the page"
-    assert same >= 0.98 * len(pages)
-    assert total > 1000
-    assert differing <= 0.002 * total, "the heading rule, which the package never applies in its first pass"
 
 
 def test_the_package_itself():

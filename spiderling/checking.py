@@ -1,0 +1,96 @@
+"""``scrapy inspect JOBDIR --check``: do the books balance, is the corpus whole, do both agree?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import xxhash
+
+from spiderling import prevertical
+from spiderling.errors import StorageError
+from spiderling.frontier.store import counts_with_prefix, parked_number, waiting_by_host
+from spiderling.frontier.trail import unpack_ends, unpack_keys
+from spiderling.inspection import Inspection
+from spiderling.reasons import Reason
+
+_MOST_NAMED = 5
+
+
+def problems(crawl: Inspection) -> Iterator[str]:
+    """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads the corpus once."""
+    for row in crawl.rows("PRAGMA integrity_check"):
+        if row["integrity_check"] != "ok":
+            yield f"the state's file is damaged: {row['integrity_check']}"
+    yield from _books(crawl)
+    yield from _trail(crawl)
+    yield from _corpus(crawl)
+
+
+def _books(crawl: Inspection) -> Iterator[str]:
+    counts = crawl.counts
+    ends = sum(counts_with_prefix(counts, "end").values())
+    discovered, waiting = counts.get("discovered", 0), counts.get("waiting", 0)
+    if discovered != ends + waiting:
+        yield f"the books do not balance: {discovered} discovered, but {ends} ends + {waiting} waiting"
+    queues = waiting_by_host(crawl.connection)
+    if sum(queues.values()) != waiting:
+        yield f"{waiting} URLs wait by the counts, but {sum(queues.values())} stand in the queues"
+    hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, waiting FROM host")}
+    wrong = [row["name"] for row in hosts.values() if row["waiting"] != queues.get(row["id"], 0)]
+    wrong += [f"host {host}, which is unknown" for host in queues if host not in hosts]
+    if wrong:
+        yield f"{len(wrong)} hosts have other queues than they count: {', '.join(wrong[:_MOST_NAMED])}"
+
+
+def _trail(crawl: Inspection) -> Iterator[str]:
+    """The trail, if it was kept from the beginning on, has an end for each URL that ended."""
+    if crawl.options.trail == "off":
+        return
+    reasons: Counter[str] = Counter()
+    keys: set[int] = set()
+    for row in crawl.rows("SELECT batch, keys, ends FROM ended"):
+        batch = unpack_ends(row["keys"], row["ends"])
+        reasons.update(end.reason for end in batch)
+        twice = keys.intersection(unpack_keys(row["keys"]))
+        keys.update(end.key for end in batch)
+        if twice:
+            yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
+    kept = crawl.counts.get("end/" + Reason.KEPT.value, 0)
+    purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
+    ends = sum(counts_with_prefix(crawl.counts, "end").values())
+    if reasons.total() + purged + parked_number(crawl.connection) < ends:
+        return  # it was switched on later
+    if reasons[Reason.KEPT.value] != kept:
+        yield f"{kept} URLs were kept by the counts, {reasons[Reason.KEPT.value]} by the trail"
+
+
+def _corpus(crawl: Inspection) -> Iterator[str]:
+    """Every segment can be read to its recorded length, and holds its documents once, with known digests."""
+    known = {key for row in crawl.rows("SELECT keys FROM digest") for key in unpack_keys(row["keys"])}
+    seen: Counter[tuple[str, str]] = Counter()
+    strange = 0
+    for row in crawl.rows("SELECT name, length_bytes, documents FROM segment ORDER BY name"):
+        number = 0
+        try:
+            for frame in prevertical.frames(crawl.directory / "corpus" / row["name"], row["length_bytes"]):
+                for document in prevertical.documents(frame.split("\n")):
+                    number += 1
+                    text = "\n".join(document.paragraphs).encode()
+                    digest = xxhash.xxh3_128_digest(text)
+                    seen[document.attributes.get("id", ""), digest.hex()] += 1
+                    whole = document.attributes.get("length") == str(len(text))
+                    strange += whole and int.from_bytes(digest[:8], "big", signed=True) not in known
+        except StorageError as error:
+            yield str(error)
+            continue
+        if number != row["documents"]:
+            yield f"{row['name']} holds {number} documents, not {row['documents']}"
+    twice = sum(number > 1 for number in seen.values())
+    if twice:
+        yield f"{twice} documents stand in the corpus more than once"
+    if strange and crawl.options.dedup != "off":
+        yield f"the digests of {strange} documents are not known to the state"
+    total = crawl.counts.get("total/documents", 0)
+    if sum(seen.values()) != total:
+        yield f"the corpus holds {sum(seen.values())} documents, the counts say {total}"

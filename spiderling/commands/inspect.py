@@ -1,0 +1,232 @@
+"""``scrapy inspect JOBDIR [host NAME | url URL] [--urls] [--check]``: the state of a crawl, as text."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from spiderling.checking import problems
+from spiderling.errors import BadInput, JobdirError, SpiderlingError
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.inspection import Ended, Inspection, Story
+from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    import argparse
+
+_USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy inspect JOBDIR url URL"
+_BEST_HOSTS = 10
+
+
+class Command(ScrapyCommand):
+    """Thin shell around ``Inspection``; the functions below make text of what it finds."""
+
+    requires_project = False
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+
+    def syntax(self) -> str:
+        return "JOBDIR [host NAME | url URL]"
+
+    def short_desc(self) -> str:
+        return "Show the state of a crawl, of one host, or why a URL is in the corpus or not"
+
+    def long_desc(self) -> str:
+        return (
+            "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
+            "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
+            "whether and why it waits, was kept or was not. --check proves that the books balance, that every segment "
+            "can be read, and that corpus and state agree. Example: scrapy inspect crawls/cs url https://a.example/"
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--urls", action="store_true", help="with a host: its waiting URLs, best first")
+        parser.add_argument("--check", action="store_true", help="look for damage; exit with 1 if there is any")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) not in (1, 3) or (len(args) == 3 and args[1] not in ("host", "url")):
+            raise UsageError(_USAGE, print_help=False)
+        try:
+            self._run(args, opts)
+        except sqlite3.Error as error:
+            self._fail(JobdirError(f"the state of {args[0]} cannot be read: {error}."))
+        except SpiderlingError as error:
+            self._fail(error)
+
+    def _run(self, args: list[str], opts: argparse.Namespace) -> None:
+        crawl = Inspection(Path(args[0]))
+        try:
+            if opts.check:
+                found = list(problems(crawl))
+                _print(iter(found or ["The crawl is whole."]))
+                self.exitcode = 1 if found else 0
+            elif len(args) == 1:
+                _print(overview(crawl))
+            elif args[1] == "host":
+                _print(of_host(crawl, args[2], opts.urls))
+            else:
+                _print(of_url(crawl, crawl.story(args[2])))
+        finally:
+            crawl.close()
+
+    def _fail(self, error: SpiderlingError) -> None:
+        print(f"scrapy inspect: {error}", file=sys.stderr)
+        self.exitcode = 1
+
+
+def overview(crawl: Inspection) -> Iterator[str]:
+    """Who crawls, what was found and kept, how URLs ended, which hosts gave most."""
+    counts = crawl.counts
+    yield _line("directory", crawl.directory)
+    yield _line("crawling", crawl.holder or "no process")
+    yield _line("language", crawl.options.lang)
+    yield _line("discovered", f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait")
+    yield ""
+    for title, query in (
+        ("How URLs ended", "SELECT * FROM ends"),
+        ("What waits", "SELECT * FROM waiting"),
+        ("Yield by distance from the seeds", "SELECT * FROM yield"),
+        (f"The {_BEST_HOSTS} hosts that gave most", f"SELECT * FROM hosts LIMIT {_BEST_HOSTS}"),
+        ("Segments", "SELECT name, round(length_bytes / 1e6, 3) AS mb, documents FROM segment"),
+        ("What is kept of each URL", _TRAIL_SIZE),
+        ("Last events", "SELECT datetime(time, 'unixepoch') AS time, what FROM event ORDER BY rowid DESC LIMIT 5"),
+    ):
+        rows = crawl.rows(query)
+        if rows:
+            yield from (title, *table(rows), "")
+
+
+_TRAIL_SIZE = """
+SELECT 'ends' AS what, coalesce(sum(length(keys)) / 8, 0) AS urls,
+    coalesce(sum(length(keys) + length(ends)), 0) AS bytes FROM ended
+UNION ALL SELECT 'found on', coalesce(sum(length(keys)) / 8, 0),
+    coalesce(sum(length(keys) + length(pages)), 0) FROM found
+"""
+
+
+def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
+    """One host: its record, how its URLs ended, and its queue; raises BadInput when it is unknown."""
+    host = crawl.host(name)
+    if host is None:
+        raise BadInput(f"the crawl in {crawl.directory} knows no host {name}.")
+    rate = host["kept_bytes"] / max(host["downloaded_bytes"], 1)
+    yield _line("host", host["name"])
+    yield _line("state", host["state"])
+    yield _line("distance", host["distance"])
+    yield _line("pages", f"{host['pages']:,}, {host['documents']:,} of them kept, {host['words']:,} words")
+    yield _line("bytes", f"{host['downloaded_bytes']:,} down, {host['kept_bytes']:,} kept, yield rate {rate:.4f}")
+    yield _line("address", host["address"] or "none yet")
+    yield _line("due", _time(host["due"]))
+    yield _line("waiting", f"{host['waiting']:,} URLs")
+    ends = ", ".join(f"{reason} {number:,}" for reason, number in crawl.ends_of(host["id"]).most_common())
+    yield _line("ends", ends or "none on record")
+    for purge in crawl.purges_of(host["id"]):
+        yield _line("given up", f"{purge['urls']:,} URLs at {_time(purge['time'])}: {purge['reason']}")
+    if urls:
+        rows = crawl.waiting(host["id"])
+        yield ""
+        columns = ("url", "rank", "tries", "parked")
+        yield from table([{column: getattr(row, column) for column in columns} for row in rows])
+
+
+def of_url(crawl: Inspection, story: Story) -> Iterator[str]:
+    """Why a URL is in the corpus, waits, or is not in it."""
+    yield _line("url", story.url)
+    yield _line("verdict", verdict(story))
+    if story.host is not None:
+        yield _line("host", f"{story.host['name']}, {story.host['state']}, distance {story.host['distance']}")
+    if story.found is not None:
+        where = story.page or ("an unknown page" if story.found.page else "no page: a seed, or put in by hand")
+        yield _line("found on", where)
+        yield _line("found at", _time(story.found.time))
+    if story.row is not None:
+        yield _line("rank", f"{story.row.rank} (0 is fetched first), {story.row.tries} failed attempts")
+    if story.ended is not None:
+        yield from _end_lines(crawl, story.ended)
+
+
+def verdict(story: Story) -> str:
+    """One sentence: what became of the URL, by its Reason if it has one."""
+    if story.ended is not None:
+        return _reason(story.ended.end.reason)
+    if story.row is not None and story.row.parked and story.host is not None:
+        return _reason(CLOSED_STATES[HostState(story.host["state"])].value) + "; it is parked with its host"
+    if story.row is not None:
+        return "it waits for its turn, or is being fetched"
+    if story.purge is not None:
+        return _reason(story.purge[1])
+    if story.refusal is not None:
+        return f"never accepted; a mention of it is refused: {_reason(story.refusal.value)}"
+    return "never found" if story.found is None else "it ended; how is not on record (SPIDERLING_TRAIL)"
+
+
+def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
+    end = ended.end
+    yield _line("ended at", _time(ended.time))
+    yield _line("rank", f"{end.rank} (0 is fetched first), {end.tries} failed attempts")
+    if end.status:
+        yield _line("answer", f"{end.status}, {end.body_bytes:,} bytes")
+    if end.detail:
+        yield _line("because", end.detail)
+    if end.reason == Reason.KEPT.value:
+        yield _line("text", f"{end.kept_bytes:,} bytes, {end.words:,} words, {end.language}")
+    document = crawl.text_of(ended)
+    if document is not None:
+        yield _line("document", f"number {ended.document} of the frame at byte {ended.offset} of {ended.segment}")
+        yield ""
+        yield from (_line(name, value) for name, value in document.attributes.items())
+        yield ""
+        yield from document.paragraphs
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """*rows* in columns, numbers to the right."""
+    columns = list(rows[0]) if rows else []
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(row[at]) for row in cells)) for at, column in enumerate(columns)]
+    numeric = [isinstance(rows[0][column], (int, float)) for column in columns]
+    for row in (columns, *cells):
+        parts = (
+            part.rjust(wide) if right else part.ljust(wide)
+            for part, wide, right in zip(row, widths, numeric, strict=True)
+        )
+        yield "  " + "  ".join(parts).rstrip()
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
+
+
+def _reason(key: str) -> str:
+    return f"{key}: {Reason.of(key).help}"
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "never"
+
+
+def _line(name: str, value: object) -> str:
+    return f"{name:<12}{value}"
+
+
+def _print(lines: Iterator[str]) -> None:
+    """Print without characters that could command the terminal: URLs and pages may hold any."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        for line in lines:
+            print("".join(char if char.isprintable() else "\ufffd" for char in line))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,96 @@
+"""How a download can fail: Scrapy's errors and ours, and which of aiohttp's becomes which.
+
+ResponseRefused       we do not want it: not text, too big, no language of ours ... (never worth a retry)
+AddressForbidden      the address may not be connected to (same)
+BadHttp               what came is not HTTP, or floods of headers (same)
+TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict (same)
+TooSlow               a body below the floor of bytes a second; may pass
+TransferCut           the crawl is being stopped
+DownloadTimeoutError  no headers, or no complete body, in time
+CannotResolveHostError, DownloadConnectionRefusedError, ResponseDataLossError,
+UnsupportedURLSchemeError, DownloadFailedError
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    StopDownload,
+    UnsupportedURLSchemeError,
+)
+
+from spiderling.decoding import DecodedTooBig
+from spiderling.reasons import Reason
+from spiderling.resolver import NameNotFound, NameServerFailure
+
+
+class AddressForbidden(DownloadCancelledError):
+    """The request's address is not one that may be connected to."""
+
+    reason = Reason.ADDRESS_FORBIDDEN
+
+
+class ResponseRefused(DownloadCancelledError):
+    """The response is not wanted; the rest of it was not read."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class TransferCut(DownloadCancelledError):
+    """The transfer was ended because the crawl is being stopped; its URL waits again."""
+
+
+class BadHttp(DownloadFailedError):
+    """The answer breaks HTTP in a way that no other attempt mends."""
+
+    reason = Reason.BAD_HTTP
+
+
+class TlsFailed(DownloadFailedError):
+    """No TLS connection could be made."""
+
+    reason = Reason.TLS
+
+
+class TooSlow(DownloadTimeoutError):
+    """The body came in slower than SPIDERLING_MIN_BYTES_PER_S."""
+
+    reason = Reason.TOO_SLOW
+    may_pass = True
+
+
+class HeadFlood(aiohttp.ClientPayloadError):
+    """More came that is not body than `client.MAX_HEAD_BYTES`."""
+
+
+_OURS = (DownloadCancelledError, StopDownload, TooSlow)
+_TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
+    ((asyncio.TimeoutError, TimeoutError), DownloadTimeoutError),
+    ((NameNotFound, NameServerFailure), CannotResolveHostError),
+    ((HeadFlood, aiohttp.ClientResponseError), BadHttp),
+    (aiohttp.ClientPayloadError, ResponseDataLossError),
+    ((aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError), UnsupportedURLSchemeError),
+    (aiohttp.ClientSSLError, TlsFailed),
+    (aiohttp.ClientConnectorError, DownloadConnectionRefusedError),
+)
+
+
+def translated(error: Exception, url: str) -> Exception:
+    """*error* as one of those above: ours as they are, others by the first row that fits."""
+    if isinstance(error, _OURS):
+        return error
+    if isinstance(error, DecodedTooBig):
+        return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
+    kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), DownloadFailedError)
+    return kind(f"{url}: {type(error).__name__}: {error}")

@@ -35,7 +35,7 @@ class NearDuplicates:
 
     def judge(self, key: Hashable, found: Shingles) -> NDArray[np.bool_]:
         """Which paragraphs are duplicates; the others' shingles wait under *key* until `settle`."""
-        counted = self.filter.sampled(found.hashes)
+        counted = self.filter.counted(found)
         seen = self.filter.seen(found.hashes)
         for hashes in self._pending.values():
             seen |= np.isin(found.hashes, hashes)
@@ -43,7 +43,7 @@ class NearDuplicates:
         if len(np.unique(found.hashes)) < len(found.hashes):
             _see_own(found, seen, counted)
         duplicate = _shares(owner, seen, counted, len(found.counts)) > MAX_SEEN_SHARE
-        self._pending[key] = found.hashes[~duplicate[owner]]
+        self._pending[key] = found.hashes[counted & ~duplicate[owner]]
         return duplicate
 
     def settle(self, key: Hashable, kept: bool) -> None:

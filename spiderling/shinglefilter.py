@@ -4,23 +4,28 @@ A shingle takes five bits of one 64-bit word (a blocked Bloom filter, Putze et a
 2007): one place in memory for each question.  The filter is a list of layers; a full
 layer is never written again, and a new one four times its size takes over.
 
-``max_bytes`` bounds them all.  Beyond half of it only every fourth shingle counts,
-which differs from the whole in .3 % of decisions about paragraphs; when the bound is
-reached the oldest layer is forgotten.
+``max_bytes`` bounds them all.  Beyond half of it only every fourth shingle of a longer
+paragraph counts; when the bound is reached the oldest layer is forgotten.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from spiderling.text.shingles import Shingles
 
 FIRST_BYTES = 1 << 20
 BYTES_PER_SHINGLE = 2.5
 """Where a layer is full: in a full layer one shingle in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
 _LARGEST_SHARE = 4
 """A layer takes at most this part of ``max_bytes``, so that at most this part is forgotten at once."""
+_MIN_SAMPLED = 8
+"""A paragraph with fewer shingles could well have none in the sample."""
 _SAMPLE_SHIFT, _SAMPLE_MASK = np.uint64(30), np.uint64(3)
 
 Hashes = NDArray[np.uint64]
@@ -69,11 +74,12 @@ class ShingleFilter:
         """Whether only every fourth shingle counts."""
         return 2 * self.bytes > self.max_bytes
 
-    def sampled(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which of *hashes* count."""
+    def counted(self, found: Shingles) -> NDArray[np.bool_]:
+        """Which of a document's shingles count: all, or a sample of those of its longer paragraphs."""
         if not self.is_sampling:
-            return np.ones(len(hashes), np.bool_)
-        counted: NDArray[np.bool_] = (hashes >> _SAMPLE_SHIFT) & _SAMPLE_MASK == 0
+            return np.ones(len(found.hashes), np.bool_)
+        is_short = np.repeat(found.counts < _MIN_SAMPLED, found.counts)
+        counted: NDArray[np.bool_] = is_short | ((found.hashes >> _SAMPLE_SHIFT) & _SAMPLE_MASK == 0)
         return counted
 
     def seen(self, hashes: Hashes) -> NDArray[np.bool_]:
@@ -85,9 +91,8 @@ class ShingleFilter:
         return found
 
     def add(self, hashes: Hashes) -> None:
-        """Remember the shingles of one document."""
+        """Remember shingles of one document, those that count."""
         layer = self._open_layer()
-        hashes = hashes[self.sampled(hashes)]
         np.bitwise_or.at(layer.words, layer.places(hashes), _masks(hashes))
         layer.shingles += len(hashes)
         layer.documents += 1

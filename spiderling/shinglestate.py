@@ -101,7 +101,8 @@ def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | No
     for document in read_documents(path, start, end):
         both = zip(document.paragraphs, document.details, strict=True)
         new = [text for text, attributes in both if "dup" not in attributes]
-        seen.add(shingles(new).hashes)
+        found = shingles(new)
+        seen.add(found.hashes[seen.counted(found)])
         number += 1
     return number
 

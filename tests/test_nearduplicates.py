@@ -13,7 +13,7 @@ from spiderling.nearduplicates import MAX_SEEN_SHARE, NearDuplicates
 from spiderling.segments import SegmentWriter
 from spiderling.shinglefilter import BYTES_PER_SHINGLE, FIRST_BYTES, ShingleFilter
 from spiderling.shinglestate import ShingleState
-from spiderling.text.shingles import shingles
+from spiderling.text.shingles import Shingles, shingles
 
 MEGABYTE = 1 << 20
 ROOM = 64 * MEGABYTE
@@ -55,14 +55,15 @@ def test_a_filter_that_may_grow_no_more_counts_a_sample_and_forgets_the_oldest()
     first, parts = drawn(1000, 77), [drawn(1000, seed) for seed in range(1000, 9000)]
     seen.add(first)
     for part in parts:
-        seen.add(part)
+        seen.add(part[seen.counted(Shingles(part, np.array([1000], np.uint32)))])
     assert seen.bytes <= 6 * MEGABYTE and seen.is_sampling
     assert seen.forgotten > 0 and seen.documents + seen.forgotten == 8001
     assert seen.seen(first).mean() < 0.1, "forgotten"
     last = parts[-1]
-    counted = seen.sampled(last)
+    counted = seen.counted(Shingles(last, np.array([1000], np.uint32)))
     assert 0.2 < counted.mean() < 0.3
     assert seen.seen(last)[counted].all()
+    assert seen.counted(Shingles(last[:10], np.array([3, 7], np.uint32))).all(), "short paragraphs count as a whole"
 
 
 # -- the rule

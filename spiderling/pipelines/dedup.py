@@ -46,7 +46,7 @@ class DedupPipeline:
         """Raises DropPage(DUPLICATE or NEAR_DUPLICATE)."""
         if not isinstance(item, PageItem) or item.page is None or self._crawl is None:
             return item
-        digests = (digest_key(item.page.raw_digest), digest_key(item.page.text_digest))
+        digests: tuple[int, ...] = (digest_key(item.page.raw_digest), digest_key(item.page.text_digest))
         known = self._crawl.known_digests
         if not known.isdisjoint(digests):
             raise DropPage(Reason.DUPLICATE)

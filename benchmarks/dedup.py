@@ -143,7 +143,7 @@ def main() -> None:
         f"\n{len(texts)} documents, {tokens} words, {number} shingles: {1e9 * shingling / tokens:.0f} ns a word to make"
     )
     print(
-        f"{made / 1e6:.0f} million shingles in {grown.bytes / 1e6:.0f} MB; of strange ones {strange:.2f} % are taken for seen"
+        f"{made / 1e6:.0f} million shingles: {grown.bytes / 1e6:.0f} MB; of others {strange:.2f} % are taken for seen"
     )
     result(
         disagree_with_exact=rates["empty at first"] / 100,

@@ -56,6 +56,7 @@ class Crawl:
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
         self.options = options
+        self.policy = options.policy()
         self.failed = failed
         self.clock = Clock()
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
@@ -138,6 +139,7 @@ class Crawl:
         note = self.checkpoint.note
         note("options", asdict(self.options))
         note("version", __version__)
+        note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
         if not state.meta:
             note("created", self.clock.now())
         for line in changed:

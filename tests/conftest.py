@@ -38,12 +38,14 @@ DEFAULTS = {
     "SPIDERLING_ALLOW_NETWORKS": NETWORK,
     "SPIDERLING_HOST_INTERVAL_S": 0.05,
     "SPIDERLING_IP_INTERVAL_S": 0.005,
+    "SPIDERLING_DELAY_FACTOR": 0,
     "SPIDERLING_RETRIES": 1,
     "SPIDERLING_RETRY_DELAY_S": 0.2,
     "SPIDERLING_CHECKPOINT_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
     "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
+    "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
 DEADLINE_S = 60
 SENTENCES = (

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from spiderling.frontier.sitefiles import SiteFile
 from spiderling.frontier.yields import YieldAccount
 from spiderling.reasons import Reason
 from spiderling.urls import MAX_HOST_ID, registrable_domain
@@ -53,11 +54,12 @@ class QueuedUrl:
 
 @dataclass(frozen=True, slots=True)
 class RobotsTask:
-    """A robots.txt to be fetched for an origin; ``url`` differs from the origin's after redirects."""
+    """A robots.txt or the like to be fetched for an origin; ``url`` differs from the origin's after redirects."""
 
     origin: str
     url: str
     redirects: int = 0
+    file: SiteFile = SiteFile.ROBOTS
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +79,8 @@ class Host:
     crawl_delay_s: float = 0.0
     failures: int = 0
     """Failed requests in a row."""
+    slowdown: float = 1.0
+    """Its interval is stretched so many times, because it said that it is busy (pace.py)."""
     address: str = ""
     """The address of the last request."""
     exempt: bool = False

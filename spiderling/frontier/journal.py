@@ -47,11 +47,12 @@ class Journal:
             gone=self._gone,
             seen=seen.drain(),
             robots=[robots_row(origin, robots.records[origin]) for origin in robots.changed],
+            consent=robots.ledger,
             counts=ledger.counts(),
             events=self._events,
         )
         for url, _ in self._urls.values():
             url.stored = True
         self.hosts, self._urls, self._gone, self._events = set(), {}, [], []
-        robots.changed = set()
+        robots.changed, robots.ledger = set(), []
         return changes

@@ -20,7 +20,7 @@ from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier import trail
 from spiderling.frontier.trail import TrailBatch
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
 _REFUSED = (sqlite3.Error, OverflowError, ValueError)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
@@ -68,6 +68,22 @@ class RobotsRow(NamedTuple):
     body: bytes
 
 
+class ConsentRow(NamedTuple):
+    """What a site was asked, and what it answered from ``first`` to ``last``; a row for each different answer."""
+
+    origin: str
+    file: str
+    """Path of the file that was asked for."""
+    answer: str
+    """HTTP status, or why there is none."""
+    digest: str
+    """SHA-256 of the file, hexadecimal."""
+    first: float
+    last: float
+    says: str
+    """Its opt-outs for the front page."""
+
+
 class SegmentRow(NamedTuple):
     name: str
     length_bytes: int
@@ -85,6 +101,7 @@ class Changes:
     seen: list[int] = field(default_factory=list)
     digests: list[int] = field(default_factory=list)
     robots: list[RobotsRow] = field(default_factory=list)
+    consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
@@ -115,6 +132,9 @@ class Store(Protocol):
     def commit(self, changes: Changes) -> None:
         """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
 
+    def consents(self) -> list[ConsentRow]:
+        """The consent ledger: what sites answered when they were asked, ordered by origin, file and time."""
+
     def parked(self, host: int) -> list[UrlRow]:
         """The committed parked URLs of a host; may be called while another thread commits."""
 
@@ -135,12 +155,17 @@ CREATE TABLE seen(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
 CREATE TABLE digest(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
 CREATE TABLE robots(origin TEXT PRIMARY KEY, status TEXT NOT NULL, fetched REAL NOT NULL, expires REAL NOT NULL,
     failures INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE consent(origin TEXT NOT NULL, file TEXT NOT NULL, answer TEXT NOT NULL, digest TEXT NOT NULL,
+    first REAL NOT NULL, last REAL NOT NULL, says TEXT NOT NULL,
+    PRIMARY KEY(origin, file, answer, digest)) WITHOUT ROWID;
 CREATE TABLE segment(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, documents INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE event(time REAL NOT NULL, what TEXT NOT NULL);
 CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     round(downloaded_bytes / 1e6, 3) AS down_mb, round(kept_bytes / 1e6, 3) AS kept_mb,
     round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, address,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
+CREATE VIEW consents AS SELECT origin, file, answer, says, datetime(first, 'unixepoch') AS first,
+    datetime(last, 'unixepoch') AS last, digest FROM consent ORDER BY origin, file, consent.first;
 """
 
 VIEWS = """
@@ -159,6 +184,9 @@ CREATE VIEW IF NOT EXISTS yield AS
     GROUP BY at ORDER BY at;
 """
 """For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
+
+
+_SAID_AGAIN = "ON CONFLICT(origin, file, answer, digest) DO UPDATE SET last = excluded.last, says = excluded.says"
 
 
 class SqliteStore:
@@ -237,6 +265,7 @@ class SqliteStore:
         many(f"REPLACE INTO url VALUES ({_marks(UrlRow)})", changes.urls)
         many("DELETE FROM url WHERE key = ?", ((key,) for key in changes.gone))
         many(f"REPLACE INTO robots VALUES ({_marks(RobotsRow)})", changes.robots)
+        many(f"INSERT INTO consent VALUES ({_marks(ConsentRow)}) {_SAID_AGAIN}", changes.consent)
         many(f"REPLACE INTO segment VALUES ({_marks(SegmentRow)})", changes.segments)
         many("REPLACE INTO count VALUES (?, ?)", changes.counts.items())
         many("REPLACE INTO meta VALUES (?, ?)", changes.meta.items())
@@ -247,6 +276,10 @@ class SqliteStore:
             self._connection.execute("INSERT INTO digest(keys) VALUES (?)", (array("q", changes.digests).tobytes(),))
         for table, row in trail.rows(changes.trail):
             self._connection.execute(f"INSERT INTO {table}", row)
+
+    def consents(self) -> list[ConsentRow]:
+        rows = self._connection.execute("SELECT * FROM consent ORDER BY origin, file, first, answer, digest")
+        return [ConsentRow(*row) for row in rows]
 
     def parked(self, host: int) -> list[UrlRow]:
         try:
@@ -266,6 +299,7 @@ class MemoryStore:
         self._hosts: dict[int, HostRow] = {}
         self._urls: dict[int, UrlRow] = {}
         self._robots: dict[str, RobotsRow] = {}
+        self._consent: dict[tuple[str, ...], ConsentRow] = {}
         self._segments: dict[str, SegmentRow] = {}
         self._state = State()
         self._closed = False
@@ -291,11 +325,17 @@ class MemoryStore:
         for key in changes.gone:
             self._urls.pop(key, None)
         self._robots.update((row.origin, row) for row in changes.robots)
+        for row in changes.consent:
+            former = self._consent.get(row[:4], row)
+            self._consent[row[:4]] = row._replace(first=former.first)
         self._segments.update((row.name, row) for row in changes.segments)
         self._state.seen.update(changes.seen)
         self._state.digests.update(changes.digests)
         self._state.counts.update(changes.counts)
         self._state.meta.update(changes.meta)
+
+    def consents(self) -> list[ConsentRow]:
+        return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))
 
     def parked(self, host: int) -> list[UrlRow]:
         return [row for row in self._urls.values() if row.host == host and row.parked]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_META_CHARS = 500
+MAX_METAS = 60
 MAX_DATA_CHARS = 50_000
 MAX_ALTERNATES = 300
 
@@ -53,6 +54,9 @@ article:published_time article:modified_time og:updated_time license dcterms.lic
 tdm-reservation tdm-policy
 """
 _META_NAMES = frozenset(_METAS.split())
+_FOR_ROBOTS = re.compile(
+    r"\b(?:noindex|nofollow|none|noarchive|nocache|noai|noimageai|unavailable_after)\b", re.IGNORECASE
+)
 _RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
 _REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
@@ -378,6 +382,8 @@ class Builder:
         name = name or attributes.get("itemprop") or ""
         name = name.strip().lower()
         content = attributes.get("content")
+        if content and _FOR_ROBOTS.search(content):
+            self._for_robots(name, content)
         if not content or name not in _META_NAMES:
             return
         self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
@@ -385,3 +391,10 @@ class Builder:
         if target:
             self._add_link(target[1], "", "", -1)
             self._first_link = len(self._hrefs)
+
+    def _for_robots(self, name: str, content: str) -> None:
+        """Directives count together, however many tags they stand in; the name says for whom (text/optout.py)."""
+        key = name if name == "robots" else f"robots:{name[:40]}"
+        if (name == "robots" or name not in _META_NAMES) and len(self.meta) < MAX_METAS:
+            said = f"{self.meta[key]}, {content}" if key in self.meta else content
+            self.meta[key] = said[:MAX_META_CHARS]

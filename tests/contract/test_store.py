@@ -16,6 +16,7 @@ from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier.store import (
     SCHEMA_VERSION,
     Changes,
+    ConsentRow,
     HostRow,
     MemoryStore,
     RobotsRow,
@@ -47,6 +48,7 @@ CHANGES = st.builds(
     seen=st.lists(INT64, max_size=4),
     digests=st.lists(INT64, max_size=4),
     robots=st.lists(st.builds(RobotsRow, TEXT, TEXT, SECONDS, SECONDS, SMALL, st.binary(max_size=9)), max_size=2),
+    consent=st.lists(st.builds(ConsentRow, TEXT, TEXT, TEXT, TEXT, SECONDS, SECONDS, TEXT), max_size=2),
     segments=st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL), max_size=2),
     counts=st.dictionaries(TEXT, INT64, max_size=3),
     meta=st.dictionaries(TEXT, TEXT, max_size=3),
@@ -61,6 +63,7 @@ FULL = Changes(
     seen=[7, -(2**63), 2**63 - 1],
     digests=[0, -1],
     robots=[RobotsRow("http://a.cz", "rules", 1.0, 2.0, 0, b"\x00z")],
+    consent=[ConsentRow("http://a.cz", "/robots.txt", "200", "ab", 5.0, 5.0, "disallow")],
     segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3)],
     counts={"end/kept": 2, "waiting": 1, "": -1},
     meta={"options": "{}", "ž": ""},
@@ -107,6 +110,16 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], Store]) -> None:
     )  # fmt: skip
     assert plain(store.load()) == expected
     assert plain(opened().load()) == expected, "also when it is opened again without having been closed"
+
+
+def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], Store]) -> None:
+    store, said = opened(), FULL.consent[0]
+    store.commit(FULL)
+    changed = said._replace(digest="cd", first=6.0, last=6.0, says="")
+    store.commit(Changes(consent=[said._replace(first=5.5, last=5.5), changed]))
+    store.commit(Changes(consent=[changed._replace(first=9.0, last=9.0), said._replace(first=8.0, last=8.0)]))
+    assert store.consents() == [said._replace(last=8.0), changed._replace(last=9.0)]
+    assert opened().consents() == store.consents()
 
 
 def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:

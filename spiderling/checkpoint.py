@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spiderling.frontier import Frontier
-    from spiderling.frontier.store import Changes, SegmentRow, Store
+    from spiderling.frontier.state import Changes, SegmentRow, Store
     from spiderling.frontier.trail import End
     from spiderling.items import Outcome
     from spiderling.segments import SegmentWriter
@@ -139,8 +139,10 @@ class Checkpoint:
         error = writing.exception()
         if error is not None:
             self._fail(error)
-        elif (row := writing.result()) is not None:
-            self.lengths[row.name] = row.length_bytes
+        else:
+            self._frontier.committed()
+            if (row := writing.result()) is not None:
+                self.lengths[row.name] = row.length_bytes
 
     def _fail(self, error: BaseException) -> None:
         if self.error is None:

@@ -93,14 +93,18 @@ class Frontier:
 
     def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float, page: int = 0) -> None:
         """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
+        ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
+        name, distance, accept = source.name, source.distance, self._admission.accept
         for link in links:
             target = canonicalize(link.url)
             if target is None:
                 self._admission.refuse(Reason.BAD_URL)
                 continue
-            same_host = target.host == source.name
-            rank = link_rank(verdict, link.text_block, same_host)
-            self._accept(target, source.distance + (not same_host), rank, now, page=page)
+            same_host = target.host == name
+            rank = ranks[link.text_block, same_host]
+            accepted = accept(target, distance if same_host else distance + 1, rank, page=page)
+            if type(accepted) is int:
+                self.schedule.wake(accepted, now)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,

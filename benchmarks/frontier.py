@@ -4,9 +4,10 @@
 
 Every page has 60 links, about a quarter of them new; two thirds stay on the host, the others go to hosts drawn by a
 power law from a web that grows with the crawl, a tenth of the URLs in number.  Names resolve, robots.txt is missing,
-everything answers at once.  Times are CPU times: the machine may be busy with something else.  A batch is cut every 64 pages; the store writes it in the same thread, so that its CPU is
-in the figures; the cut and ``committed`` are what the event loop waits for.  Beside it, Scrapy's own JOBDIR queue
-(disk, one for each host) and dupefilter with the same links.
+everything answers at once.  A batch is cut every 64 pages; the store writes it in the same thread, so that its CPU is
+in the figures; the cut and ``committed`` are what the event loop waits for.  All times are CPU times, of the crawl's
+last tenth: the machine may be busy with something else.  Beside it, Scrapy's own JOBDIR queue (disk, one for each
+host) and dupefilter with the same links.
 """
 
 from __future__ import annotations

@@ -129,6 +129,8 @@ class Host:
     """The address of the last request."""
     exempt: bool = False
     """Reopened by the user: not retired again."""
+    leniency: int = 0
+    """How many times it was reopened because the web ran dry: it is judged by so many milder steps (yields.py)."""
     last_start: float = -math.inf
     """When its last request started; forgotten with the host, for ``due`` is at least an interval later."""
     in_transit: int = 0

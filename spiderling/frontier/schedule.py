@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from spiderling.frontier.backlog import Backlog
+from spiderling.frontier.crowd import Crowd
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
@@ -25,8 +26,6 @@ from spiderling.urls import canonicalize
 
 _RESOLVE_AHEAD_S = 60.0
 """Names of hosts that are due later than this are not resolved yet."""
-_TURNS = 16
-"""Requests after which a host makes room for those in the backlog."""
 _LONG_S = 60.0
 """A host that is due later than this makes room at once."""
 _LOOKS_PER_STEP = 16
@@ -50,13 +49,13 @@ class Schedule:
 
     def __init__(
         self, options: Options, hosts: HostTable, queues: Queues, allows: Callable[[str], bool],
-        vet: Callable[[Host], None],
+        vet: Callable[[Host], None], yield_rate: Callable[[], float],
     ) -> None:  # fmt: skip
-        """*vet* may close a host that is about to get a place."""
+        """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
         self.host_interval_s = options.host_interval_s
         self.ip_interval_s = options.ip_interval_s
         self._hosts, self._queues, self._vet = hosts, queues, vet
-        self._places = options.active_hosts
+        self.crowd = Crowd(options.active_hosts, options.crowd == "adaptive", yield_rate)
         self._places_used = 0
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
@@ -80,13 +79,16 @@ class Schedule:
     def next_due(self) -> float | None:
         """When ``pop`` will next have something to look at; None when nothing waits for a time."""
         due = self._workbench.next_due()
-        waiting = self._backlog.next_due() if self._places_used < self._places else None
+        waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
         return due if waiting is None else waiting if due is None else min(due, waiting)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""
         self._fill(now)
-        return self._workbench.pop(now)
+        found = self._workbench.pop(now)
+        if found is not None:
+            self.crowd.asked(now - found[0].due, self.interval(found[0]), self._places_used)
+        return found
 
     def restore(self, waiting: Iterable[int], now: float) -> None:
         """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
@@ -113,7 +115,7 @@ class Schedule:
         """The host has new work: if it was at rest it is due from *now* on, behind those that have waited longer."""
         if self._hosts.marks.state(host_id) is not HostState.EXHAUSTED:
             return
-        if self._places_used < self._places and not len(self._backlog):
+        if self._places_used < self.crowd.places and not len(self._backlog):
             host = self._hosts.by_id(host_id)
             self._vet(host)
             host.due = max(host.due, now)
@@ -133,7 +135,9 @@ class Schedule:
         if not host.active:
             self.wake(host.id, now)
             return
-        if len(self._backlog) and not host.tasks and (host.turns >= _TURNS or host.due > now + _LONG_S):
+        others_wait = len(self._backlog) > 0
+        is_long = others_wait and host.due > now + _LONG_S
+        if not host.tasks and (is_long or (host.turns and self.crowd.makes_room(host, self._places_used, others_wait))):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
@@ -164,7 +168,7 @@ class Schedule:
     def _fill(self, now: float) -> None:
         """Give free places to the hosts that are next in the backlog."""
         for _ in range(_LOOKS_PER_STEP):
-            if self._places_used >= self._places or (host_id := self._backlog.pop(now)) is None:
+            if self._places_used >= self.crowd.places or (host_id := self._backlog.pop(now)) is None:
                 return
             if self._hosts.marks.state(host_id) is not HostState.READY:
                 continue  # closed meanwhile

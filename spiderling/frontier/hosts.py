@@ -146,6 +146,8 @@ class Host:
     """Whether it holds one of the workbench's places."""
     turns: int = 0
     """Requests since it has held its place."""
+    benched: float = 0.0
+    """When it was last put on the workbench."""
     place: str = ""
     """The address under which its place is counted."""
 

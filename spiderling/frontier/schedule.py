@@ -87,7 +87,8 @@ class Schedule:
         self._fill(now)
         found = self._workbench.pop(now)
         if found is not None:
-            self.crowd.asked(now - found[0].due, self.interval(found[0]), self._places_used)
+            host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
+            self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
         return found
 
     def restore(self, waiting: Iterable[int], now: float) -> None:
@@ -157,6 +158,7 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
+        host.benched = now
         self._workbench.add(host, address)
 
     def rest(self, host: Host) -> None:

@@ -117,3 +117,10 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     crawl.commit()
     crawl.kill_and_resume()
     assert crawl.host("some.cz").leniency == leniency and not crawl.host("some.cz").exempt
+
+
+def test_slow_answers_and_waiting_in_line_are_not_lateness() -> None:
+    slow = {f"http://h{h}.cz/{n}": page(transit_s=40.0) for h in range(40) for n in range(20)}
+    crawl = VirtualCrawl(slow, active_hosts=35, retries=0).run(*slow)
+    assert crawl.ends == {Reason.KEPT: 800}
+    assert crawl.frontier.schedule.crowd.places == 35

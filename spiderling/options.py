@@ -84,6 +84,12 @@ class Options:
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
     )
+    crowd: str = _option(
+        "adaptive",
+        "How many hosts are at work at once: as many as can be asked when they are due, those that give much text "
+        "longest (adaptive), or always SPIDERLING_ACTIVE_HOSTS in turn (fixed).",
+        choices=("adaptive", "fixed"),
+    )
     max_exact_keys: int = _option(
         200_000_000,
         "URLs up to which the seen set is exact, 11 to 15 bytes each; beyond it a Bloom filter of the same memory "
@@ -186,6 +192,12 @@ class Options:
     yield_min_pages: int = _option(8, "No host is retired before so many judged responses ...", low=1)
     yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
+    min_active_hosts: int = _option(
+        0,
+        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold, at most "
+        "three times each; 1: when nothing else is left; 0: never.",
+        low=0,
+    )
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
 
     # budgets: the crawl stops, or a host is left alone, and goes on with a larger one

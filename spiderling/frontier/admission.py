@@ -91,7 +91,7 @@ class Admission:
             return None
         if self.is_blocked(host.name):
             return HostState.BLOCKED
-        return HostState.RETIRED if self._books.hosts.is_unit_retired(host) else None
+        return HostState.RETIRED if not host.leniency and self._books.hosts.is_unit_retired(host) else None
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""

@@ -56,7 +56,9 @@ class Frontier:
         self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues = self._books.queues
-        self.schedule = Schedule(options, self._books.hosts, self._queues, self._may_connect, self._vet)
+        self.schedule = Schedule(
+            options, self._books.hosts, self._queues, self._may_connect, self._vet, lambda: self.ledger.yield_rate
+        )
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
@@ -149,6 +151,7 @@ class Frontier:
             fetch = self._next_fetch(host, address, now)
             if fetch is not None:
                 return self._hand_out(fetch, now)
+        self.closing.relax(now)
         return None
 
     def _next_fetch(self, host: Host, address: str, now: float) -> Fetch | None:
@@ -388,7 +391,7 @@ class Frontier:
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.schedule.restore(self._books.restore(state, self._shelf), now)
-        self.closing.restore(now)
+        self.closing.restore(self._shelf, now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""

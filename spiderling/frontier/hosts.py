@@ -131,6 +131,8 @@ class Host:
     """The address of the last request."""
     exempt: bool = False
     """Reopened by the user: not retired again."""
+    leniency: int = 0
+    """How many times it was reopened because the web ran dry: it is judged by so many milder steps (yields.py)."""
     last_start: float = -math.inf
     """When its last request started; forgotten with the host, for ``due`` is at least an interval later."""
     in_transit: int = 0
@@ -146,6 +148,8 @@ class Host:
     """Whether it holds one of the workbench's places."""
     turns: int = 0
     """Requests since it has held its place."""
+    benched: float = 0.0
+    """When it was last put on the workbench."""
     place: str = ""
     """The address under which its place is counted."""
 

@@ -225,7 +225,7 @@ def _named(part: str, names: Mapping[str, list[LanguageInfo]], models: Iterable[
         meant = " or ".join(f"{info.code} ({info.name})" for name in near for info in names[name][:1])
         meant = f" Did you mean {meant}?" if meant else ""
         raise BadInput(
-            f"there is no model for the language {part!r}.{meant} There are models for {', '.join(models)}; "
+            f"there is no model for the language {part!r}.{meant} There are models for {', '.join(sorted(models))}; "
             f"make one from plain text with: scrapy train {part.lower()[:3]} text.txt"
         )
     return found

@@ -161,7 +161,7 @@ class LanguageModels:
 
     def warm_up(self) -> None:
         """Build the tables now rather than with the first text."""
-        assert self._usual and len(self._logs)
+        self.identify(["a"])
 
     @cached_property
     def _logs(self) -> Array:

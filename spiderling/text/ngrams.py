@@ -54,7 +54,9 @@ def _only_letters(text: str) -> Hashes:
 
 @lru_cache(maxsize=1)
 def _letters() -> npt.NDArray[np.bool_]:
-    return ~code_points_of(_NO_LETTERS)
+    found = ~code_points_of(re.compile(r"[\W\d_]+"))
+    found[[ord(mark) for mark in _MARKS]] = True
+    return found
 
 
 def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import zstandard
 
-from spiderling.errors import StorageError
+from spiderling.errors import BadInput, StorageError
 
 _PIECE_BYTES = 65536
+_MAX_WINDOW = 1 << 27  # of files that others packed
 _ATTRIBUTE = re.compile(r' (\w+)="([^"]*)"')
 _DOC = re.compile(r"<doc((?: \w+=\"[^\"]*\")*)>\n(.*?)</doc>\n", re.DOTALL)
 _PARAGRAPH = re.compile(r"<p(?: \w+=\"[^\"]*\")*>\n(.*?)\n</p>\n", re.DOTALL)
@@ -64,6 +66,53 @@ def documents(text: str) -> Iterator[Document]:
     for doc in _DOC.finditer(text):
         attributes = {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(doc[1])}
         yield Document(attributes, [_unescaped(match[1]) for match in _PARAGRAPH.finditer(doc[2])])
+
+
+class Source(NamedTuple):
+    """A file of prevertical, packed (``.zst``) or plain."""
+
+    path: Path
+    length: int | None = None
+    """Bytes that count; what lies behind them was not acknowledged.  None: all."""
+
+
+class StoredDocument(NamedTuple):
+    """One ``<doc>`` as it stands in a file."""
+
+    attributes: dict[str, str]
+    text: str
+
+
+def stored_documents(source: Source) -> Iterator[StoredDocument]:
+    """The documents of a file, one after the other; raises BadInput if it is none of a corpus, else StorageError."""
+    lines: list[str] = []
+    for line in _lines(source):
+        lines.append(line)
+        if len(lines) == 1 and not line.startswith("<doc"):
+            raise BadInput(f"{source.path} is no corpus file: a <doc> is missing before {line[:40]!r}.")
+        if line == "</doc>\n":
+            attributes = {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(lines[0])}
+            yield StoredDocument(attributes, "".join(lines))
+            lines = []
+    if lines:
+        raise StorageError(f"{source.path} breaks off in the middle of a document.")
+
+
+def _lines(source: Source) -> Iterator[str]:
+    if source.length is not None:
+        rest = ""
+        for text in frames(source.path, source.length):
+            *whole, rest = (rest + text).split("\n")
+            yield from (line + "\n" for line in whole)
+        return
+    try:
+        with source.path.open("rb") as file:
+            unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+            packed = source.path.suffix == ".zst"
+            stream: Any = unpacker.stream_reader(file, read_across_frames=True) if packed else file
+            yield from io.TextIOWrapper(stream, "utf-8", newline="\n")
+    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise StorageError(f"{source.path} cannot be read: {error}.") from error
 
 
 def _unescaped(text: str) -> str:

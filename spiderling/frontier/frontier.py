@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
@@ -18,6 +17,7 @@ from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.store import Changes, State
 from spiderling.frontier.tasks import RobotsTasks
+from spiderling.frontier.values import Fetch, Report
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -28,30 +28,6 @@ _MAX_ENDS_PER_STEP = 500
 _STEP_PAUSE_S = 0.01
 _FAILURES_PER_RETRY = 3
 """A host's queue is given up after so many times (retries + 1) failures in a row."""
-
-
-class Fetch(NamedTuple):
-    """A request to be made now: of a page, or (``robots`` set) of a robots.txt."""
-
-    id: int
-    url: str
-    address: str
-    """The one address to connect to; judged and charged."""
-    host: Host
-    payload: bytes | None = None
-    robots: RobotsTask | None = None
-
-
-class Report(NamedTuple):
-    """What became of a reported URL."""
-
-    end: Reason | None
-    """None: it waits for another attempt, or had ended before."""
-    retired: tuple[Host, ...] = ()
-
-    @property
-    def ended(self) -> bool:
-        return self.end is not None
 
 
 class Frontier:
@@ -226,6 +202,10 @@ class Frontier:
         """The request's connection is being opened: both intervals count from here."""
         self.schedule.started(fetch.host, fetch.address, now)
 
+    def answered(self, fetch: Fetch, now: float) -> None:
+        """The server's answer is complete, or will not come: a slow host rests for longer."""
+        self.schedule.answered(fetch.host, now)
+
     def give_back(self, fetch: Fetch, now: float) -> None:
         """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
         host, url = fetch.host, self._books.in_transit.pop(fetch.id, None)
@@ -261,6 +241,7 @@ class Frontier:
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
         self.journal.hosts.add(host)
+        self.schedule.heard(host, status)
         too_slow = self._tasks.answered(task, status, body, location, now)
         if too_slow is not None:
             self.close(too_slow, HostState.FORBIDDEN)
@@ -288,6 +269,7 @@ class Frontier:
         host.account.kept_bytes += outcome.kept_bytes
         host.documents += outcome.reason is Reason.KEPT
         host.words += outcome.words
+        self.schedule.heard(host, outcome.status)
         self.journal.hosts.add(host)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
@@ -361,9 +343,11 @@ class Frontier:
         return replace(changes, trail=self._books.trail.drain(now))
 
     def restore(self, state: State, now: float) -> None:
-        """Take up what was committed; no host is due before *now* plus its interval."""
+        """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self._books.restore(state)
         self._robots.records = {row.origin: robots_of(row) for row in state.robots}
+        if state.hosts:
+            self.schedule.quiet_until = now + max(self.schedule.host_interval_s, self.schedule.ip_interval_s)
         for host in self.hosts:
-            host.due = max(host.due, now + self.schedule.interval(host))
+            host.due = max(host.due, now + self.schedule.interval(host), self.schedule.quiet_until)
             self.schedule.place(host, now)

@@ -79,6 +79,8 @@ class Host:
     crawl_delay_s: float = 0.0
     failures: int = 0
     """Failed requests in a row."""
+    slowdown: float = 1.0
+    """Its interval is stretched so many times, because it said that it is busy (pace.py)."""
     address: str = ""
     """The address of the last request."""
     exempt: bool = False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.names import Name, Names, NameStatus
+from spiderling.frontier.pace import Pace
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
 from spiderling.options import Options
 from spiderling.urls import canonicalize
@@ -22,6 +24,9 @@ class Schedule:
         self.ip_interval_s = options.ip_interval_s
         self._names = Names(options, allows)
         self._workbench = Workbench()
+        self._pace = Pace(options)
+        self.quiet_until = -math.inf
+        """After a restart no host is due before this, also one whose last request nobody remembers."""
         self.next_due = self._workbench.next_due
         self.names_wanted = self._names.take_wanted
         self.pop = self._workbench.pop
@@ -30,7 +35,7 @@ class Schedule:
 
     def interval(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
-        return max(self.host_interval_s, host.crawl_delay_s)
+        return self._pace.interval(host, max(self.host_interval_s, host.crawl_delay_s))
 
     def name_of(self, url: str, now: float) -> Name:
         """What is known at *now* of the name in *url*, which is canonical or a server's spelling of it."""
@@ -66,7 +71,7 @@ class Schedule:
     def wake(self, host: Host, now: float) -> None:
         """*host* has new work: if it was at rest it is due from *now* on, behind those that have waited longer."""
         if host.state is HostState.EXHAUSTED:
-            host.due = max(host.due, now)
+            host.due = max(host.due, now, self.quiet_until)
             self.place(host, now)
 
     def wait_at(self, host: Host, address: str, now: float) -> None:
@@ -102,6 +107,15 @@ class Schedule:
         host.due = max(host.due, now + self.interval(host))
         self._workbench.start(address, now)
         self._workbench.charge(address, now + self.ip_interval_s)
+
+    def answered(self, host: Host, now: float) -> None:
+        """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
+        host.due = max(host.due, now + self._pace.rest_s(now - host.last_start))
+
+    def heard(self, host: Host, status: int) -> None:
+        """The status of an answer: a busy host's interval grows from its last start on."""
+        self._pace.heard(host, status)
+        host.due = max(host.due, host.last_start + self.interval(host))
 
     def may_also_start(self, address: str, now: float) -> bool:
         """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""

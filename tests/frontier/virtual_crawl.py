@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import Host
+from spiderling.frontier.store import MemoryStore
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -59,6 +60,14 @@ class Resolution(NamedTuple):
     addresses: tuple[str, ...] = ()
     ttl_s: float = 300.0
     permanent: bool = False
+
+
+class Done(NamedTuple):
+    time: float
+    host: str
+    url: str
+    answer: Answer
+    is_robots: bool
 
 
 class Start(NamedTuple):
@@ -109,6 +118,7 @@ class VirtualCrawl:
         self.frontier = Frontier(self.options, allows)
         self.now = now
         self.starts: list[Start] = []
+        self.answers: list[Done] = []
         self.ended: dict[str, Reason] = {}
         self.questions: Counter[str] = Counter()
         self.waits_at_gate = 0
@@ -120,8 +130,21 @@ class VirtualCrawl:
         self._addresses: dict[str, tuple[str, float]] = {}
         self._robots_known: dict[str, float] = {}
         self._busy: set[str] = set()
+        self._store, self._allows = MemoryStore(), allows
 
     # -- driving
+
+    def commit(self) -> None:
+        """A checkpoint."""
+        self._store.commit(self.frontier.drain(self.now))
+
+    def kill_and_resume(self) -> None:
+        """All that was not committed is lost, and every answer that was on its way."""
+        self.frontier = Frontier(self.options, self._allows)
+        self.frontier.restore(self._store.load(), self.now)
+        self._events.clear()
+        self._addresses.clear()
+        self._busy.clear()
 
     def run(self, *seeds: str, until: float | None = None) -> VirtualCrawl:
         """Put *seeds* and go on until nothing is left to be done, or to the time *until*."""
@@ -209,6 +232,8 @@ class VirtualCrawl:
 
     def _answer(self, fetch: Fetch, answer: Answer) -> None:
         self._busy.discard(fetch.host.name)
+        self.frontier.answered(fetch, self.now)
+        self.answers.append(Done(self.now, fold(fetch.url), fetch.url, answer, fetch.robots is not None))
         if fetch.robots is not None:
             self._robots_known[fetch.robots.origin] = self.now
             self.frontier.robots_answered(fetch, answer.status, answer.body, answer.location, self.now)

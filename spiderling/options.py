@@ -65,7 +65,18 @@ class Options:
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
-    max_host_queue: int = _option(20_000, "URLs that may wait for one host; further ones end as host-full.", low=1)
+    active_hosts: int = _option(
+        5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
+    )
+    max_exact_keys: int = _option(
+        200_000_000,
+        "URLs up to which the seen set is exact, 11 to 15 bytes each; beyond it a Bloom filter of the same memory "
+        "takes about one new URL in 10,000 for a known one.",
+        low=1,
+    )
+    max_host_queue: int = _option(
+        20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
+    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )

@@ -16,17 +16,19 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
-from spiderling.frontier.store import ConsentRow
+from spiderling.frontier.state import ConsentRow
 from spiderling.options import Options
 from spiderling.optouts import Signal, Statement
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
 _MAX_PARSERS = 4096
+_MAX_RECORDS = 20_000
 _ASK_AGAIN_S = 3600.0
 _EMPTY = zlib.compress(b"")
 
@@ -76,20 +78,37 @@ class RobotsRecord:
 class Robots:
     """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, lookup: Callable[[str], RobotsRecord | None] = lambda key: None) -> None:
+        """*lookup* gives a record that is not in memory."""
         self._options = options
+        self._lookup = lookup
         self._policy = options.policy()
         wanted = {SiteFile.TDMREP: Signal.TDM_FILE, SiteFile.AI_TXT: Signal.AI_TXT}
         self._others = [file for file, signal in wanted.items() if self._policy.sees(signal)]
         self.records: dict[str, RobotsRecord] = {}
+        """Those in memory."""
         self.changed: set[str] = set()
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self._parsed: OrderedDict[str, Rules] = OrderedDict()
 
+    def record(self, key: str) -> RobotsRecord | None:
+        """What is known of the robots.txt of an origin, or of another file by its address."""
+        record = self.records.get(key)
+        if record is None and (record := self._lookup(key)) is not None:
+            self.records[key] = record
+        return record
+
+    def forget(self) -> None:
+        """Let go of records that the store has, when there are many: those that came first."""
+        if len(self.records) > _MAX_RECORDS:
+            spare = len(self.records) - _MAX_RECORDS // 2
+            for key in [key for key in self.records if key not in self.changed][:spare]:
+                del self.records[key]
+
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
-        record = self.records.get(origin)
+        record = self.record(origin)
         if record is None or record.expires <= now:
             return RobotsVerdict.MISSING
         if record.status is RobotsStatus.FAILED:
@@ -106,7 +125,7 @@ class Robots:
     def missing(self, origin: str, now: float) -> SiteFile | None:
         """The file of *origin* that has to be fetched next."""
         for file in (SiteFile.ROBOTS, *self._others):
-            record = self.records.get(_key(origin, file))
+            record = self.record(_key(origin, file))
             if record is not None and record.expires > now:
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
@@ -147,7 +166,7 @@ class Robots:
         self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer"
     ) -> RobotsRecord:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
-        options, former = self._options, self.records.get(_key(origin, file))
+        options, former = self._options, self.record(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
         body, fetched = (former.body, former.fetched) if former and former.body else (b"", now)
         again = min(_ASK_AGAIN_S, options.robots_max_age_s)
@@ -193,7 +212,7 @@ class Robots:
     def _rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
         key = _key(origin, file)
-        record = self.records.get(key)
+        record = self.record(key)
         if record is None or record.body in (b"", _EMPTY):
             return None
         rules = self._parsed.get(key)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.hosts import Host, HostState, RobotsTask
-from spiderling.frontier.journal import Journal
+from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.sitefiles import SiteFile
@@ -18,25 +18,25 @@ class RobotsTasks:
     """One request per origin at a time; a redirect moves it to the queue of another host."""
 
     def __init__(
-        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, journal: Journal
+        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, hosts: HostTable
     ) -> None:
         self._max_redirects = options.max_redirects
         self._max_delay_s = options.max_crawl_delay_s
         self._robots = robots
         self._admission = admission
         self._schedule = schedule
-        self._journal = journal
+        self._hosts = hosts
         self._awaited: dict[str, Host] = {}
         """The host that goes on when the file that an origin was asked for is there."""
 
-    def ask(self, host: Host, origin: str, now: float) -> bool:
-        """Let *host* fetch the file that *origin* lacks first; False: it is on the way from a host it redirects to."""
-        if origin in self._awaited:
+    def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
+        """Let *host* fetch the file that *target*'s origin lacks first; False: another host is on the way to it."""
+        if target.origin in self._awaited:
             host.state = HostState.SNOOZED
             return False
-        self._awaited[origin] = host
-        file = self._robots.missing(origin, now) or SiteFile.ROBOTS
-        host.tasks.append(RobotsTask(origin, origin + file.value, file=file))
+        self._awaited[target.origin] = host
+        file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
+        host.tasks.append(RobotsTask(target.origin, target.origin + file.value, target.name, file=file))
         return True
 
     def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
@@ -65,8 +65,8 @@ class RobotsTasks:
         if host.is_closed:
             self.fail(task, now)
             return
-        host.tasks.append(replace(task, url=target.url, redirects=task.redirects + 1))
-        self._schedule.wake(host, now)
+        host.tasks.append(replace(task, url=target.url, name=target.name, redirects=task.redirects + 1))
+        self._schedule.wake(host.id, now)
 
     def _settle(self, task: RobotsTask, status: int, body: bytes, now: float) -> Host | None:
         if status:
@@ -78,7 +78,7 @@ class RobotsTasks:
             return None
         host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.due = max(host.due, host.last_start + self._schedule.interval(host))
-        self._journal.hosts.add(host)
+        self._hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.exempt:
             return host
         self._schedule.place(host, now)

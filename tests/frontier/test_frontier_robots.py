@@ -247,8 +247,7 @@ def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay() -> None:
     }
     crawl = VirtualCrawl(web, robots_max_age_s=600.0).run("http://a.cz/a")
     host = crawl.host("a.cz")
-    parked = [row for row in crawl.frontier.drain(crawl.now).urls if row.parked]
-    crawl.frontier.reopen(host, parked, crawl.now)
+    crawl.frontier.reopen(host, crawl.now)
     crawl.run("http://a.cz/b")
     assert crawl.ends == {Reason.KEPT: 2}
     assert crawl.gaps("host")["a.cz"] >= 500 - 1e-6
@@ -290,7 +289,6 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
         host = crawl.host("a.cz")
         crawl.frontier.close(host, HostState.BLOCKED)
         crawl.run(until=until + 50)
-        parked = [row for row in crawl.frontier.drain(crawl.now).urls if row.parked]
-        crawl.frontier.reopen(host, parked, crawl.now)
+        crawl.frontier.reopen(host, crawl.now)
         crawl.run()
         assert crawl.ends == {Reason.KEPT: 1}, until

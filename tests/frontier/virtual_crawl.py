@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.store import MemoryStore
+from spiderling.frontier.memory import MemoryStore
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -115,7 +115,8 @@ class VirtualCrawl:
         **options: Any,
     ) -> None:
         self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
-        self.frontier = Frontier(self.options, allows)
+        self._store, self._allows = MemoryStore(), allows
+        self.frontier = Frontier(self.options, allows, self._store)
         self.now = now
         self.starts: list[Start] = []
         self.answers: list[Done] = []
@@ -130,17 +131,17 @@ class VirtualCrawl:
         self._addresses: dict[str, tuple[str, float]] = {}
         self._robots_known: dict[str, float] = {}
         self._busy: set[str] = set()
-        self._store, self._allows = MemoryStore(), allows
 
     # -- driving
 
     def commit(self) -> None:
         """A checkpoint."""
         self._store.commit(self.frontier.drain(self.now))
+        self.frontier.committed()
 
     def kill_and_resume(self) -> None:
         """All that was not committed is lost, and every answer that was on its way."""
-        self.frontier = Frontier(self.options, self._allows)
+        self.frontier = Frontier(self.options, self._allows, self._store)
         self.frontier.restore(self._store.load(), self.now)
         self._events.clear()
         self._addresses.clear()

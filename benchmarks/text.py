@@ -35,9 +35,10 @@ from spiderling.options import Options
 from spiderling.text import LanguageModels, TextOptions, fitting, process
 from spiderling.text.boilerplate import classify, rules_for
 from spiderling.text.encoding import decode
-from spiderling.text.html import parse, resolve
+from spiderling.text.html import parse
 from spiderling.text.learned import bundled
 from spiderling.text.marking import MarkedPage
+from spiderling.text.resolving import resolve
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"

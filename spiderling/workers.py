@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from spiderling.errors import SpiderlingError
+from spiderling.pickles import read_page
 from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class _Worker(asyncio.Protocol):
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
-        self._is_worn = False
+        self._is_worn = self._is_distrusted = False
         self._reason = "the text worker died"
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -256,16 +257,29 @@ class _Worker(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_distrusted:
+            return
         self._buffer += data
         while len(self._buffer) >= ANSWER.size:
             length, kind = ANSWER.unpack_from(self._buffer)
             end = ANSWER.size + length
             if len(self._buffer) < end:
                 return
-            with memoryview(self._buffer) as view:
-                value = pickle.loads(view[ANSWER.size : end])  # from our own process
+            try:
+                with memoryview(self._buffer) as view:
+                    value = read_page(view[ANSWER.size : end])
+            except Exception as error:  # whatever pickle raises: a page may have taken the worker over
+                self._distrust(error)
+                return
             del self._buffer[:end]
             self._answer(kind, value)
+
+    def _distrust(self, error: Exception) -> None:
+        """Listen no more; the page that it is at is the guilty one."""
+        self._is_distrusted, self._reason = True, f"the text worker sent what is no page ({error})"
+        self._buffer.clear()
+        if self._transport:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()

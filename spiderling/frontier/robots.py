@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
 from spiderling.frontier.state import ConsentRow
 from spiderling.options import Options
 from spiderling.optouts import Signal, Statement
@@ -119,7 +119,7 @@ class Robots:
             return RobotsVerdict.FORBIDDEN
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
-        opted_out = self._policy.binding(self.statements(origin, url)) is not None
+        opted_out = self._policy.binding(self._said(origin, url, self._policy.obeys)) is not None
         return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
 
     def missing(self, origin: str, now: float) -> SiteFile | None:
@@ -136,12 +136,7 @@ class Robots:
 
     def statements(self, origin: str, url: str) -> list[Statement]:
         """What the files of *origin* that are known say of the use of *url*, where it is looked at."""
-        path, found = url[len(origin) :], []
-        for file in (SiteFile.ROBOTS, *self._others):
-            rules = self._rules(origin, file)
-            if rules is not None:
-                found += [said for said in rules.statements(url, path) if self._policy.sees(said.signal)]
-        return found
+        return self._said(origin, url, self._policy.sees)
 
     def statements_of(self, url: str) -> list[Statement]:
         """The same for any URL."""
@@ -190,6 +185,14 @@ class Robots:
         """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
         rules = self._rules(origin, SiteFile.ROBOTS)
         return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
+
+    def _said(self, origin: str, url: str, wanted: Wanted) -> list[Statement]:
+        path, found = url[len(origin) :], []
+        for file in (SiteFile.ROBOTS, *self._others):
+            rules = self._rules(origin, file)
+            if rules is not None:
+                found += rules.statements(url, path, wanted)
+        return found
 
     def _allows(self, origin: str, url: str) -> bool:
         rules = self._rules(origin, SiteFile.ROBOTS)

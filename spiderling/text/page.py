@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spiderling.pickles import read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
 
@@ -155,7 +156,7 @@ class Page:
         if name not in _ROWS:
             raise AttributeError(name)
         # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
-        rows = map(partial(tuple.__new__, _ROWS[name]), zip(*pickle.loads(self._packed.pop(name)), strict=True))
+        rows = map(partial(tuple.__new__, _ROWS[name]), zip(*read_plain(self._packed.pop(name)), strict=True))
         setattr(self, name, list(rows))
         return getattr(self, name)
 

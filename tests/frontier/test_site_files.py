@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.sitefiles import AiTxt, RobotsTxt, SiteFile, TdmRep, matches, parsed
+from spiderling.frontier.sitefiles import AiTxt, PathPattern, RobotsTxt, SiteFile, TdmRep, parsed
 from spiderling.frontier.store import ConsentRow
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -227,7 +227,7 @@ def test_ai_txt(text, path, refused):
     ],
 )  # fmt: skip
 def test_path_patterns(pattern, path, fits):
-    assert matches(pattern, path) is fits
+    assert PathPattern(pattern).matches(path) is fits
 
 
 LINES = st.sampled_from(

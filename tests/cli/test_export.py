@@ -147,7 +147,8 @@ def test_any_text_survives_the_way_through_an_xml_parser(attributes, texts):
     assert data.count(b"\n") == 2 + 3 * len(texts), "one line an element or text"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)  # it waits for the disk
+# without a deadline, because it waits for the disk
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(URLS), TEXT), max_size=8), st.sampled_from([".prevert", ".prevert.zst"]))
 def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     source, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"

@@ -98,6 +98,10 @@ class Policy:
         """Whether *signal* is looked for at all."""
         return self.rules[signal] != IGNORE
 
+    def asks(self, signal: Signal, refuses: frozenset[Purpose]) -> bool:
+        """Whether a file that can only refuse these purposes is worth a request: it may bind, or is to be recorded."""
+        return self.rules[signal] == RECORD or (self.obeys(signal) and self.purpose in refuses)
+
     def obeys(self, signal: Signal) -> bool:
         return self.rules[signal] == OBEY
 

@@ -14,6 +14,7 @@ from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.sitefiles import AiTxt, PathPattern, RobotsTxt, SiteFile, TdmRep, parsed
 from spiderling.frontier.store import ConsentRow
 from spiderling.options import Options
+from spiderling.optouts import MINING, TRAINING, Signal
 from spiderling.reasons import Reason
 
 OPTIONS = Options()
@@ -274,6 +275,7 @@ def test_no_page_before_all_files_of_its_site():
     [
         ({"purpose": "research"}, 3),
         ({"purpose": "search"}, 2),
+        ({"purpose": "research", "optouts": "tdm-file=record"}, 3),
         ({"optouts": "tdm-file=record"}, 2),
         ({"optouts": "tdm-file=ignore"}, 2),
         ({"optouts": "tdm-file=record,ai-txt=record"}, 3),
@@ -282,9 +284,10 @@ def test_no_page_before_all_files_of_its_site():
 def test_the_policy_decides(options, kept):
     crawl = crawl_all(**options)
     assert crawl.ends[Reason.KEPT] == kept
-    assert (f"http://a.cz{TDM}" in {start.url for start in crawl.starts}) is (
-        "ignore" not in options.get("optouts", "")
-    )
+    asked = {start.url for start in crawl.starts}
+    policy = crawl.options.policy()
+    assert (f"http://a.cz{TDM}" in asked) is policy.asks(Signal.TDM_FILE, MINING)
+    assert (f"http://a.cz{AI}" in asked) is policy.asks(Signal.AI_TXT, TRAINING)
 
 
 def test_files_that_cannot_be_had_keep_nobody_waiting():

@@ -21,8 +21,11 @@ from spiderling.optouts import TRAINING, Signal, Statement, reservation, usage
 MAX_FILE_BYTES = 500 * 1024
 """RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
 MAX_RATE_S = 10**9
-MAX_RULES = 2000
+MAX_RULES = 1000
 """Of a tdmrep.json; and of usage lines in a robots.txt."""
+MAX_STARS = 4000
+"""More stars than anybody means, in a robots.txt or ai.txt: matching them would take milliseconds a URL, so that
+nothing is allowed.  A single pattern of ours matches nothing beyond a hundredth of it."""
 
 # as Google's parser reads it, the token ends where no letter, '-' or '_' follows (RFC 9309, 2.2.1)
 _AGENT_LINE = re.compile(
@@ -65,7 +68,7 @@ class RobotsTxt:
 
     def __init__(self, body: bytes, options: Options) -> None:
         text = _AGENT_LINE.sub(r"\1\2", body.decode("utf-8-sig", "replace"))
-        self._rules = Protego.parse(text)
+        self._rules = Protego.parse(text if text.count("*") <= MAX_STARS else "User-agent: *\nDisallow: /")
         self._usage, named = _usage_lines(text, options.robots_agent.lower())
         self._agent = options.robots_agent if options.robots_agent.lower() in named else "*"
         ai_agents = map(str.strip, options.ai_agents.split(","))
@@ -188,7 +191,7 @@ class PathPattern:
     def matches(self, path: str) -> bool:
         """Whether *path* begins so; in time linear in the path for each star."""
         path = _normal(path)
-        if not path.startswith(self._first):
+        if not path.startswith(self._first) or len(self._parts) > MAX_STARS // 100:
             return False
         position = len(self._first)
         if not self._parts:

@@ -82,6 +82,13 @@ def test_robots_rules(text, path, allowed):
     assert rules(text).allows(f"http://a.cz{path}") is allowed
 
 
+def test_a_file_that_takes_long_to_match_forbids_everything():
+    """28,000 rules with stars took 31 ms for each URL, 15 s for each look at a queue of them."""
+    many = "".join(f"Disallow: *a*z{number}\n" for number in range(2001))
+    assert not rules(f"User-agent: *\n{many}").allows("http://a.cz/")
+    assert rules(f"User-agent: *\n{many[: len(many) // 2]}").allows("http://a.cz/")
+
+
 def test_sitemaps_are_kept():
     file = rules("Sitemap: http://a.cz/1.xml\nUser-agent: *\nDisallow: /\nsitemap: /2.xml")
     assert file.sitemaps() == ["http://a.cz/1.xml", "/2.xml"]

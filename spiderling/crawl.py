@@ -27,7 +27,7 @@ from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
 from spiderling.jobdir import Jobdir
 from spiderling.options import PREFIX, Options
-from spiderling.segments import SegmentWriter
+from spiderling.segments import SegmentWriter, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
-            store = SqliteStore(self.jobdir.database)
+            store = SqliteStore(self.jobdir.database, synced=options.durability == "full")
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
@@ -77,11 +77,15 @@ class Crawl:
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
             )
+            if options.durability == "full":
+                for path in (directory.absolute().parent, directory, self.jobdir.state, self.jobdir.corpus):
+                    sync_directory(path)
             opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
         self._note_manifest(state, changed)
         for notice in notices:
             logger.warning(notice)
+        self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
 
@@ -133,11 +137,11 @@ def fetch_of(request: Request | None) -> Fetch | None:
 
 
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
-    """The options of a crawl: settings, and above them the spider's arguments ``lang`` and ``recognise``."""
+    """The options of a crawl: settings, and above them the spider's arguments."""
     values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-    for name in ("lang", "recognise"):
+    for name, option in (("lang", "LANG"), ("recognise", "RECOGNISE"), ("words", "MAX_WORDS")):
         if getattr(spider, name, None):
-            values[PREFIX + name.upper()] = getattr(spider, name)
+            values[PREFIX + option] = getattr(spider, name)
     _refuse_unknown_arguments(spider)
     options = Options.from_settings(values)
     if not options.lang:

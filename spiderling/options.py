@@ -172,6 +172,20 @@ class Options:
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
 
+    # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
+    max_words: int = _option(0, "Words kept at which the crawl stops; same as -a words=; 0: no limit.", low=0)
+    max_documents: int = _option(0, "Documents kept at which the crawl stops; 0: no limit.", low=0)
+    max_pages: int = _option(0, "Judged responses at which the crawl stops; 0: no limit.", low=0)
+    max_downloaded_bytes: int = _option(0, "Bytes of bodies at which the crawl stops; 0: no limit.", low=0)
+    max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
+    marginal_bytes: int = _option(
+        0, "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        low=0,
+    )  # fmt: skip
+    marginal_yield: float = _option(0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends it.", low=0, high=1)
+    max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
+    max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
+
     # text
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
     workers: int = _option(
@@ -240,6 +254,12 @@ class Options:
 
     # corpus and state
     dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    durability: str = _option(
+        "normal",
+        "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
+        "acknowledged (full, an fsync more for each checkpoint).",
+        choices=("normal", "full"),
+    )
     trail: str = _option(
         "full",
         "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "

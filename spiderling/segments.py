@@ -78,7 +78,7 @@ class SegmentWriter:
             row = SegmentRow(f"{self._prefix}-{self._number:05d}{SUFFIX}", 0, 0)
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
-            _sync_directory(self._directory)
+            sync_directory(self._directory)
         return row
 
 
@@ -99,8 +99,8 @@ def _recover(directory: Path, known: Mapping[str, SegmentRow]) -> None:
             os.truncate(path, row.length_bytes)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make a new file's name durable."""
+def sync_directory(directory: Path) -> None:
+    """Make the names in *directory* durable; raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -47,6 +47,8 @@ class WorkerCrash(SpiderlingError):
 class _Job:
     task: Task
     future: asyncio.Future[Page]
+    retried: bool = False
+    """Whether a worker was killed from outside while it was in work."""
 
 
 class WorkerPool:
@@ -142,15 +144,23 @@ class WorkerPool:
         self._spawn(self._replace(worker))
 
     async def _convict(self, worker: _Worker, reason: str, guilty: list[_Job]) -> None:
-        """Reap the process, for only then is it known what ended it; then tell the page's caller."""
+        """Reap the process, for only then is it known what ended it; then tell the page's caller.
+
+        A worker that somebody else killed (a person, or the kernel for want of memory) convicts its page only when
+        that happens to the page a second time.
+        """
         try:
             await worker.end()
         finally:
             if worker.process.returncode == -signal.SIGPROF:
                 reason = f"the page used more than {self._config.page_cpu_s:g} s of processor time"
             for job in guilty:
-                if not job.future.done():
+                if worker.process.returncode == -signal.SIGKILL and not (worker.was_hung or job.retried):
+                    job.retried = True
+                    self._waiting.appendleft(job)
+                elif not job.future.done():
                     job.future.set_exception(WorkerCrash(f"{reason} while processing {job.task.url}"))
+            self.dispatch()
 
     async def _replace(self, worn: _Worker | None = None) -> None:
         """Start another worker; after some failures in a row, waiting pages are told why there is none."""
@@ -207,6 +217,8 @@ class _Worker(asyncio.Protocol):
         self._deadline = 0.0
         self._is_worn = self._is_distrusted = False
         self._reason = "the text worker died"
+        self.was_hung = False
+        """Whether it was we who killed it, for a page that took too long."""
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
 
@@ -329,6 +341,7 @@ class _Worker(asyncio.Protocol):
             self._timer = self._loop.call_at(self._deadline, self._check_deadline)
         elif self.jobs:
             self._reason = f"the page took longer than {self._page_timeout_s:g} s"
+            self.was_hung = True
             self.process.kill()  # the closed socket then reports the loss
 
     def _stop_clock(self) -> None:

@@ -304,7 +304,10 @@ class Crawl:
             )
 
 
-_SCRAPY = ("LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES")
+_SCRAPY = (
+    "LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES", "EXTENSIONS",
+    "FAULT",
+)  # fmt: skip
 
 
 def _prefixed(settings: dict) -> dict:

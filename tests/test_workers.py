@@ -144,8 +144,21 @@ async def test_workers_killed_from_outside_under_load(pool):
 
     orders = ["sleep 0.01"] * 100
     answers, _ = await asyncio.gather(outcomes(pool, orders), murder())
-    assert answers.count("crash") <= 4
-    assert answers.count("sleep 0.01") >= 96
+    assert answers == orders, "their pages are done again, once"
+
+
+async def test_a_page_whose_worker_is_killed_from_outside_time_and_again_ends_alone(pool):
+    async def murder() -> None:
+        while not hung.done():
+            for pid in pool.pids:
+                os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(0.2)  # less than the page's time limit
+
+    hung = asyncio.ensure_future(pool.process(order("sleep 60")))
+    await asyncio.sleep(0.2)
+    await asyncio.wait_for(murder(), 20)
+    assert isinstance(hung.exception(), WorkerCrash)
+    assert await outcomes(pool, ["a"]) == ["a"]
 
 
 async def test_the_page_that_burns_processor_time_ends_alone_and_is_told_why():

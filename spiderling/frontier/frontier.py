@@ -263,7 +263,7 @@ class Frontier:
         self._account(host, outcome)
         end = self._end_or_wait(url, outcome, now) if url else None
         self.put_links(host, outcome.links, outcome.reason, now, outcome.url_id or 0)
-        retired = self.closing.retire_if_poor(host)
+        retired = self.closing.review(host)
         if url is not None:
             self.schedule.release(host, now)
         return Report(end, retired)
@@ -354,6 +354,7 @@ class Frontier:
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.schedule.restore(self._books.restore(state, self._shelf), now)
+        self.closing.restore(now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""

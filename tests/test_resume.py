@@ -151,7 +151,7 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
 
 
 def limited():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
 
 def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(server, reference, tmp_path):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spiderling.pickles import read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
+from spiderling.text.shingles import NONE, Shingles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,8 @@ class Paragraph(NamedTuple):
     """Recognised language, or None: not good, too short or unsure, or of no recognised language."""
     kept: bool
     """Whether it belongs to the clean text of the page."""
+    duplicate: bool = False
+    """Whether most of it was kept before; nothing in ``text/`` can know, a crawl sets it."""
 
 
 class PageLink(NamedTuple):
@@ -76,6 +79,7 @@ class TextOptions:
     language_method: str = "bayes"
     """'bayes' (text/language.py) or 'cosine' (the papers', text/cosine.py)."""
     max_links: int = MAX_LINKS
+    with_shingles: bool = False
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
@@ -89,6 +93,7 @@ class TextOptions:
             options.min_likeness(),
             options.language_method,
             options.max_links,
+            options.knows_shingles(),
         )
 
 
@@ -143,6 +148,8 @@ class Page:
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
     words: int = 0
     """White-space separated words of the clean text."""
+    shingles: Shingles = NONE
+    """Of the kept paragraphs, if asked for (text/shingles.py)."""
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 

@@ -14,6 +14,11 @@ from typing import Any
 _TYPES = frozenset({
     ("spiderling.text.page", "_restored"),
     ("spiderling.text.quality", "Quality"),
+    ("spiderling.text.shingles", "Shingles"),
+    # arrays of numbers: bytes and what they are; the second name is that of numpy 1
+    ("numpy._core.numeric", "_frombuffer"),
+    ("numpy.core.numeric", "_frombuffer"),
+    ("numpy", "dtype"),
 })  # fmt: skip
 
 

@@ -47,8 +47,12 @@ def test_calls_are_refused_and_not_made(read, tmp_path):
 def test_pages_and_plain_values_come_through():
     models = languages.load(("cs", "en"), "")
     body = document("a", "/b").encode()
-    page = process(body, url="http://a.test/", http_charset=None, models=models, options=TextOptions(("cs",)))
+    options = TextOptions(("cs",), with_shingles=True)
+    page = process(body, url="http://a.test/", http_charset=None, models=models, options=options)
     again = read_page(pickle.dumps(page, 5))
+    assert again.shingles.hashes.tolist() == page.shingles.hashes.tolist() != []
+    empty = process(b"", url="http://a.test/", http_charset=None, models=models, options=options)
+    assert read_page(pickle.dumps(empty, 5)).shingles.hashes.tolist() == []
     assert (again.paragraphs, again.links, again.quality) == (page.paragraphs, page.links, page.quality)
     assert read_plain(pickle.dumps([("a", 1, None), [2.5]], 5)) == [("a", 1, None), [2.5]]
 

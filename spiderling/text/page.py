@@ -8,6 +8,7 @@ costs the event loop more than all else, and half of the pages are dropped befor
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -156,7 +157,7 @@ class Page:
     def __reduce__(self) -> tuple[Any, ...]:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         values["_packed"] = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
-        return _restored, (values,)
+        return copyreg.__newobj__, (Page,), (None, values)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def __getattr__(self, name: str) -> Any:
         """Called for rows that are still packed: they become lists now."""
@@ -169,10 +170,3 @@ class Page:
 
 
 _ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}
-
-
-def _restored(values: dict[str, Any]) -> Page:
-    page = Page.__new__(Page)
-    for name, value in values.items():
-        setattr(page, name, value)
-    return page

@@ -12,7 +12,7 @@ import pickle
 from typing import Any
 
 _TYPES = frozenset({
-    ("spiderling.text.page", "_restored"),
+    ("spiderling.text.page", "Page"),
     ("spiderling.text.quality", "Quality"),
     ("spiderling.text.shingles", "Shingles"),
     # arrays of numbers: bytes and what they are; the second name is that of numpy 1

@@ -13,7 +13,7 @@ closed ones that only a person reopens: retired, blocked, forbidden.
 
 How a URL passes, and who decides:
 
-    admission.py   scope.py, distance, seen.py      may it be discovered?
+    admission.py   scope.py, traps.py, seen.py      may it be discovered?
     priority.py    its rank in the queue
     schedule.py    names, workbench, backlog, crowd  when is its host looked at?
     robots.py      is it allowed?

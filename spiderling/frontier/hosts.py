@@ -15,7 +15,7 @@ from spiderling.urls import CanonicalUrl
 
 
 class HostState(Enum):
-    """Where a host stands; RETIRED, SPENT, BLOCKED and FORBIDDEN last until somebody reopens it."""
+    """Where a host stands; RETIRED, SPENT, BLOCKED, FORBIDDEN and MIRROR last until somebody reopens it."""
 
     RESOLVING = "resolving"
     READY = "ready"
@@ -24,6 +24,7 @@ class HostState(Enum):
     RETIRED = "retired"
     BLOCKED = "blocked"
     FORBIDDEN = "forbidden"
+    MIRROR = "mirror"
     EXHAUSTED = "exhausted"
     SPENT = "spent"
 
@@ -33,6 +34,7 @@ CLOSED_STATES = {
     HostState.SPENT: Reason.HOST_SPENT,
     HostState.BLOCKED: Reason.HOST_BLOCKED,
     HostState.FORBIDDEN: Reason.CRAWL_DELAY,
+    HostState.MIRROR: Reason.MIRROR,
 }
 """States in which no URL of the host is handed out, with the Reason its URLs end as."""
 _STATES = list(HostState)

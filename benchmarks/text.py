@@ -81,7 +81,7 @@ def _times(bodies: Sequence[bytes]) -> dict[str, float]:
     parsed = [parse(text) for text in texts]
     blocks = [one.blocks for one in parsed]
     good = [[block.text for block in some if len(block.text) > 100] for some in blocks]
-    stop, rules = frozenset(justext.get_stoplist("English")), rules_for(DEFAULTS.justext_preset, unspaced=False)
+    stop, rules = frozenset(justext.get_stoplist("English")), rules_for(DEFAULTS.justext_preset, None)
     modes = {name: TextOptions(codes, mode) for name, mode in ((SUM, "learned"), (JUSTEXT, "justext"))}
 
     def whole(name: str) -> Callable[[bytes], object]:

@@ -17,7 +17,7 @@ from lxml import etree
 
 from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
-from spiderling.text.zones import ZONED, zone_of
+from spiderling.text.zones import ZONED, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,8 +68,8 @@ class Block(NamedTuple):
     """The tag that opened it; empty when the end of another block did."""
     pieces: int = 0
     """Stretches of text between tags that it is made of."""
-    zone: int = 0
-    """What the enclosing elements are called (text/zones.py), one bit a kind."""
+    element: int = 0
+    """The innermost element around it, a number in the page's tree."""
 
 
 class RawLink(NamedTuple):
@@ -98,6 +98,8 @@ class Parsed(NamedTuple):
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
     links_cut: int
     """Links beyond MAX_LINKS."""
+    tree: Tree
+    """The elements around the blocks."""
 
 
 def parse(html: str, builder: Builder | None = None) -> Parsed:
@@ -168,8 +170,8 @@ class Builder:
         self._after_break = False
         self._opener = ""
         self._pieces = 0
-        self._zones = [0]  # of the open elements
-        self._block_zone = 0
+        self._tree = Tree()
+        self._element = 0
         self._dead = 0
         self._in_title = False
         self._title: list[str] = []
@@ -190,7 +192,7 @@ class Builder:
             self._dead = 1
             return
         if tag in ZONED:
-            self._zones.append(self._zones[-1] | zone_of(tag, attributes))
+            self._tree.enter(tag, attributes)
         if kind == _THROUGH:
             if tag == "iframe":
                 self._link(_AREA, attributes)
@@ -219,8 +221,8 @@ class Builder:
         kind = _KINDS.get(tag, _INLINE)
         if self._chunk and kind != _THROUGH:
             self._flush()
-        if tag in ZONED and len(self._zones) > 1:
-            self._zones.pop()
+        if tag in ZONED:
+            self._tree.leave()
         if kind == _BLOCK:
             if tag in _HEADINGS:
                 self._open_headings -= 1
@@ -252,7 +254,7 @@ class Builder:
         data = "".join(self._data)[:MAX_DATA_CHARS]
         return Parsed(
             self.blocks, links, self.title, self.meta, self.rels, self.base, self.html_lang, self._alternates, data,
-            self._links_cut,
+            self._links_cut, self._tree,
         )  # fmt: skip
 
     def _flush(self) -> None:
@@ -265,7 +267,7 @@ class Builder:
             return
         if not self._has_text:
             self._has_text = True
-            self._block_zone = self._zones[-1]
+            self._element = self._tree.innermost()
         self._parts.append(text)
         self._pieces += 1
         self._after_break = False
@@ -288,9 +290,7 @@ class Builder:
     def _add_block(self) -> None:
         text = self.form("".join(self._parts))[:MAX_BLOCK_CHARS].rstrip()
         if text:
-            self.blocks.append(
-                Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._block_zone)
-            )
+            self.blocks.append(Block(text, self._heading, self._link_chars, self._opener, self._pieces, self._element))
             self._first_link = len(self._hrefs)
         else:
             self._orphan_links()

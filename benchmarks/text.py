@@ -35,9 +35,10 @@ from spiderling.options import Options
 from spiderling.text import LanguageModels, TextOptions, fitting, process
 from spiderling.text.boilerplate import classify, rules_for
 from spiderling.text.encoding import decode
-from spiderling.text.html import parse, resolve
+from spiderling.text.html import parse
 from spiderling.text.learned import bundled
 from spiderling.text.marking import MarkedPage
+from spiderling.text.resolving import resolve
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"
@@ -91,7 +92,7 @@ def _times(bodies: Sequence[bytes]) -> dict[str, float]:
         "decode": (lambda body: decode(body, None), bodies),
         "parse": (parse, texts),
         "links resolved": (lambda one: resolve(one.links, URL, one.base), parsed),
-        "learned classes": (bundled().probabilities, blocks),
+        "learned classes": (lambda one: bundled().probabilities(one.blocks, one.tree), parsed),
         "jusText classes": (lambda some: classify(some, stop, rules), blocks),
         "languages": (models.identify, good),
         SUM: (whole(SUM), bodies),

@@ -9,7 +9,7 @@ import xxhash
 
 from spiderling import prevertical
 from spiderling.errors import StorageError
-from spiderling.frontier.store import counts_with_prefix, parked_number, waiting_by_host
+from spiderling.frontier.reading import counts_with_prefix, queues_by_host
 from spiderling.frontier.trail import unpack_ends, unpack_keys
 from spiderling.inspection import Inspection
 from spiderling.reasons import Reason
@@ -33,11 +33,12 @@ def _books(crawl: Inspection) -> Iterator[str]:
     discovered, waiting = counts.get("discovered", 0), counts.get("waiting", 0)
     if discovered != ends + waiting:
         yield f"the books do not balance: {discovered} discovered, but {ends} ends + {waiting} waiting"
-    queues = waiting_by_host(crawl.connection)
-    if sum(queues.values()) != waiting:
-        yield f"{waiting} URLs wait by the counts, but {sum(queues.values())} stand in the queues"
-    hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, waiting FROM host")}
-    wrong = [row["name"] for row in hosts.values() if row["waiting"] != queues.get(row["id"], 0)]
+    queues = queues_by_host(crawl.connection)
+    hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, waiting, parked FROM host")}
+    stand = sum(number for host, number in queues.items() if host in hosts and not hosts[host]["parked"])
+    if stand != waiting:
+        yield f"{waiting} URLs wait by the counts, but {stand} stand in the queues"
+    wrong = [row["name"] for row in hosts.values() if row["waiting"] + row["parked"] != queues.get(row["id"], 0)]
     wrong += [f"host {host}, which is unknown" for host in queues if host not in hosts]
     if wrong:
         yield f"{len(wrong)} hosts have other queues than they count: {', '.join(wrong[:_MOST_NAMED])}"
@@ -59,7 +60,8 @@ def _trail(crawl: Inspection) -> Iterator[str]:
     kept = crawl.counts.get("end/" + Reason.KEPT.value, 0)
     purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
     ends = sum(counts_with_prefix(crawl.counts, "end").values())
-    if reasons.total() + purged + parked_number(crawl.connection) < ends:
+    parked = crawl.rows("SELECT coalesce(sum(parked), 0) AS urls FROM host")[0]["urls"]
+    if reasons.total() + purged + parked < ends:
         return  # it was switched on later
     if reasons[Reason.KEPT.value] != kept:
         yield f"{kept} URLs were kept by the counts, {reasons[Reason.KEPT.value]} by the trail"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spiderling.frontier import Frontier
-    from spiderling.frontier.store import Changes, Store
+    from spiderling.frontier.state import Changes, Store
     from spiderling.frontier.trail import End
     from spiderling.items import Outcome
     from spiderling.segments import SegmentWriter
@@ -136,6 +136,8 @@ class Checkpoint:
         error = writing.exception()
         if error is not None:
             self._fail(error)
+        else:
+            self._frontier.committed()
 
     def _fail(self, error: BaseException) -> None:
         if self.error is None:

@@ -22,7 +22,9 @@ from spiderling.clock import Clock
 from spiderling.converter import usable
 from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.frontier import Fetch, Frontier, Report
-from spiderling.frontier.store import SqliteStore, State
+from spiderling.frontier.seen import DigestSet
+from spiderling.frontier.state import State
+from spiderling.frontier.store import SqliteStore
 from spiderling.jobdir import Jobdir
 from spiderling.options import PREFIX, Options
 from spiderling.segments import SegmentWriter
@@ -53,6 +55,7 @@ class Crawl:
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
         self.options = options
+        self.policy = options.policy()
         self.failed = failed
         self.clock = Clock()
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
@@ -66,17 +69,16 @@ class Crawl:
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = _compare_options(options, state.meta, directory)
-            self.known_digests = state.digests
+            self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents, notices = usable(filetypes.parse(options.documents))
-            self.frontier = Frontier(replace(options, documents=",".join(sorted(documents))), policy.allows)
+            self.frontier = Frontier(replace(options, documents=",".join(sorted(documents))), policy.allows, store)
             self.frontier.restore(state, self.clock.now())
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
             )
             opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
-        self.parked = store.parked
         self._note_manifest(state, changed)
         for notice in notices:
             logger.warning(notice)
@@ -90,6 +92,7 @@ class Crawl:
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
         report = self.frontier.report(outcome, self.clock.now())
+        self.known_digests.keep(outcome.digests)
         self.checkpoint.add(outcome)
         return report
 
@@ -109,6 +112,7 @@ class Crawl:
         note = self.checkpoint.note
         note("options", asdict(self.options))
         note("version", __version__)
+        note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
         if not state.meta:
             note("created", self.clock.now())
         for line in changed:

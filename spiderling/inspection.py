@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from spiderling import prevertical
 from spiderling.errors import BadInput, JobdirError, StorageError
+from spiderling.frontier.reading import UrlRow, url_of_key, urls_of
 from spiderling.frontier.scope import Scope
-from spiderling.frontier.store import APPLICATION_ID, SCHEMA_VERSION, UrlRow, url_of, urls_of
+from spiderling.frontier.store import APPLICATION_ID, SCHEMA_VERSION
 from spiderling.frontier.trail import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.options import Options
 from spiderling.prevertical import Document
@@ -154,7 +155,7 @@ class Inspection:
         if host is None:
             return Story(target.url, refusal=Scope(self.options).refusal(target))
         key = url_key(host["id"], target.url)
-        row, found, ended = url_of(self.connection, key), self._found(key), self._ended(key)
+        row, found, ended = url_of_key(self.connection, key), self._found(key), self._ended(key)
         page = self._ended(found.page) if found and found.page else None
         return Story(
             target.url, key, host, row, ended, found, page.end.url if page else "",

@@ -8,6 +8,7 @@ to the frontier (``report``) and to the checkpoint (``add``) in one synchronous 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from spiderling.reasons import Reason
@@ -15,7 +16,16 @@ from spiderling.reasons import Reason
 if TYPE_CHECKING:
     from scrapy.http import Response
 
+    from spiderling.optouts import Statement
     from spiderling.text import Page
+
+
+class Follow(Enum):
+    """Which links of a page may be followed."""
+
+    ALL = "all"
+    UNMARKED = "those without rel=nofollow"
+    NONE = "none"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -24,7 +34,10 @@ class PageItem:
 
     response: Response
     page: Page | None = None
-    """What the text worker found; set by pipeline 100."""
+    """What the text worker found; set by pipeline 100, as are the next two."""
+    statements: list[Statement] = field(default_factory=list)
+    """What the page and its site say of the use of its text, where it is looked at."""
+    follow: Follow = Follow.UNMARKED
     language: str | None = None
     """The accepted language of the document; set by pipeline 200."""
     attributes: dict[str, object] = field(default_factory=dict)

@@ -18,8 +18,9 @@ import zstandard
 
 from spiderling.errors import BadInput
 from spiderling.text.encoding import decode
-from spiderling.text.html import parse, resolve
+from spiderling.text.html import parse
 from spiderling.text.marking import MarkedPage
+from spiderling.text.resolving import resolve
 from spiderling.urls import registrable_domain
 
 if TYPE_CHECKING:

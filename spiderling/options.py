@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from spiderling import filetypes
 from spiderling.errors import BadInput
+from spiderling.optouts import Policy
 
 PREFIX = "SPIDERLING_"
 
@@ -45,13 +46,37 @@ class Options:
         "", "E-mail address or URL that site owners can reach you at; required for public addresses."
     )
     robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
+    purpose: str = _option(
+        "ai-train",
+        "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
+        choices=("research", "search", "ai-train"),
+    )
+    optouts: str = _option(
+        "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
+    )
+    ai_agents: str = _option(
+        "GPTBot,ClaudeBot,anthropic-ai,CCBot,Google-Extended,Applebot-Extended,Bytespider,meta-externalagent,"
+        "cohere-training-data-crawler,AI2Bot,Diffbot,PanguBot,DeepSeekBot,omgili",
+        "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
+    )
 
     # what may be fetched
     tlds: str = _option("", "Only these top-level domains, separated by commas (cz,com,org); empty: all.")
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
-    max_host_queue: int = _option(20_000, "URLs that may wait for one host; further ones end as host-full.", low=1)
+    active_hosts: int = _option(
+        5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
+    )
+    max_exact_keys: int = _option(
+        200_000_000,
+        "URLs up to which the seen set is exact, 11 to 15 bytes each; beyond it a Bloom filter of the same memory "
+        "takes about one new URL in 10,000 for a known one.",
+        low=1,
+    )
+    max_host_queue: int = _option(
+        20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
+    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )
@@ -71,7 +96,7 @@ class Options:
     )
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
     dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
-    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=0)
+    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
     dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
     dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 
@@ -80,8 +105,21 @@ class Options:
     ip_interval_s: float = _option(
         0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
     )
+    delay_factor: float = _option(
+        5.0,
+        "After each request a host is left alone for so many times as long as the answer took, if its interval is not "
+        "longer; 0: off.",
+        low=0,
+        high=100,
+    )
+    max_slowdown_s: float = _option(
+        30.0, "Longest pause after a slow answer, and longest interval of a host that says 429 or 503.", low=0
+    )
     max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
     robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
+    robots_stale_s: float = _option(
+        2_592_000.0, "Age up to which the last robots.txt still counts while a newer one cannot be had.", low=0
+    )
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
     retry_delay_s: float = _option(
         60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
@@ -150,7 +188,7 @@ class Options:
     )
     boilerplate_model: str = _option("", "File of weights made by 'scrapy train boilerplate'; empty: the bundled ones.")
     boilerplate_threshold: float = _option(
-        0.45, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
+        0.42, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
     )
     justext_preset: str = _option(
         "balanced",
@@ -234,6 +272,10 @@ class Options:
         """What a text's `known_share` must reach by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
 
+    def policy(self) -> Policy:
+        """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
+        return Policy.parse(self.purpose, self.optouts)
+
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
         return parse_yield_profile(self.yield_profile)
@@ -272,14 +314,8 @@ def _checked(name: str, spec: Field[Any], value: Any) -> Any:
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
-    if spec.name == "yield_profile":
-        parse_yield_profile(value)
-    if spec.name == "justext_preset":
-        _check_preset(name, value)
-    if spec.name == "documents":
-        filetypes.parse(value)
-    if spec.name == "ports":
-        parse_ports(value)
+    if spec.name in _CHECKS:
+        _CHECKS[spec.name](value)
     return value
 
 
@@ -293,13 +329,23 @@ def parse_ports(text: str) -> frozenset[int] | None:
     return frozenset(map(int, parts))
 
 
-def _check_preset(name: str, value: str) -> None:
+def _check_preset(text: str) -> None:
     from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
 
     try:
-        parse_rules(value)
+        parse_rules(text)
     except ValueError as error:
-        raise BadInput(f"{name} is {value!r}; {error}.") from None
+        raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "yield_profile": parse_yield_profile,
+    "justext_preset": _check_preset,
+    "documents": filetypes.parse,
+    "optouts": lambda text: Policy.parse("research", text),
+    "ports": parse_ports,
+}
+"""Options that are languages of their own; each raises BadInput."""
 
 
 def _converted(name: str, kind: type, value: Any) -> Any:

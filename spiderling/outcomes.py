@@ -15,7 +15,7 @@ from scrapy.exceptions import (
 )
 
 from spiderling.crawl import fetch_of
-from spiderling.items import Link, Outcome
+from spiderling.items import Follow, Link, Outcome
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
@@ -80,7 +80,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         document=item.document if kept else None,
         digests=item.digests if kept else (),
-        links=links_of(page) if page else (),
+        links=links_of(page, item.follow) if page else (),
         links_cut=page.links_cut if page else 0,
     )
 
@@ -143,9 +143,12 @@ def redirected(request: Request, outcome: Outcome) -> Request | None:
     return request.replace(headers=headers, method=method, body=body)
 
 
-def links_of(page: Page) -> tuple[Link, ...]:
+def links_of(page: Page, follow: Follow) -> tuple[Link, ...]:
     """The links of a page that may be followed."""
-    return tuple(Link(link.url, link.text_block) for link in page.links if not link.rel_nofollow)
+    if follow is Follow.NONE:
+        return ()
+    is_all = follow is Follow.ALL
+    return tuple(Link(link.url, link.text_block) for link in page.links if is_all or not link.rel_nofollow)
 
 
 def _judge(error: BaseException) -> tuple[Reason, bool]:

@@ -41,6 +41,7 @@ class Reason(Enum):
     ADDRESS_FORBIDDEN = ("address-forbidden", "the host name resolves to a private or reserved address only")
     ROBOTS_FORBIDDEN = ("robots-forbidden", "robots.txt forbids it")
     ROBOTS_UNREACHABLE = ("robots-unreachable", "robots.txt could not be fetched, so nothing is allowed")
+    SITE_OPTED_OUT = ("site-opted-out", "the site's robots.txt, tdmrep.json or ai.txt refuses this use of it")
     CRAWL_DELAY = ("crawl-delay", "the site asks for a longer delay than SPIDERLING_MAX_CRAWL_DELAY_S")
 
     # ends of a request
@@ -62,7 +63,8 @@ class Reason(Enum):
     BOILERPLATE_ONLY = ("boilerplate-only", "no paragraph of running text")
     WRONG_LANGUAGE = ("wrong-language", "not in an accepted language")
     BAD_QUALITY = ("bad-quality", "too short, or too few function words for a text")
-    OPTED_OUT = ("opted-out", "the page refuses text mining")
+    NOINDEX = ("noindex", "the page asks not to be indexed, or not any more")
+    OPTED_OUT = ("opted-out", "the page refuses text mining, or to be used for training")
     DUPLICATE = ("duplicate", "the same bytes or the same text were kept before")
     NEAR_DUPLICATE = ("near-duplicate", "nearly all of its text was kept before")
     DROPPED_BY_PIPELINE = ("dropped-by-pipeline", "a pipeline that is not ours dropped the item")

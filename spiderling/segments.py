@@ -16,7 +16,7 @@ from typing import IO
 import zstandard
 
 from spiderling.errors import StorageError
-from spiderling.frontier.store import SegmentRow
+from spiderling.frontier.state import SegmentRow
 
 SUFFIX = ".prevert.zst"
 _LEVEL = 3

@@ -29,6 +29,7 @@ from xml.etree import ElementTree
 
 import zstandard
 
+from spiderling.frontier.reading import urls_of
 from spiderling.simulation.server import serve
 from spiderling.simulation.web import html
 
@@ -38,11 +39,13 @@ DEFAULTS = {
     "SPIDERLING_ALLOW_NETWORKS": NETWORK,
     "SPIDERLING_HOST_INTERVAL_S": 0.05,
     "SPIDERLING_IP_INTERVAL_S": 0.005,
+    "SPIDERLING_DELAY_FACTOR": 0,
     "SPIDERLING_RETRIES": 1,
     "SPIDERLING_RETRY_DELAY_S": 0.2,
     "SPIDERLING_CHECKPOINT_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
+    "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
 DEADLINE_S = 60
 SENTENCES = (
@@ -288,10 +291,13 @@ class Crawl:
             def rows(query):
                 return connection.execute(query).fetchall()
 
+            def queue(host):
+                return urls_of(connection, host)
+
             return State(
                 counts=dict(map(tuple, rows("SELECT key, value FROM count"))),
                 hosts={row["name"]: dict(row) for row in rows("SELECT * FROM host")},
-                urls=list(map(tuple, rows("SELECT url, parked FROM url ORDER BY url"))),
+                urls=sorted((url.url, url.parked) for row in rows("SELECT id FROM host") for url in queue(row["id"])),
                 segments={name: (length, number) for name, length, number in rows("SELECT * FROM segment")},
                 meta=dict(map(tuple, rows("SELECT key, value FROM meta"))),
                 events=[row[0] for row in rows("SELECT what FROM event ORDER BY rowid")],

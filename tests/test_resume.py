@@ -18,7 +18,8 @@ from spiderling.checkpoint import Checkpoint
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier import Frontier
-from spiderling.frontier.store import MemoryStore, SegmentRow
+from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.state import SegmentRow
 from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.options import Options

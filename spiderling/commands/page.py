@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy import Request, signals
 from scrapy.commands import ScrapyCommand
@@ -17,15 +18,19 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
-from spiderling.crawl import crawl_of, options_of
+from spiderling.crawl import crawl_of, fetch_of, options_of
 from spiderling.errors import BadInput, SpiderlingError
+from spiderling.frontier.sitefiles import SiteFile
+from spiderling.optouts import Statement, together
 from spiderling.outcomes import DropPage
 from spiderling.pipelines.clean import check_text, declared_charset
 from spiderling.pipelines.language import check_language
+from spiderling.pipelines.optout import check_opt_outs, headers_of
 from spiderling.pipelines.quality import check_quality
 from spiderling.reasons import Reason
 from spiderling.scheduler import Scheduler
 from spiderling.spiders.spiderling import SpiderlingSpider
+from spiderling.text.optout import page_statements
 from spiderling.urls import canonicalize
 from spiderling.workers import Task, WorkerConfig, text_process
 
@@ -59,9 +64,9 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Show encodings, paragraphs with class and language, links and the verdict on one page. A FILE (- is "
-            "standard input) is read as it is; a URL is fetched as in a crawl: robots.txt first, at the crawl's pace, "
-            "redirects followed, for public addresses with SPIDERLING_CONTACT. Example: scrapy page "
+            "Show encodings, paragraphs with class and language, links, opt-outs and the verdict on one page. A FILE "
+            "(- is standard input) is read as it is; a URL is fetched as in a crawl: robots.txt and the like first, at "
+            "the crawl's pace, redirects followed, for public addresses with SPIDERLING_CONTACT. Example: scrapy page "
             "https://cs.wikipedia.org/wiki/Pavouci -a lang=cs -s SPIDERLING_CONTACT=me@example.org"
         )
 
@@ -90,12 +95,13 @@ class Command(ScrapyCommand):
         options = options_of(self.settings, PageSpider(**arguments))
         # before the page is fetched, so that a bad language costs no request
         accepted = languages.resolve(options.lang, options.models)
-        task = self._fetch(name, arguments) if "://" in name else Task(_read(name), _FILE_URL)
-        page = examine(task, options, accepted)
-        verdict = judge(page, options, [info.code for info in accepted])
-        return render(task, page, verdict, shutil.get_terminal_size((100, 24)).columns)
+        found = self._fetch(name, arguments) if "://" in name else Found(Task(_read(name), _FILE_URL))
+        page = examine(found.task, options, accepted)
+        said = together(found.site, page_statements(found.headers, page.meta, options, time.time()))
+        verdict = judge(page, options, [info.code for info in accepted], said)
+        return render(found.task, page, verdict, shutil.get_terminal_size((100, 24)).columns, said)
 
-    def _fetch(self, url: str, arguments: dict[str, str]) -> Task:
+    def _fetch(self, url: str, arguments: dict[str, str]) -> Found:
         """A crawl of that one URL, in a directory that is removed again."""
         assert self.settings is not None
         if canonicalize(url) is None:
@@ -114,7 +120,17 @@ class Command(ScrapyCommand):
         if not isinstance(spider, PageSpider) or spider.answer is None:
             failure = spider.failure if isinstance(spider, PageSpider) else None
             raise failure or SpiderlingError(f"{url} could not be fetched; -s LOG_ENABLED=1 shows why.")
-        return Task(spider.answer.body, spider.answer.url, declared_charset(spider.answer))
+        answer = spider.answer
+        task = Task(answer.body, answer.url, declared_charset(answer))
+        return Found(task, headers_of(answer), tuple(spider.site))
+
+
+class Found(NamedTuple):
+    """A page, and what its headers and the files of its site say of its use."""
+
+    task: Task
+    headers: list[tuple[str, str]] = []  # noqa: RUF012 - never changed
+    site: tuple[Statement, ...] = ()
 
 
 class PageSpider(SpiderlingSpider):
@@ -124,6 +140,8 @@ class PageSpider(SpiderlingSpider):
     url: str = ""
     answer: Response | None = None
     """The page."""
+    site: list[Statement] = []  # noqa: RUF012 - replaced, never changed
+    """What the files of its site say of its use."""
     failure: SpiderlingError | None = None
     """Why there is none."""
     _last = ""
@@ -134,8 +152,11 @@ class PageSpider(SpiderlingSpider):
         crawler.signals.connect(spider.note, signals.response_downloaded)
         return spider
 
-    def note(self, response: Response) -> None:
-        """Keep what the last response of any kind was."""
+    def note(self, response: Response, request: Request) -> None:
+        """Keep what the last response was; a tdmrep.json or ai.txt that is missing is no reason for anything."""
+        fetch = fetch_of(request)
+        if fetch is not None and fetch.robots is not None and fetch.robots.file is not SiteFile.ROBOTS:
+            return
         self._last = f"; the last answer was {response.status} from {response.url}"
 
     async def start(self) -> AsyncIterator[Any]:
@@ -143,6 +164,8 @@ class PageSpider(SpiderlingSpider):
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         self.answer = response
+        crawl = crawl_of(self.crawler)
+        self.site = crawl.frontier.statements(response.url) if crawl is not None else []
         return iter(())
 
     def closed(self, reason: str) -> None:
@@ -173,9 +196,10 @@ def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> P
     return text_process(WorkerConfig.from_options(options, [info.code for info in accepted], tuple(recognised)))(task)
 
 
-def judge(page: Page, options: Options, accepted: Sequence[str]) -> str:
-    """The verdict of pipelines 100 to 300: 'kept', or the Reason why not."""
+def judge(page: Page, options: Options, accepted: Sequence[str], said: Sequence[Statement] = ()) -> str:
+    """The verdict of pipelines 100 to 300: 'kept', or the Reason why not; *said* are the opt-outs."""
     try:
+        check_opt_outs(said, options.policy())
         check_text(page)
         check_language(page, accepted, options)
         check_quality(page, options)
@@ -184,7 +208,7 @@ def judge(page: Page, options: Options, accepted: Sequence[str]) -> str:
     return f"{Reason.KEPT.value} (unless it is a duplicate)"
 
 
-def render(task: Task, page: Page, verdict: str, width: int) -> Iterator[str]:
+def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Statement] = ()) -> Iterator[str]:
     """Lines for a terminal of *width* characters."""
     kept = sum(paragraph.kept for paragraph in page.paragraphs)
     shares = ", ".join(f"{code} {share:.2f}" for code, share in page.languages.items())
@@ -197,6 +221,8 @@ def render(task: Task, page: Page, verdict: str, width: int) -> Iterator[str]:
         "badness": f"{page.badness:.1f}",
         "clean text": f"{page.clean_bytes:,} bytes, {page.words:,} words, {kept} of {len(page.paragraphs)} paragraphs",
         "links": _links(page),
+        "licence": page.licence,
+        "opt-outs": ", ".join(map(str, said)) or "none",
     }
     yield from (_shortened(f"{name:<12}{value}", width) for name, value in rows.items() if value)
     yield ""

@@ -88,13 +88,13 @@ class Control:
     def from_crawler(cls, crawler: Crawler) -> Control:
         return cls(crawler)
 
-    async def _opened(self, spider: Spider) -> None:
+    def _opened(self, spider: Spider) -> None:
         crawl = crawl_of(self._crawler)
         if crawl is None:
             return
         if not crawl.jobdir.control.exists():
             crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
-        await self._look(crawl)
+        self._look(crawl)
         self._keep_budget()
         self._task = asyncio.ensure_future(self._poll(crawl))
 
@@ -105,10 +105,10 @@ class Control:
     async def _poll(self, crawl: Crawl) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
-            await self._look(crawl)
+            self._look(crawl)
             self._keep_budget()
 
-    async def _look(self, crawl: Crawl) -> None:
+    def _look(self, crawl: Crawl) -> None:
         path = crawl.jobdir.control
         try:
             status = path.stat()
@@ -124,9 +124,9 @@ class Control:
         except (BadInput, OSError, UnicodeDecodeError) as error:
             logger.error("%s is left aside until it is mended: %s", path, error)
             return
-        await self._apply(crawl, wanted)
+        self._apply(crawl, wanted)
 
-    async def _apply(self, crawl: Crawl, wanted: ControlFile) -> None:
+    def _apply(self, crawl: Crawl, wanted: ControlFile) -> None:
         former, self._applied = self._applied, wanted
         for spec in fields(ControlFile):
             old, new = getattr(former, spec.name), getattr(wanted, spec.name)
@@ -141,7 +141,7 @@ class Control:
                     logger.warning("control.yaml: the seed %r is left out: %s", url, refusal.help)
         for name in wanted.reopen:
             if name not in former.reopen:
-                await self._reopen(crawl, name)
+                self._reopen(crawl, name)
         self._crawler.engine.scheduler.wake()  # type: ignore[union-attr]
 
     def _apply_rates(self, crawl: Crawl, wanted: ControlFile) -> None:
@@ -158,15 +158,13 @@ class Control:
         networks = [ipaddress.ip_network(text, strict=False) for text in wanted.block_networks]
         crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
-    async def _reopen(self, crawl: Crawl, name: str) -> None:
+    def _reopen(self, crawl: Crawl, name: str) -> None:
         host = crawl.frontier.hosts.get(name.lower())
         if host is None or not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
             return
-        await crawl.checkpoint.flush()
-        rows = crawl.parked(host.id)
-        crawl.frontier.reopen(host, rows, crawl.clock.now())
-        crawl.event(f"reopened {host.name} with {len(rows)} URLs")
+        number = crawl.frontier.reopen(host, crawl.clock.now())
+        crawl.event(f"reopened {host.name} with {number} URLs")
 
     def _keep_budget(self) -> None:
         """Stop the crawl when the budget is spent: at once, also right after a start."""

@@ -64,7 +64,7 @@ class Progress:
         ledger = crawl.frontier.ledger
         totals = ledger.totals
         pages, self._last_pages = totals["pages"] - self._last_pages, totals["pages"]
-        states = Counter(host.state for host in crawl.frontier.hosts)
+        states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
@@ -113,7 +113,7 @@ def start_line(crawl: Crawl) -> str:
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
     ledger, totals = crawl.frontier.ledger, crawl.frontier.ledger.totals
-    retired = sum(host.state is HostState.RETIRED for host in crawl.frontier.hosts)
+    retired = crawl.frontier.hosts.marks.hosts_by_state().get(HostState.RETIRED, 0)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),

@@ -25,6 +25,7 @@ How a URL passes, and who decides:
 Nothing here reads a clock or does I/O, except store.py.
 """
 
-from spiderling.frontier.frontier import Fetch, Frontier, Report
+from spiderling.frontier.frontier import Frontier
+from spiderling.frontier.values import Fetch, Report
 
 __all__ = ["Fetch", "Frontier", "Report"]

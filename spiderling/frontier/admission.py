@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spiderling.frontier.books import Books
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
+from spiderling.frontier.entries import line_of, plain_line
+from spiderling.frontier.hosts import Host, HostState, QueuedUrl
 from spiderling.frontier.priority import LAST_RANK
 from spiderling.frontier.scope import Scope
 from spiderling.options import Options
@@ -21,30 +22,47 @@ class Admission:
         self._scope = Scope(options)
         self.allows_port = self._scope.allows_port
         self._max_distance = options.max_distance
-        self._max_queue = options.max_host_queue
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
 
     def accept(
         self, target: CanonicalUrl, distance: int, rank: int,
         redirects: int = 0, payload: bytes | None = None, salt: bytes = b"", page: int = 0,
-    ) -> QueuedUrl | Reason:  # fmt: skip
-        """The URL, waiting; or why not: a refused mention, or an end at once.  *page*: key of that it was found on."""
-        host = self._books.hosts.get(target.host)
-        refusal = self._refusal(target, min(distance, host.distance) if host else distance, payload)
+    ) -> int | Reason:  # fmt: skip
+        """The id of the host that the URL waits for; or why not: a refused mention, or an end at once.
+
+        *page*: key of that it was found on.
+        """
+        books = self._books
+        host_id = books.hosts.find(target.host)
+        if host_id:
+            distance = self._lower(host_id, distance)
+            key = url_key(host_id, target.url, salt)
+            if key in books.seen:
+                return self.refuse(Reason.SEEN)
+        refusal = self._refusal(target, distance, payload)
         if refusal is not None:
             return self.refuse(refusal)
-        if host is None:
-            host = self.host(target.host, distance)
-        elif distance < host.distance:
-            host.distance = distance
-            self._books.journal.hosts.add(host)
-        key = url_key(host.id, target.url, salt)
-        if not self._books.seen.add(key):
-            return self.refuse(Reason.SEEN)
-        self._books.ledger.discover()
-        self._books.trail.found(key, page)
-        return self._enqueue(QueuedUrl(key, target.url, host, min(rank, LAST_RANK), 0, redirects, payload))
+        if not host_id:
+            host_id = self.host(target.host, distance).id
+            key = url_key(host_id, target.url, salt)
+        books.seen.add(key)
+        books.ledger.discover()
+        books.trail.found(key, page)
+        rank = min(rank, LAST_RANK)
+        line = None if payload is not None or redirects else plain_line(target, rank)
+        if line is None:
+            host = books.hosts.by_id(host_id)
+            line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, redirects, payload))
+        return books.wait(host_id, rank, line, payload is not None) or host_id
+
+    def _lower(self, host_id: int, distance: int) -> int:
+        """The distance of a known host that was found at *distance*."""
+        known = self._books.marks.distance(host_id)
+        if distance < known:
+            self._books.marks.set_distance(host_id, distance)
+            self._books.hosts.changed.add(self._books.hosts.by_id(host_id))
+        return min(distance, known)
 
     def refuse(self, reason: Reason) -> Reason:
         """Count a refused mention."""
@@ -53,14 +71,21 @@ class Admission:
 
     def host(self, name: str, distance: int) -> Host:
         """The record of *name*, created if it is new."""
-        host = self._books.hosts.get(name)
+        hosts = self._books.hosts
+        host = hosts.get(name)
         if host is None:
-            host = self._books.new_host(name, distance)
-            if self.is_blocked(name):
-                host.state = HostState.BLOCKED
-            elif any(member.state is HostState.RETIRED for member in self._books.hosts.unit_of(host)):
-                host.state = HostState.RETIRED
+            host = hosts.create(name, distance)
+            if (state := self.verdict(host)) is not None:
+                hosts.set_closed(host, state)
         return host
+
+    def verdict(self, host: Host) -> HostState | None:
+        """The state to close *host* in, since its name is blocked or its unit retired; None to leave it open."""
+        if host.exempt:
+            return None
+        if self.is_blocked(host.name):
+            return HostState.BLOCKED
+        return HostState.RETIRED if self._books.hosts.is_unit_retired(host) else None
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""
@@ -76,15 +101,3 @@ class Admission:
         # what a subclass asks for by a Request of its own is not judged by its form
         refusal = None if payload else self._scope.refusal(target)
         return Reason.TOO_FAR if refusal is None and distance > self._max_distance else refusal
-
-    def _enqueue(self, url: QueuedUrl) -> QueuedUrl | Reason:
-        host = url.host
-        if host.is_closed:
-            reason = CLOSED_STATES[host.state]
-        elif host.waiting >= self._max_queue and url.payload is None:
-            reason = Reason.HOST_FULL
-        else:
-            self._books.wait(url)
-            return url
-        self._books.end_waiting(url, reason)
-        return reason

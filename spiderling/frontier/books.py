@@ -2,101 +2,156 @@
 
 from __future__ import annotations
 
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, HostTable, QueuedUrl
-from spiderling.frontier.journal import Journal
+from collections.abc import Iterator
+
+from spiderling.frontier.entries import line_of, url_of
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
+from spiderling.frontier.hosttable import HostTable
+from spiderling.frontier.journal import GENERATION, Journal
 from spiderling.frontier.ledger import Ledger
-from spiderling.frontier.rows import host_of, queued_url_of
+from spiderling.frontier.priority import BAND_OF_RANK
+from spiderling.frontier.queues import Queues
 from spiderling.frontier.seen import SeenSet
-from spiderling.frontier.store import State, UrlRow
+from spiderling.frontier.state import HostMark, Shelf, State
 from spiderling.frontier.trail import Trail
 from spiderling.options import Options
 from spiderling.reasons import Reason
 
 
 class Books:
-    """Hosts, seen set, counts and journal, changed together so that they always agree."""
+    """Hosts, queues, seen set and counts, changed together so that they always agree.
 
-    def __init__(self, options: Options) -> None:
-        self.hosts = HostTable(options.yield_unit)
+    The queue of a closed host is parked as it stands, or dropped: its URLs have ended, and wait again when the
+    host is reopened.
+    """
+
+    def __init__(self, options: Options, shelf: Shelf) -> None:
+        self.marks = Marks()
+        self.queues = Queues(shelf, self.marks)
+        self.hosts = HostTable(options.yield_unit, self.marks, self.queues)
+        self.journal = Journal(self.hosts, self.queues)
         self.ledger = Ledger()
-        self.journal = Journal()
-        self.seen = SeenSet()
+        self.seen = SeenSet(max_exact=options.max_exact_keys)
         self.trail = Trail(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
+        self._max_exact_keys = options.max_exact_keys
+        self._max_queue = options.max_host_queue
         self._parks_retired = options.retired_queue == "park"
 
-    def restore(self, state: State) -> None:
-        """Take up what was committed; parked URLs stay in the store, what was in transit waits or is parked too."""
+    def restore(self, state: State, shelf: Shelf) -> list[int]:
+        """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.
+
+        What was in transit waits again, or is parked if its host was closed.
+        """
         self.ledger = Ledger(state.counts)
-        self.seen = SeenSet(state.seen)
-        for row in state.hosts:
-            self.hosts.add(host_of(row))
-        for url_row in state.urls:
-            if not url_row.parked:
-                host = self.hosts.by_id(url_row.host)
-                host.push(queued_url_of(url_row, host))
-        for host in self.hosts:
-            if host.is_closed:
-                self.purge(host, CLOSED_STATES[host.state])
+        self.seen = SeenSet(state.seen, self._max_exact_keys)
+        open_hosts = self.hosts.restore(self._settled(shelf))
+        self.queues.restore(state.tails, state.counts.get(GENERATION, 0))
+        return [host_id for host_id in open_hosts if self.marks.queued[host_id]]
 
-    def new_host(self, name: str, distance: int) -> Host:
-        host = self.hosts.create(name, distance)
-        self.journal.hosts.add(host)
-        return host
+    def _settled(self, shelf: Shelf) -> Iterator[HostMark]:
+        """The marks of all hosts; the ends of what was in transit at closed ones are counted."""
+        for mark in shelf.host_marks():
+            state = HostState(mark.state)
+            if mark.in_transit and state in CLOSED_STATES:
+                self.ledger.end_waiting(CLOSED_STATES[state])
+            yield mark
 
-    def wait(self, url: QueuedUrl) -> None:
-        """A discovered URL waits in its host's queue."""
-        url.host.push(url)
-        self.journal.waits(url)
+    def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
+        """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.
 
-    def hand_out(self, url: QueuedUrl) -> None:
+        Where the queue is full, a URL of a worse band has to go for it, and of the worst band the oldest; requests of
+        a subclass (*is_request*) are never refused.
+        """
+        state, is_full = self.marks.state(host_id), self.marks.queued[host_id] >= self._max_queue
+        if state in CLOSED_STATES:
+            reason = CLOSED_STATES[state]
+            self.ledger.end_waiting(reason)
+            if self._parks(reason) and (is_request or not is_full):
+                self.queues.push(host_id, rank, line)
+            else:
+                self._trail_end(line, host_id, reason)
+            return reason
+        if is_full and not is_request:
+            self.ledger.end_waiting(Reason.HOST_FULL)
+            host = self.hosts.by_id(host_id)
+            if BAND_OF_RANK[rank] >= self.queues.worst_band(host):
+                self._trail_end(line, host_id, Reason.HOST_FULL)
+                return Reason.HOST_FULL
+            self.trail.ended(self.queues.drop_worst(host), Reason.HOST_FULL)
+            self.hosts.changed.add(host)
+        self.queues.push(host_id, rank, line)
+        return None
+
+    def _trail_end(self, line: bytes, host_id: int, reason: Reason) -> None:
+        if self.trail.keeps_ends:
+            self.trail.ended(url_of(line, self.hosts.by_id(host_id)), reason)
+
+    def hand_out(self, host: Host) -> None:
         """The head of its host's queue is in transit."""
-        self.in_transit[url.key] = url
+        url = self.queues.pop(host)
+        self.in_transit[url.key] = host.fetching = url
+        self.hosts.changed.add(host)
         self.ledger.hand_out()
 
+    def take_back(self, url_id: int | None) -> QueuedUrl | None:
+        """The URL in transit of this id; the caller says what becomes of it."""
+        url = self.in_transit.pop(url_id, None) if url_id is not None else None
+        if url is not None:
+            url.host.fetching = None
+            self.hosts.changed.add(url.host)
+        return url
+
     def wait_again(self, url: QueuedUrl, first: bool) -> None:
-        """A URL that was in transit waits again: *first*, or behind those of its rank."""
+        """A URL that was in transit waits again: *first*, or behind those of its band."""
         self.ledger.give_back()
-        (url.host.push_first if first else url.host.push)(url)
-        self.journal.waits(url)
+        if first:
+            self.queues.push_first(url)
+        else:
+            self.queues.push(url.host.id, url.rank, line_of(url))
+        if url.host.is_closed:
+            reason = CLOSED_STATES[url.host.state]
+            self.ledger.end_waiting(reason)
+            if not self._parks(reason):
+                self.queues.drop(url.host)
+                self.trail.ended(url, reason)
 
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
         self.trail.ended(url, reason)
-        self.journal.ended(url)
 
-    def end_waiting(self, url: QueuedUrl, reason: Reason) -> None:
-        """End a URL that was not fetched; those of a closed host are parked like its queue."""
+    def end_head(self, host: Host, reason: Reason) -> None:
+        """The head of the queue ends without being fetched."""
+        self.trail.ended(self.queues.pop(host), reason)
+        self.hosts.changed.add(host)
         self.ledger.end_waiting(reason)
-        parks = self._parks(reason)
-        if not parks:
-            self.trail.ended(url, reason)
-        self._end(url, parks)
 
     def purge(self, host: Host, reason: Reason) -> int:
         """End all URLs in the queue of *host*; returns how many."""
-        urls = host.clear()
-        self.ledger.end_waiting(reason, len(urls))
-        self.trail.purged(host, reason, len(urls))
-        parks = self._parks(reason)
-        for url in urls:
-            self._end(url, parks)
-        return len(urls)
+        number = self.queues.drop(host)
+        self.hosts.changed.add(host)
+        self.ledger.end_waiting(reason, number)
+        self.trail.purged(host, reason, number)
+        return number
 
-    def reopen(self, host: Host, parked: list[UrlRow]) -> None:
-        """The parked URLs of a closed host wait again."""
-        self.ledger.reopen(CLOSED_STATES[host.state], len(parked))
-        host.state, host.exempt = HostState.EXHAUSTED, True
-        for row in parked:
-            self.wait(queued_url_of(row, host))
-        self.journal.hosts.add(host)
+    def close(self, host: Host, state: HostState) -> int:
+        """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
+        number, reason = host.queued, CLOSED_STATES[state]
+        self.ledger.end_waiting(reason, number)
+        self.trail.purged(host, reason, number)
+        self.hosts.set_closed(host, state)
+        if not self._parks(reason):
+            self.queues.drop(host)
+        return number
+
+    def reopen(self, host: Host) -> int:
+        """The parked URLs of a closed host wait again; returns how many."""
+        self.ledger.reopen(CLOSED_STATES[host.state], host.queued)
+        self.hosts.set_closed(host, HostState.EXHAUSTED)
+        host.exempt = True
+        self.hosts.exempt.add(host.id)
+        return host.queued
 
     def _parks(self, reason: Reason) -> bool:
         """Whether URLs that end so may come back when their host is reopened."""
-        return reason in CLOSED_STATES.values() and (reason is not Reason.HOST_RETIRED or self._parks_retired)
-
-    def _end(self, url: QueuedUrl, parks: bool) -> None:
-        if parks:
-            self.journal.waits(url, parked=True)
-        else:
-            self.journal.ended(url)
+        return reason is not Reason.HOST_RETIRED or self._parks_retired

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState
+from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.store import UrlRow
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.yields import RetirementRule
 from spiderling.options import Options
@@ -34,23 +33,35 @@ class Closing:
         """
         if host.is_closed:
             return 0
-        host.state = state
+        number = self._books.close(host, state)
         self._schedule.rest(host)
         self._tasks.drop(host)
-        self._books.journal.hosts.add(host)
-        return self._books.purge(host, CLOSED_STATES[state])
+        return number
 
-    def reopen(self, host: Host, parked: list[UrlRow], now: float) -> None:
-        """Let a closed host go on with its *parked* URLs, all of them committed; it is not retired again."""
+    def reopen(self, host: Host, now: float) -> int:
+        """Let a closed host go on with its parked URLs; it is not retired again.  Returns how many they are."""
         if not host.is_closed:
-            return
-        self._books.reopen(host, parked)
-        self._schedule.place(host, now)
+            return 0
+        number = self._books.reopen(host)
+        self._schedule.wake(host.id, now)
+        return number
+
+    def vet(self, host: Host) -> None:
+        """Close *host*, which comes from the backlog, if it should have been closed meanwhile."""
+        state = self._admission.verdict(host)
+        if state is not None:
+            self.close(host, state)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
-        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked."""
+        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
+
+        Hosts that are not in memory are blocked when their turn comes.
+        """
         self._admission.is_blocked = is_blocked
-        blocked = [host for host in self._books.hosts if not host.is_closed and is_blocked(host.name)]
+        hosts = self._books.hosts
+        reopened = [hosts.by_id(host_id) for host_id in hosts.exempt]  # that is not asked of them when their turn comes
+        known = {*hosts.in_memory(), *reopened}
+        blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
         for host in blocked:
             self.close(host, HostState.BLOCKED)
         return blocked
@@ -60,7 +71,7 @@ class Closing:
         hosts = self._books.hosts
         if host.is_closed or host.exempt or not self.rule.retires(hosts.account_of(host)):
             return ()
-        unit = tuple(member for member in hosts.unit_of(host) if not (member.is_closed or member.exempt))
+        unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
         for member in unit:
             self.close(member, HostState.RETIRED)
         return unit

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.ledger import Ledger
+from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
-from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.rows import robots_of
-from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.store import Changes, State
+from spiderling.frontier.schedule import Schedule, next_up
+from spiderling.frontier.state import Changes, Shelf, State
 from spiderling.frontier.tasks import RobotsTasks
+from spiderling.frontier.values import Fetch, Report
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -30,48 +31,32 @@ _FAILURES_PER_RETRY = 3
 """A host's queue is given up after so many times (retries + 1) failures in a row."""
 
 
-class Fetch(NamedTuple):
-    """A request to be made now: of a page, or (``robots`` set) of a robots.txt."""
-
-    id: int
-    url: str
-    address: str
-    """The one address to connect to; judged and charged."""
-    host: Host
-    payload: bytes | None = None
-    robots: RobotsTask | None = None
-
-
-class Report(NamedTuple):
-    """What became of a reported URL."""
-
-    end: Reason | None
-    """None: it waits for another attempt, or had ended before."""
-    retired: tuple[Host, ...] = ()
-
-    @property
-    def ended(self) -> bool:
-        return self.end is not None
-
-
 class Frontier:
     """All URLs and hosts of one crawl; ``drain`` gives what the store must learn.
 
     No method reads a clock: ``now`` is the caller's, in seconds, and never goes back.
     """
 
-    def __init__(self, options: Options, allows: Callable[[str], bool] = lambda address: True) -> None:
-        """*allows* judges an address that a name resolved to (SSRF guard)."""
+    def __init__(
+        self, options: Options, allows: Callable[[str], bool] = lambda address: True, shelf: Shelf | None = None
+    ) -> None:
+        """*allows* judges an address that a name resolved to (SSRF guard); *shelf* holds what does not fit in memory.
+
+        Without a shelf nothing may be ``committed``, and everything stays in memory.
+        """
         self._options = options
-        self._books = Books(options)
+        self._shelf: Shelf = MemoryStore() if shelf is None else shelf
+        self._books = Books(options, self._shelf)
         self._admission = Admission(options, self._books)
-        self._robots = Robots(options)
+        self._robots = Robots(options, self._stored_robots)
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
-        self.schedule = Schedule(options, self._may_connect)
-        self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.journal)
+        self._queues = self._books.queues
+        self.schedule = Schedule(options, self._books.hosts, self._queues, self._may_connect, self._vet)
+        self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
+        self.statements, self.sitemaps = self._robots.statements_of, self._robots.sitemaps
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
         self.close, self.reopen = self.closing.close, self.closing.reopen
         self.block_where = self.closing.block_where
@@ -124,7 +109,7 @@ class Frontier:
         accepted = self._admission.accept(target, distance, rank, redirects, payload, salt, page)
         if isinstance(accepted, Reason):
             return accepted
-        self.schedule.wake(accepted.host, now)
+        self.schedule.wake(accepted, now)
         return None
 
     # -- URLs go out
@@ -167,8 +152,8 @@ class Frontier:
 
     def _examine(self, host: Host, now: float) -> Fetch | Host | None:
         """A Fetch for the head of the queue; the host when it has to wait; None when the head ended."""
-        head = host.next_up()
-        name = self.schedule.name_of(head.url, now)
+        head = next_up(host, self._queues)
+        name = self.schedule.lookup(head, now)
         if name.status in (NameStatus.UNKNOWN, NameStatus.PAUSED):
             self.schedule.place(host, now)
             return host
@@ -181,33 +166,31 @@ class Frontier:
 
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """What robots.txt says of *url*, as in ``_examine``."""
-        target = canonicalize(url.url)
-        assert target is not None, "what waits in a queue can be parsed"
+        target = url.target
         verdict = self._robots.judge(target.origin, target.url, now)
         if verdict is RobotsVerdict.ALLOWED:
             return Fetch(url.key, url.url, address, url.host, url.payload)
         if verdict is RobotsVerdict.MISSING:
-            return None if self._tasks.ask(url.host, target.origin) else url.host
+            return None if self._tasks.ask(url.host, target, now) else url.host
         if verdict is RobotsVerdict.PAUSED:
             url.host.due = max(url.host.due, self._robots.records[target.origin].expires)
             self.schedule.wait_at(url.host, address, now)
             return url.host
-        forbidden = verdict is RobotsVerdict.FORBIDDEN
-        self._end_head(url.host, Reason.ROBOTS_FORBIDDEN if forbidden else Reason.ROBOTS_UNREACHABLE, now)
+        self._end_head(url.host, ENDS[verdict], now)
         return None
 
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:
         if host.tasks:
             self._tasks.fail(host.tasks.popleft(), now)
         else:
-            self._books.end_waiting(host.pop(), reason)
+            self._books.end_head(host, reason)
 
     def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
         host = fetch.host
         if fetch.robots is not None:
             host.asking = host.tasks.popleft()
         else:
-            self._books.hand_out(host.pop())
+            self._books.hand_out(host)
         self.schedule.hand_out(host, fetch.address, now)
         self.ledger.totals["requests"] += 1
         return fetch
@@ -226,9 +209,13 @@ class Frontier:
         """The request's connection is being opened: both intervals count from here."""
         self.schedule.started(fetch.host, fetch.address, now)
 
+    def answered(self, fetch: Fetch, now: float) -> None:
+        """The server's answer is complete, or will not come: a slow host rests for longer."""
+        self.schedule.answered(fetch.host, now)
+
     def give_back(self, fetch: Fetch, now: float) -> None:
         """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
-        host, url = fetch.host, self._books.in_transit.pop(fetch.id, None)
+        host, url = fetch.host, self._books.take_back(fetch.id)
         if fetch.robots is not None and fetch.robots is host.asking:
             host.tasks.appendleft(fetch.robots)
             host.asking = None
@@ -238,7 +225,6 @@ class Frontier:
             return
         if host.is_closed:
             self._tasks.drop(host)
-            self._books.purge(host, CLOSED_STATES[host.state])
         self.schedule.release(host, now)
 
     # -- answers come back
@@ -257,10 +243,10 @@ class Frontier:
         if task is None or task is not host.asking:
             return
         host.asking = None
-        host.account.downloaded_bytes += len(body)
+        self.hosts.account(host, 0, len(body), 0)
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
-        self.journal.hosts.add(host)
+        self.schedule.heard(host, status)
         too_slow = self._tasks.answered(task, status, body, location, now)
         if too_slow is not None:
             self.close(too_slow, HostState.FORBIDDEN)
@@ -268,8 +254,8 @@ class Frontier:
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
-        url = self._books.in_transit.pop(outcome.url_id, None) if outcome.url_id is not None else None
-        target = canonicalize(outcome.url)
+        url = self._books.take_back(outcome.url_id)
+        target = url.target if url else canonicalize(outcome.url)
         host = url.host if url else self.hosts.get(target.host) if target else None
         self.ledger.add(outcome)
         if host is None:
@@ -283,12 +269,10 @@ class Frontier:
         return Report(end, retired)
 
     def _account(self, host: Host, outcome: Outcome) -> None:
-        host.account.pages += outcome.is_judged
-        host.account.downloaded_bytes += outcome.body_bytes
-        host.account.kept_bytes += outcome.kept_bytes
+        self.hosts.account(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
         host.documents += outcome.reason is Reason.KEPT
         host.words += outcome.words
-        self.journal.hosts.add(host)
+        self.schedule.heard(host, outcome.status)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url*, and say how; or let it wait for another attempt."""
@@ -322,8 +306,8 @@ class Frontier:
 
         The target is a new URL at the same distance, asked for by *payload* or else the same request.
         """
-        own, target = canonicalize(url.url), canonicalize(location)
-        if own is None or target is None:
+        own, target = url.target, canonicalize(location)
+        if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return Reason.REDIRECTED
         if target.url == own.url and payload is None:
@@ -354,6 +338,13 @@ class Frontier:
 
     # -- the store
 
+    def _vet(self, host: Host) -> None:
+        self.closing.vet(host)
+
+    def _stored_robots(self, origin: str) -> RobotsRecord | None:
+        row = self._shelf.robots(origin)
+        return robots_of(row) if row is not None else None
+
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
@@ -361,9 +352,11 @@ class Frontier:
         return replace(changes, trail=self._books.trail.drain(now))
 
     def restore(self, state: State, now: float) -> None:
-        """Take up what was committed; no host is due before *now* plus its interval."""
-        self._books.restore(state)
-        self._robots.records = {row.origin: robots_of(row) for row in state.robots}
-        for host in self.hosts:
-            host.due = max(host.due, now + self.schedule.interval(host))
-            self.schedule.place(host, now)
+        """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
+        self.schedule.restore(self._books.restore(state, self._shelf), now)
+
+    def committed(self) -> None:
+        """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""
+        self._queues.committed()
+        self.hosts.committed()
+        self._robots.forget()

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from spiderling.frontier.hosts import Host, QueuedUrl
+from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.ledger import Ledger
+from spiderling.frontier.queues import Queues
 from spiderling.frontier.robots import Robots
-from spiderling.frontier.rows import host_row, robots_row, url_row
+from spiderling.frontier.rows import host_row, robots_row
 from spiderling.frontier.seen import SeenSet
-from spiderling.frontier.store import Changes
+from spiderling.frontier.state import Changes
+
+GENERATION = "generation"
+"""The count under which the store holds the number of the last flush."""
 
 
 class Journal:
-    """Changed hosts and URLs; a URL that came and ended between two batches leaves only its seen key."""
+    """Changed hosts and queues, and events; a URL that came and ended between two batches leaves only its seen key."""
 
-    def __init__(self) -> None:
-        self.hosts: set[Host] = set()
-        self._urls: dict[int, tuple[QueuedUrl, bool]] = {}
-        self._gone: list[int] = []
+    def __init__(self, hosts: HostTable, queues: Queues) -> None:
+        self._hosts, self._queues = hosts, queues
         self._events: list[tuple[float, str]] = []
-
-    def waits(self, url: QueuedUrl, parked: bool = False) -> None:
-        """*url* is new or changed; *parked* with its host, it has ended but may come back."""
-        self._urls[url.key] = (url, parked)
-        self.hosts.add(url.host)
-
-    def ended(self, url: QueuedUrl) -> None:
-        """*url* has ended for good."""
-        self._urls.pop(url.key, None)
-        self.hosts.add(url.host)
-        if url.stored:
-            self._gone.append(url.key)
 
     def event(self, now: float, what: str) -> None:
         """Something that a person did or should know."""
@@ -37,21 +27,26 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.hosts or self._urls or self._gone or self._events)
+        return not (self._hosts.changed or self._queues.has_changed or self._events)
 
     def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
         """One immutable batch of everything since the last call."""
+        queues, flush = self._queues.drain()
+        grown = queues.grown.difference(host.id for host in self._hosts.changed)
         changes = Changes(
-            hosts=[host_row(host) for host in self.hosts],
-            urls=[url_row(url, parked) for url, parked in self._urls.values()],
-            gone=self._gone,
+            queued=[self._hosts.queued(host_id) for host_id in grown],
+            hosts=[host_row(host, self._queues) for host in self._hosts.changed],
+            added=queues.added,
+            popped=queues.popped,
+            used=queues.used,
+            dropped=queues.dropped,
+            flush=flush,
             seen=seen.drain(),
             robots=[robots_row(origin, robots.records[origin]) for origin in robots.changed],
-            counts=ledger.counts(),
+            consent=robots.ledger,
+            counts=ledger.counts() | {GENERATION: self._queues.generation},
             events=self._events,
         )
-        for url, _ in self._urls.values():
-            url.stored = True
-        self.hosts, self._urls, self._gone, self._events = set(), {}, [], []
-        robots.changed = set()
+        self._hosts.changed, self._events = set(), []
+        robots.changed, robots.ledger = set(), []
         return changes

@@ -13,7 +13,7 @@ from enum import Enum
 from spiderling.frontier.hosts import Host
 from spiderling.options import Options
 
-_PRUNE_ABOVE = 200_000
+_MAX_NAMES = 50_000
 
 
 class NameStatus(Enum):
@@ -75,7 +75,7 @@ class Names:
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> set[Host]:
         """Note the answer; returns the hosts that waited for it."""
-        self._prune(now)
+        self._prune()
         known = self._names.setdefault(name, Name())
         allowed = [address for address in addresses if self._allows(address)]
         known.status = NameStatus.FRESH if allowed else NameStatus.FORBIDDEN
@@ -107,9 +107,12 @@ class Names:
         for known in self._names.values():
             known.expires = 0.0
 
-    def _prune(self, now: float) -> None:
-        if len(self._names) > _PRUNE_ABOVE:
-            self._names = {name: known for name, known in self._names.items() if known.hosts or known.expires > now}
+    def _prune(self) -> None:
+        """Of too many names, keep the newer half and those that are asked for."""
+        if len(self._names) > _MAX_NAMES:
+            names = list(self._names.items())
+            newer = len(names) // 2
+            self._names = {name: known for name, known in names[:newer] if known.hosts} | dict(names[newer:])
 
 
 def _release(known: Name) -> set[Host]:

@@ -1,125 +1,229 @@
-"""What the robots.txt of each origin allows (RFC 9309), and when it must be fetched again.
+"""What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-4xx means no rules; 5xx and no answer mean that nothing is allowed for a time, and
-after the retries the origin's URLs end.  Rules are kept compressed; parsed ones in a
-bounded cache, since a parser of a large file takes 38 kB.
+robots.txt: 4xx means no rules.  5xx and no answer mean that nothing is allowed for a time;
+after the retries the last copy counts again while it is not older than ``robots_stale_s``
+(2.4), and without one the origin's URLs end, to be tried again after a day: where 2.3.1.4 would
+let us take a file that was unreachable for 30 days for missing, we stay away.
+
+tdmrep.json and ai.txt are asked for when their opt-outs are obeyed or recorded and
+robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
+Files are kept compressed; parsed ones in a bounded cache, since a parser of a large file
+takes 38 kB.  Every answer goes into the consent ledger.
 """
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from protego import Protego
-
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.state import ConsentRow
 from spiderling.options import Options
+from spiderling.optouts import Signal, Statement
+from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
 
-MAX_ROBOTS_BYTES = 500 * 1024
-"""RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
 _MAX_PARSERS = 4096
-_MAX_RATE_S = 10**9
+_MAX_RECORDS = 20_000
+_ASK_AGAIN_S = 3600.0
+_EMPTY = zlib.compress(b"")
 
 
 class RobotsVerdict(Enum):
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
+    OPTED_OUT = "opted out"
+    """It may be fetched, but not used for the crawl's purpose."""
     MISSING = "missing"
-    """No fresh robots.txt is known: fetch it first."""
+    """A file of the origin is not known, or not fresh: fetch it first."""
     PAUSED = "paused"
     """It could not be fetched; try again at ``RobotsRecord.expires``."""
     UNREACHABLE = "unreachable"
 
 
+ENDS = {
+    RobotsVerdict.FORBIDDEN: Reason.ROBOTS_FORBIDDEN,
+    RobotsVerdict.OPTED_OUT: Reason.SITE_OPTED_OUT,
+    RobotsVerdict.UNREACHABLE: Reason.ROBOTS_UNREACHABLE,
+}
+"""Verdicts that end a URL."""
+
+
 class RobotsStatus(Enum):
     NO_RULES = "no rules"
     RULES = "rules"
+    STALE = "stale"
+    """A newer file cannot be had; the last one counts."""
     FAILED = "failed"
     UNREACHABLE = "unreachable"
 
 
 @dataclass(slots=True)
 class RobotsRecord:
-    """What was learned of one origin; a row of the store's table ``robots``."""
+    """What was learned of one file of an origin; a row of the store's table ``robots``."""
 
     status: RobotsStatus
     fetched: float
+    """When ``body`` was; without one, when it was asked for."""
     expires: float
     failures: int = 0
     body: bytes = b""
-    """zlib-compressed text of the rules."""
+    """zlib-compressed text of the rules; empty when there never was an answer."""
 
 
 class Robots:
-    """Records by origin; ``changed`` holds the origins whose record the store does not have yet."""
+    """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
 
-    def __init__(self, options: Options) -> None:
-        self._agent = options.robots_agent
-        self._max_age_s = options.robots_max_age_s
-        self._retries = options.retries
-        self._retry_delay_s = options.retry_delay_s
-        self._max_pause_s = options.max_snooze_s
+    def __init__(self, options: Options, lookup: Callable[[str], RobotsRecord | None] = lambda key: None) -> None:
+        """*lookup* gives a record that is not in memory."""
+        self._options = options
+        self._lookup = lookup
+        self._policy = options.policy()
+        wanted = {SiteFile.TDMREP: Signal.TDM_FILE, SiteFile.AI_TXT: Signal.AI_TXT}
+        self._others = [file for file, signal in wanted.items() if self._policy.sees(signal)]
         self.records: dict[str, RobotsRecord] = {}
+        """Those in memory."""
         self.changed: set[str] = set()
-        self._parsers: OrderedDict[str, Protego] = OrderedDict()
+        self.ledger: list[ConsentRow] = []
+        """Answers that the store does not know yet."""
+        self._parsed: OrderedDict[str, Rules] = OrderedDict()
+
+    def record(self, key: str) -> RobotsRecord | None:
+        """What is known of the robots.txt of an origin, or of another file by its address."""
+        record = self.records.get(key)
+        if record is None and (record := self._lookup(key)) is not None:
+            self.records[key] = record
+        return record
+
+    def forget(self) -> None:
+        """Let go of records that the store has, when there are many: those that came first."""
+        if len(self.records) > _MAX_RECORDS:
+            spare = len(self.records) - _MAX_RECORDS // 2
+            for key in [key for key in self.records if key not in self.changed][:spare]:
+                del self.records[key]
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        """May *url* of *origin* be fetched at *now*?"""
-        record = self.records.get(origin)
+        """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
+        record = self.record(origin)
         if record is None or record.expires <= now:
             return RobotsVerdict.MISSING
-        if record.status is RobotsStatus.NO_RULES:
-            return RobotsVerdict.ALLOWED
-        if record.status is RobotsStatus.RULES:
-            allowed = self._parser(origin, record).can_fetch(url, self._agent)
-            return RobotsVerdict.ALLOWED if allowed else RobotsVerdict.FORBIDDEN
-        return RobotsVerdict.PAUSED if record.status is RobotsStatus.FAILED else RobotsVerdict.UNREACHABLE
+        if record.status is RobotsStatus.FAILED:
+            return RobotsVerdict.PAUSED
+        if record.status is RobotsStatus.UNREACHABLE:
+            return RobotsVerdict.UNREACHABLE
+        if not self._allows(origin, url):
+            return RobotsVerdict.FORBIDDEN
+        if self.missing(origin, now) is not None:
+            return RobotsVerdict.MISSING
+        opted_out = self._policy.binding(self.statements(origin, url)) is not None
+        return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
 
-    def answered(self, origin: str, status: int, body: bytes, now: float) -> RobotsRecord:
-        """Note the final answer (redirects followed) to a request for an origin's robots.txt."""
+    def missing(self, origin: str, now: float) -> SiteFile | None:
+        """The file of *origin* that has to be fetched next."""
+        for file in (SiteFile.ROBOTS, *self._others):
+            record = self.record(_key(origin, file))
+            if record is not None and record.expires > now:
+                continue
+            if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
+                return file
+            refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=_EMPTY)
+            self._note(origin, file, refused, "kept out by robots.txt", now)
+        return None
+
+    def statements(self, origin: str, url: str) -> list[Statement]:
+        """What the files of *origin* that are known say of the use of *url*, where it is looked at."""
+        path, found = url[len(origin) :], []
+        for file in (SiteFile.ROBOTS, *self._others):
+            rules = self._rules(origin, file)
+            if rules is not None:
+                found += [said for said in rules.statements(url, path) if self._policy.sees(said.signal)]
+        return found
+
+    def statements_of(self, url: str) -> list[Statement]:
+        """The same for any URL."""
+        target = canonicalize(url)
+        return self.statements(target.origin, target.url) if target else []
+
+    def answered(
+        self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS
+    ) -> RobotsRecord:
+        """Note the final answer (redirects followed) to a request for *file*."""
+        expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
-            rules = zlib.compress(body[:MAX_ROBOTS_BYTES])
-            return self._note(origin, RobotsRecord(RobotsStatus.RULES, now, now + self._max_age_s, body=rules))
+            body = body[:MAX_FILE_BYTES]
+            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(body))
+            return self._note(origin, file, record, str(status), now, hashlib.sha256(body).hexdigest())
         if 300 <= status < 500 and status != 429:
-            return self._note(origin, RobotsRecord(RobotsStatus.NO_RULES, now, now + self._max_age_s))
-        return self.failed(origin, now)
+            record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
+            return self._note(origin, file, record, str(status), now)
+        return self.failed(origin, now, file, str(status))
 
-    def failed(self, origin: str, now: float) -> RobotsRecord:
-        """Note that no usable answer came: pause, after the retries give the origin up for a day."""
-        former = self.records.get(origin)
+    def failed(
+        self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer"
+    ) -> RobotsRecord:
+        """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
+        options, former = self._options, self.record(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
-        if failures > self._retries:
-            record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + self._max_age_s)
+        body, fetched = (former.body, former.fetched) if former and former.body else (b"", now)
+        again = min(_ASK_AGAIN_S, options.robots_max_age_s)
+        if file is not SiteFile.ROBOTS:
+            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or _EMPTY)
+        elif failures <= options.retries:
+            pause = min(options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
+            record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
+        elif body and now - fetched <= options.robots_stale_s:
+            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
         else:
-            pause = min(self._retry_delay_s * 2.0 ** (failures - 1), self._max_pause_s)
-            record = RobotsRecord(RobotsStatus.FAILED, now, now + pause, failures)
-        return self._note(origin, record)
+            record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)
+        return self._note(origin, file, record, answer, now)
 
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
-        record = self.records.get(origin)
-        if record is None or record.status is not RobotsStatus.RULES:
-            return 0.0
-        parser = self._parser(origin, record)
-        rate = parser.request_rate(self._agent)
-        # a file may state any number of digits, more than a float can hold
-        per_request = min(rate.seconds, _MAX_RATE_S) / rate.requests if rate and rate.requests else 0.0
-        return max(parser.crawl_delay(self._agent) or 0.0, per_request)
+        rules = self._rules(origin, SiteFile.ROBOTS)
+        return rules.crawl_delay_s() if isinstance(rules, RobotsTxt) else 0.0
 
-    def _note(self, origin: str, record: RobotsRecord) -> RobotsRecord:
-        self.records[origin] = record
-        self.changed.add(origin)
-        self._parsers.pop(origin, None)
+    def sitemaps(self, origin: str) -> list[str]:
+        """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
+        rules = self._rules(origin, SiteFile.ROBOTS)
+        return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
+
+    def _allows(self, origin: str, url: str) -> bool:
+        rules = self._rules(origin, SiteFile.ROBOTS)
+        return not isinstance(rules, RobotsTxt) or rules.allows(url)
+
+    def _note(
+        self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, digest: str = ""
+    ) -> RobotsRecord:
+        key = _key(origin, file)
+        self.records[key] = record
+        self.changed.add(key)
+        self._parsed.pop(key, None)
+        rules = self._rules(origin, file) if digest else None
+        says = [] if rules is None else [str(said) for said in rules.statements(origin + "/", "/")]
+        if isinstance(rules, RobotsTxt) and not rules.allows(origin + "/"):
+            says.insert(0, "disallow")
+        self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, " ".join(says)))
         return record
 
-    def _parser(self, origin: str, record: RobotsRecord) -> Protego:
-        parser = self._parsers.get(origin)
-        if parser is None:
-            parser = Protego.parse(zlib.decompress(record.body).decode("utf-8-sig", "replace"))
-            self._parsers[origin] = parser
-            if len(self._parsers) > _MAX_PARSERS:
-                self._parsers.popitem(last=False)
+    def _rules(self, origin: str, file: SiteFile) -> Rules | None:
+        """The parsed file; None when there are no rules."""
+        key = _key(origin, file)
+        record = self.record(key)
+        if record is None or record.body in (b"", _EMPTY):
+            return None
+        rules = self._parsed.get(key)
+        if rules is None:
+            rules = self._parsed[key] = parsed(file, zlib.decompress(record.body), self._options)
+            if len(self._parsed) > _MAX_PARSERS:
+                self._parsed.popitem(last=False)
         else:
-            self._parsers.move_to_end(origin)
-        return parser
+            self._parsed.move_to_end(key)
+        return rules
+
+
+def _key(origin: str, file: SiteFile) -> str:
+    return origin if file is SiteFile.ROBOTS else origin + file.value

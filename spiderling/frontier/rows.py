@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from spiderling.frontier.hosts import Host, HostState, QueuedUrl
+from spiderling.frontier.entries import line_of
+from spiderling.frontier.hosts import Host, Marks
+from spiderling.frontier.queues import Queues
 from spiderling.frontier.robots import RobotsRecord, RobotsStatus
-from spiderling.frontier.store import HostRow, RobotsRow, UrlRow
+from spiderling.frontier.state import HostRow, RobotsRow
 from spiderling.frontier.yields import YieldAccount
 
 
-def host_row(host: Host) -> HostRow:
-    account = host.account
+def host_row(host: Host, queues: Queues) -> HostRow:
+    account, in_transit = host.account, host.fetching
+    number = host.queued + (in_transit is not None)
     return HostRow(
         id=host.id,
         name=host.name,
@@ -20,38 +23,35 @@ def host_row(host: Host) -> HostRow:
         words=host.words,
         downloaded_bytes=account.downloaded_bytes,
         kept_bytes=account.kept_bytes,
-        waiting=host.waiting + host.in_transit - (host.asking is not None),
+        waiting=0 if host.is_closed else number,
+        parked=number if host.is_closed else 0,
         due=host.due,
         crawl_delay_s=host.crawl_delay_s,
+        slowdown=host.slowdown,
         failures=host.failures,
         exempt=host.exempt,
         address=host.address,
+        positions=queues.positions(host.id),
+        first=b"\n".join(queues.first(host.id)),
+        transit=line_of(in_transit) if in_transit is not None else None,
     )
 
 
-def host_of(row: HostRow) -> Host:
+def host_of(row: HostRow, marks: Marks) -> Host:
     return Host(
         id=row.id,
         name=row.name,
-        distance=row.distance,
-        state=HostState(row.state),
+        marks=marks,
         account=YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes),
         documents=row.documents,
         words=row.words,
         due=row.due,
         crawl_delay_s=row.crawl_delay_s,
+        slowdown=row.slowdown,
         failures=row.failures,
         address=row.address,
         exempt=bool(row.exempt),
     )
-
-
-def url_row(url: QueuedUrl, parked: bool) -> UrlRow:
-    return UrlRow(url.key, url.host.id, url.url, url.rank, url.tries, url.redirects, parked, url.payload)
-
-
-def queued_url_of(row: UrlRow, host: Host) -> QueuedUrl:
-    return QueuedUrl(row.key, row.url, host, row.rank, row.tries, row.redirects, row.payload, stored=True)
 
 
 def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:

@@ -1,42 +1,102 @@
-"""Where each host stands: on the workbench, waiting for its name's address, or at rest."""
+"""Where each host stands: on the workbench, waiting for its name's address, in the backlog, or at rest.
+
+The workbench has a bounded number of places, whose hosts are in memory; the other hosts
+with URLs wait in the backlog for a place, first come, first served.  While hosts wait
+there, a place is given up after some requests, or when its host is not due for long; so
+every host with URLs is served.  Hosts whose address holds as many places as it can use
+are passed over, three times out of four.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
 
-from spiderling.frontier.hosts import Host, HostState
+from spiderling.frontier.backlog import Backlog
+from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
+from spiderling.frontier.pace import Pace
+from spiderling.frontier.queues import Queues
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
 from spiderling.options import Options
 from spiderling.urls import canonicalize
 
 _RESOLVE_AHEAD_S = 60.0
 """Names of hosts that are due later than this are not resolved yet."""
+_TURNS = 16
+"""Requests after which a host makes room for those in the backlog."""
+_LONG_S = 60.0
+"""A host that is due later than this makes room at once."""
+_LOOKS_PER_STEP = 16
+"""Hosts of the backlog that are looked at in one call, so that none takes long."""
+_LET_IN = 4
+"""Of so many hosts of crowded addresses in a row, one is let in."""
+
+
+def next_up(host: Host, queues: Queues) -> RobotsTask | QueuedUrl:
+    """The robots.txt to be fetched first, or else the best URL; it stays where it is.  There must be work."""
+    return host.tasks[0] if host.tasks else queues.peek(host)
+
+
+def name_in(head: RobotsTask | QueuedUrl) -> str:
+    """The host name (or address literal) to connect to."""
+    return head.name if isinstance(head, RobotsTask) else head.target.name
 
 
 class Schedule:
-    """Names and workbench together; the intervals may be changed while the crawl runs."""
+    """Names, workbench and backlog together; the intervals may be changed while the crawl runs."""
 
-    def __init__(self, options: Options, allows: Callable[[str], bool]) -> None:
+    def __init__(
+        self, options: Options, hosts: HostTable, queues: Queues, allows: Callable[[str], bool],
+        vet: Callable[[Host], None],
+    ) -> None:  # fmt: skip
+        """*vet* may close a host that is about to get a place."""
         self.host_interval_s = options.host_interval_s
         self.ip_interval_s = options.ip_interval_s
+        self._hosts, self._queues, self._vet = hosts, queues, vet
+        self._places = options.active_hosts
+        self._places_used = 0
+        self._crowd: Counter[str] = Counter()
+        self._passed_over = 0
+        self._backlog = Backlog()
+        self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._workbench = Workbench()
-        self.next_due = self._workbench.next_due
+        self._pace = Pace(options)
         self.names_wanted = self._names.take_wanted
-        self.pop = self._workbench.pop
         self.forget_idle = self._workbench.forget_idle
         self.forget_addresses = self._names.forget
 
     def interval(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
-        return max(self.host_interval_s, host.crawl_delay_s)
+        return self._pace.interval(host, max(self.host_interval_s, host.crawl_delay_s))
 
-    def name_of(self, url: str, now: float) -> Name:
-        """What is known at *now* of the name in *url*, which is canonical or a server's spelling of it."""
-        target = canonicalize(url)
-        assert target is not None, "what waits in a queue can be parsed"
-        return self._names.lookup(target.name, now)
+    def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
+        """What is known at *now* of the name that *head* needs."""
+        return self._names.lookup(name_in(head), now)
+
+    def next_due(self) -> float | None:
+        """When ``pop`` will next have something to look at; None when nothing waits for a time."""
+        due = self._workbench.next_due()
+        waiting = self._backlog.next_due() if self._places_used < self._places else None
+        return due if waiting is None else waiting if due is None else min(due, waiting)
+
+    def pop(self, now: float) -> tuple[Host, str] | None:
+        """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""
+        self._fill(now)
+        return self._workbench.pop(now)
+
+    def restore(self, waiting: Iterable[int], now: float) -> None:
+        """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
+        self._restored_at = now
+        if len(self._hosts):
+            self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
+        for host_id in waiting:
+            self._put_back(host_id, now, now)
+
+    # -- names
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
         """The answer to a wanted name; the hosts that waited for it go on."""
@@ -47,6 +107,22 @@ class Schedule:
         for host in self._names.unresolved(name, permanent, now):
             self.place(host, now)
 
+    # -- places
+
+    def wake(self, host_id: int, now: float) -> None:
+        """The host has new work: if it was at rest it is due from *now* on, behind those that have waited longer."""
+        if self._hosts.marks.state(host_id) is not HostState.EXHAUSTED:
+            return
+        if self._places_used < self._places and not len(self._backlog):
+            host = self._hosts.by_id(host_id)
+            self._vet(host)
+            host.due = max(host.due, now)
+            if not host.is_closed:
+                self._give_place(host, now)
+        else:
+            live = self._hosts.live(host_id)
+            self._put_back(host_id, live.due if live else now, now)
+
     def place(self, host: Host, now: float) -> None:
         """Put *host* where it belongs; a host in transit is left alone until it is released."""
         if host.in_transit:
@@ -54,31 +130,93 @@ class Schedule:
         if host.is_closed or not host.has_work:
             self.rest(host)
             return
-        url = host.next_up().url
-        name = self.name_of(url, now)
+        if not host.active:
+            self.wake(host.id, now)
+            return
+        if len(self._backlog) and not host.tasks and (host.turns >= _TURNS or host.due > now + _LONG_S):
+            self._leave_place(host)
+            self._put_back(host.id, host.due, now)
+            return
+        head = next_up(host, self._queues)
+        name = self.lookup(head, now)
         if name.status is NameStatus.UNKNOWN and host.due <= now + _RESOLVE_AHEAD_S:
-            self._await_name(host, url)
+            host.state = HostState.RESOLVING
+            self._workbench.remove(host)
+            self._names.want(name_in(head), host)
             return
         if name.status is NameStatus.PAUSED:
             host.due = max(host.due, name.expires)
         self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
 
-    def wake(self, host: Host, now: float) -> None:
-        """*host* has new work: if it was at rest it is due from *now* on, behind those that have waited longer."""
-        if host.state is HostState.EXHAUSTED:
-            host.due = max(host.due, now)
-            self.place(host, now)
-
     def wait_at(self, host: Host, address: str, now: float) -> None:
         """Put *host* on the workbench under *address*, until it and the address are due."""
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
+        if address != host.place:
+            self._count_place(host, address)
         self._workbench.add(host, address)
 
     def rest(self, host: Host) -> None:
         """*host* has no work or is closed."""
         if not host.is_closed:
             host.state = HostState.EXHAUSTED
+        self._leave_place(host)
+
+    def _fill(self, now: float) -> None:
+        """Give free places to the hosts that are next in the backlog."""
+        for _ in range(_LOOKS_PER_STEP):
+            if self._places_used >= self._places or (host_id := self._backlog.pop(now)) is None:
+                return
+            if self._hosts.marks.state(host_id) is not HostState.READY:
+                continue  # closed meanwhile
+            host = self._hosts.by_id(host_id)
+            if host.active:
+                continue
+            self._vet(host)
+            if host.is_closed or not host.has_work:
+                self.rest(host)
+            elif self._is_crowded(host.address):
+                self._backlog.push(host_id, host.due, now)
+            else:
+                self._give_place(host, now)
+
+    def _is_crowded(self, address: str) -> bool:
+        """Whether *address* holds twice as many places as its interval lets it use; not always, so that all get in."""
+        enough = 2 * self.host_interval_s / max(self.ip_interval_s, 0.001) + 8
+        if not address or self._crowd[address] < enough:
+            return False
+        self._passed_over += 1
+        return self._passed_over % _LET_IN > 0
+
+    def _give_place(self, host: Host, now: float) -> None:
+        host.due = max(host.due, self._restored_at + self.interval(host), self._quiet_until)
+        host.active, host.turns = True, 0
+        self._places_used += 1
+        self._count_place(host, host.address)
+        self.place(host, now)
+
+    def _leave_place(self, host: Host) -> None:
         self._workbench.remove(host)
+        if host.active:
+            host.active = False
+            self._places_used -= 1
+            self._count_place(host, "")
+            self._hosts.changed.add(host)
+            self._hosts.leave(host)
+
+    def _put_back(self, host_id: int, due: float, now: float) -> None:
+        self._hosts.marks.set_state(host_id, HostState.READY)
+        self._backlog.push(host_id, due, now)
+
+    def _count_place(self, host: Host, address: str) -> None:
+        """*host* holds its place under *address* now."""
+        for place, change in ((host.place, -1), (address, 1)):
+            if place:
+                self._crowd[place] += change
+                if not self._crowd[place]:
+                    del self._crowd[place]
+        host.place = address
+
+    # -- requests
 
     def hand_out(self, host: Host, address: str, now: float) -> None:
         """A request to *host* at *address* was handed out: both are charged."""
@@ -86,6 +224,7 @@ class Schedule:
         self._workbench.charge(address, now + self.ip_interval_s)
         host.state = HostState.IN_PROCESS
         host.in_transit += 1
+        host.turns += 1
         host.address = address
         host.due = now + self.interval(host)
 
@@ -116,14 +255,16 @@ class Schedule:
         target = canonicalize(url)
         return self._names.fallback(target.name, address) if target is not None else ""
 
+    def answered(self, host: Host, now: float) -> None:
+        """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
+        host.due = max(host.due, now + self._pace.rest_s(now - host.last_start))
+
+    def heard(self, host: Host, status: int) -> None:
+        """The status of an answer: a busy host's interval grows from its last start on."""
+        self._pace.heard(host, status)
+        host.due = max(host.due, host.last_start + self.interval(host))
+
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""
         host.in_transit -= 1
         self.place(host, now)
-
-    def _await_name(self, host: Host, url: str) -> None:
-        target = canonicalize(url)
-        assert target is not None
-        host.state = HostState.RESOLVING
-        self._workbench.remove(host)
-        self._names.want(target.name, host)

@@ -1,32 +1,129 @@
-"""The seen set: 64-bit keys, exact.  A key enters once; ``add`` tells whether it was new."""
+"""The seen set: 64-bit keys of all URLs ever discovered.  A key enters once; ``add`` tells whether it was new.
+
+Exact up to a stated number of keys (11 to 15 bytes each); beyond it a Bloom filter of
+the same memory takes over, and about one new URL in 10,000 is then taken for a known
+one.  What was a URL's key stays stored exactly either way.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spiderling.frontier.bloom import Bloom
+from spiderling.frontier.keytable import PARTS, KeyTable
+from spiderling.urls import HASH_BITS, MAX_HOST_ID
+
+BLOOM_KEYS_PER_EXACT = 4
+"""How many times more keys the filter is made for: the memory stays about the same."""
+_HASH_MASK = (1 << HASH_BITS) - 1
+_KEYS_MOVED_AT_ONCE = 4096
 
 
 class SeenSet:
     """Keys in memory, with the ones added since the last ``drain`` kept apart for the store."""
 
-    def __init__(self, keys: Iterable[int] = ()) -> None:
-        self._keys = set(keys)
-        self._new: list[int] = []
+    def __init__(self, keys: Iterable[int] = (), max_exact: int = 1 << 62) -> None:
+        """*keys* are signed 64-bit integers; more than *max_exact* are held in the Bloom filter."""
+        self._max_exact = max_exact
+        self._table = KeyTable()
+        self._bloom: Bloom | None = None
+        self._moving: list[NDArray[np.uint64]] = []
+        self._new = array("q")
+        self._table.update(_turned_all(np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)))
+        self._number = len(self._table)
+        if self._number > max_exact:
+            self._begin_bloom()
+            while self._moving:
+                self._move()
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return self._number
 
     def __contains__(self, key: int) -> bool:
-        return key in self._keys
+        turned = _turned(key)
+        return turned in self._table or (self._bloom is not None and turned in self._bloom)
+
+    @property
+    def error_rate(self) -> float:
+        """The share of new keys that are taken for known ones; 0 while the set is exact."""
+        return self._bloom.error_rate if self._bloom is not None else 0.0
 
     def add(self, key: int) -> bool:
         """Enter *key*; True if it was not there."""
-        if key in self._keys:
-            return False
-        self._keys.add(key)
+        turned = _turned(key)
+        if self._bloom is None:
+            if not self._table.add(turned):
+                return False
+            if self._number >= self._max_exact:
+                self._begin_bloom()
+        else:
+            if self._moving:
+                self._move()
+            if turned in self._table or not self._bloom.add(turned):
+                return False
+        self._number += 1
         self._new.append(key)
         return True
 
-    def drain(self) -> list[int]:
+    def drain(self) -> array[int]:
         """The keys entered since the last call, in order."""
-        new, self._new = self._new, []
+        new, self._new = self._new, array("q")
         return new
+
+    def _begin_bloom(self) -> None:
+        """From now on new keys go into the filter; the old ones are moved a few at a time."""
+        self._bloom = Bloom(BLOOM_KEYS_PER_EXACT * max(self._max_exact, 1))
+        self._moving = [self._table.keys_of(part) for part in range(PARTS)]
+
+    def _move(self) -> None:
+        assert self._bloom is not None
+        keys = self._moving[-1]
+        self._bloom.update(keys[:_KEYS_MOVED_AT_ONCE])
+        self._moving[-1] = keys[_KEYS_MOVED_AT_ONCE:]
+        if not len(self._moving[-1]):
+            self._moving.pop()
+        if not self._moving:
+            self._table = KeyTable()
+
+
+class DigestSet:
+    """Digests of pages and texts: those of pages in work may still be taken back, those kept stay."""
+
+    def __init__(self, digests: Iterable[int] = ()) -> None:
+        self._kept = SeenSet(digests)
+        self._kept.drain()
+        self._pending: set[int] = set()
+
+    def isdisjoint(self, digests: Iterable[int]) -> bool:
+        return not any(digest in self._pending or digest in self._kept for digest in digests)
+
+    def update(self, digests: Iterable[int]) -> None:
+        """Note the digests of a page in work."""
+        self._pending.update(digests)
+
+    def difference_update(self, digests: Iterable[int]) -> None:
+        """The page was not kept: forget its digests."""
+        self._pending.difference_update(digests)
+
+    def keep(self, digests: Iterable[int]) -> None:
+        """The page was kept."""
+        for digest in digests:
+            self._pending.discard(digest)
+            self._kept.add(digest)
+        self._kept.drain()
+
+
+def _turned(key: int) -> int:
+    """*key* with its hash in front, evenly spread, and its host id behind; 0, which no URL has, counts as 2**40."""
+    return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
+
+
+def _turned_all(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
+    unsigned = keys.view(np.uint64)
+    turned = (unsigned & np.uint64(_HASH_MASK)) << np.uint64(24) | unsigned >> np.uint64(HASH_BITS)
+    spread: NDArray[np.uint64] = np.maximum(turned, np.uint64(1))
+    return spread

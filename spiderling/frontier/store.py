@@ -1,146 +1,71 @@
-"""The durable state of a crawl: one SQLite file, and an in-memory twin with the same contract.
+"""The durable state of a crawl: one SQLite file (memory.py is its twin without a file).
 
 ``commit`` writes one batch of Changes in one transaction (WAL, synchronous=NORMAL:
 survives any kill of the process; a power cut may lose the last batches but leaves
-the file whole).  What was committed is exactly what ``load`` gives back.  URLs are
-removed only when they end, so whatever was in transit at a kill waits again.
+the file whole).  What was committed is exactly what ``load`` and the reading methods
+give back.  URLs leave a queue in the store only when they end, so whatever was in
+transit at a kill waits again.  One thread commits; another one may read meanwhile,
+through a connection of its own that always sees the last commit.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
+
+import zstandard
 
 from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier import trail
-from spiderling.frontier.trail import TrailBatch
+from spiderling.frontier.state import (
+    HOST_SHIFT,
+    Changes,
+    ConsentRow,
+    Flush,
+    HostMark,
+    HostRow,
+    RobotsRow,
+    SegmentRow,
+    State,
+    chunks_of,
+    replay,
+)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
-_REFUSED = (sqlite3.Error, OverflowError, ValueError)
+_REFUSED = (sqlite3.Error, OverflowError, ValueError, TypeError)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
-
-
-class HostRow(NamedTuple):
-    """One host record; the columns of table ``host``."""
-
-    id: int
-    name: str
-    state: str
-    distance: int
-    pages: int
-    documents: int
-    words: int
-    downloaded_bytes: int
-    kept_bytes: int
-    waiting: int
-    due: float
-    crawl_delay_s: float
-    failures: int
-    exempt: int
-    address: str
-
-
-class UrlRow(NamedTuple):
-    """A URL that has not ended, or is parked with its retired host."""
-
-    key: int
-    host: int
-    url: str
-    rank: int
-    tries: int
-    redirects: int
-    parked: int
-    payload: bytes | None
-
-
-class RobotsRow(NamedTuple):
-    origin: str
-    status: str
-    fetched: float
-    expires: float
-    failures: int
-    body: bytes
-
-
-class SegmentRow(NamedTuple):
-    name: str
-    length_bytes: int
-    documents: int
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What changed since the last batch; counts are totals, not differences."""
-
-    hosts: list[HostRow] = field(default_factory=list)
-    urls: list[UrlRow] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
-    """Keys of URLs that ended; applied after ``urls``."""
-    seen: list[int] = field(default_factory=list)
-    digests: list[int] = field(default_factory=list)
-    robots: list[RobotsRow] = field(default_factory=list)
-    segments: list[SegmentRow] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    meta: dict[str, str] = field(default_factory=dict)
-    events: list[tuple[float, str]] = field(default_factory=list)
-    trail: TrailBatch = field(default_factory=TrailBatch)
-
-
-@dataclass(slots=True)
-class State:
-    """Everything that was committed."""
-
-    hosts: list[HostRow] = field(default_factory=list)
-    urls: list[UrlRow] = field(default_factory=list)
-    seen: set[int] = field(default_factory=set)
-    digests: set[int] = field(default_factory=set)
-    robots: list[RobotsRow] = field(default_factory=list)
-    segments: list[SegmentRow] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    meta: dict[str, str] = field(default_factory=dict)
-
-
-class Store(Protocol):
-    """The contract, tested by tests/contract/test_store.py for each implementation."""
-
-    def load(self) -> State:
-        """Everything committed so far."""
-
-    def commit(self, changes: Changes) -> None:
-        """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
-
-    def parked(self, host: int) -> list[UrlRow]:
-        """The committed parked URLs of a host; may be called while another thread commits."""
-
-    def close(self) -> None:
-        """Release the file; committing afterwards raises StorageError."""
-
-
+_CACHE_KB = 32_000
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE count(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE host(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, state TEXT NOT NULL, distance INTEGER NOT NULL,
+CREATE TABLE host(id INTEGER PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, distance INTEGER NOT NULL,
     pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
-    kept_bytes INTEGER NOT NULL, waiting INTEGER NOT NULL, due REAL NOT NULL, crawl_delay_s REAL NOT NULL,
-    failures INTEGER NOT NULL, exempt INTEGER NOT NULL, address TEXT NOT NULL);
-CREATE TABLE url(key INTEGER PRIMARY KEY, host INTEGER NOT NULL, url TEXT NOT NULL, rank INTEGER NOT NULL,
-    tries INTEGER NOT NULL, redirects INTEGER NOT NULL, parked INTEGER NOT NULL, payload BLOB);
+    kept_bytes INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL, due REAL NOT NULL,
+    crawl_delay_s REAL NOT NULL, slowdown REAL NOT NULL, failures INTEGER NOT NULL, exempt INTEGER NOT NULL,
+    address TEXT NOT NULL, positions TEXT NOT NULL, first BLOB NOT NULL, transit BLOB);
+CREATE TABLE chunk(id INTEGER PRIMARY KEY, urls INTEGER NOT NULL, lines BLOB NOT NULL);
+CREATE TABLE log(batch INTEGER PRIMARY KEY, added BLOB NOT NULL, popped TEXT NOT NULL);
 CREATE TABLE seen(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
 CREATE TABLE digest(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
 CREATE TABLE robots(origin TEXT PRIMARY KEY, status TEXT NOT NULL, fetched REAL NOT NULL, expires REAL NOT NULL,
     failures INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE consent(origin TEXT NOT NULL, file TEXT NOT NULL, answer TEXT NOT NULL, digest TEXT NOT NULL,
+    first REAL NOT NULL, last REAL NOT NULL, says TEXT NOT NULL,
+    PRIMARY KEY(origin, file, answer, digest)) WITHOUT ROWID;
 CREATE TABLE segment(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, documents INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE event(time REAL NOT NULL, what TEXT NOT NULL);
 CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     round(downloaded_bytes / 1e6, 3) AS down_mb, round(kept_bytes / 1e6, 3) AS kept_mb,
-    round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, address,
+    round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, parked, address,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
+CREATE VIEW consents AS SELECT origin, file, answer, says, datetime(first, 'unixepoch') AS first,
+    datetime(last, 'unixepoch') AS last, digest FROM consent ORDER BY origin, file, consent.first;
 """
 
 VIEWS = """
@@ -160,19 +85,24 @@ CREATE VIEW IF NOT EXISTS yield AS
 """
 """For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
 
+_SAID_AGAIN = "ON CONFLICT(origin, file, answer, digest) DO UPDATE SET last = excluded.last, says = excluded.says"
+
 
 class SqliteStore:
-    """The store in a file; one connection, used by one thread at a time."""
+    """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version."""
         self._path = path
+        self._compress = zstandard.ZstdCompressor(level=3).compress
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise JobdirError(f"{path} cannot be opened as the state of a crawl: {error}.") from error
+        self._reader = self._connection
         try:
             self._prepare()
+            self._reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             self.close()
             raise JobdirError(
@@ -200,26 +130,70 @@ class SqliteStore:
             )
         self._connection.executescript(trail.SCHEMA + VIEWS)
         execute("PRAGMA synchronous=NORMAL")
+        execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+
+    # -- reading
 
     def load(self) -> State:
-        """Everything committed so far; raises JobdirError if the file is damaged."""
         try:
             return self._load()
-        except _REFUSED as error:
+        except (*_REFUSED, zstandard.ZstdError) as error:
             raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
 
     def _load(self) -> State:
-        rows = self._connection.execute
+        rows = self._reader.execute
         return State(
-            hosts=[HostRow(*row) for row in rows("SELECT * FROM host ORDER BY id")],
-            urls=[UrlRow(*row) for row in rows("SELECT * FROM url")],
-            seen=_keys(blob for (blob,) in rows("SELECT keys FROM seen")),
-            digests=_keys(blob for (blob,) in rows("SELECT keys FROM digest")),
-            robots=[RobotsRow(*row) for row in rows("SELECT * FROM robots")],
+            tails=tails_of(self._reader),
+            seen=_keys(rows("SELECT keys FROM seen ORDER BY batch")),
+            digests=_keys(rows("SELECT keys FROM digest ORDER BY batch")),
             segments=[SegmentRow(*row) for row in rows("SELECT * FROM segment ORDER BY name")],
             counts=dict(rows("SELECT key, value FROM count").fetchall()),
             meta=dict(rows("SELECT key, value FROM meta").fetchall()),
         )
+
+    def host_marks(self) -> Iterator[HostMark]:
+        columns = "id, name, state, distance, pages, downloaded_bytes, kept_bytes, waiting + parked, due, exempt"
+        try:
+            for row in self._reader.execute(f"SELECT {columns}, transit IS NOT NULL FROM host ORDER BY id"):
+                yield HostMark._make(row)
+        except sqlite3.Error as error:
+            raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
+
+    def host(self, host_id: int) -> HostRow:
+        return HostRow._make(self._one("SELECT * FROM host WHERE id = ?", host_id))
+
+    def chunk_ids(self, host_id: int) -> list[int]:
+        bounds = (host_id << HOST_SHIFT, host_id + 1 << HOST_SHIFT)
+        return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
+
+    def chunk(self, chunk_id: int) -> list[bytes]:
+        packed: bytes = self._one("SELECT lines FROM chunk WHERE id = ?", chunk_id)[0]
+        try:
+            return unpacked(packed)
+        except zstandard.ZstdError as error:
+            raise StorageError(f"{self._path} is damaged: chunk {chunk_id}: {error}.") from error
+
+    def robots(self, key: str) -> RobotsRow | None:
+        rows = self._rows("SELECT * FROM robots WHERE origin = ?", (key,))
+        return RobotsRow._make(rows[0]) if rows else None
+
+    def consents(self) -> list[ConsentRow]:
+        rows = self._rows("SELECT * FROM consent ORDER BY origin, file, first, answer, digest", ())
+        return [ConsentRow._make(row) for row in rows]
+
+    def _one(self, query: str, key: int) -> Any:
+        rows = self._rows(query, (key,))
+        if not rows:
+            raise StorageError(f"{self._path} is damaged: {query.split()[3]} {key} is missing.")
+        return rows[0]
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        try:
+            return self._reader.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._path} could not be read: {error}.") from error
+
+    # -- writing
 
     def commit(self, changes: Changes) -> None:
         try:
@@ -234,111 +208,72 @@ class SqliteStore:
     def _write(self, changes: Changes) -> None:
         many = self._connection.executemany
         many(f"REPLACE INTO host VALUES ({_marks(HostRow)})", changes.hosts)
-        many(f"REPLACE INTO url VALUES ({_marks(UrlRow)})", changes.urls)
-        many("DELETE FROM url WHERE key = ?", ((key,) for key in changes.gone))
+        many("UPDATE host SET waiting = ?, parked = ? WHERE id = ?", changes.queued)
+        ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
+        many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges)
+        many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used))
+        if changes.flush is not None:
+            self._flush(changes.flush)
+        elif changes.added or changes.popped:
+            self._log(changes)
         many(f"REPLACE INTO robots VALUES ({_marks(RobotsRow)})", changes.robots)
+        many(f"INSERT INTO consent VALUES ({_marks(ConsentRow)}) {_SAID_AGAIN}", changes.consent)
         many(f"REPLACE INTO segment VALUES ({_marks(SegmentRow)})", changes.segments)
         many("REPLACE INTO count VALUES (?, ?)", changes.counts.items())
         many("REPLACE INTO meta VALUES (?, ?)", changes.meta.items())
         many("INSERT INTO event VALUES (?, ?)", changes.events)
-        if changes.seen:
-            self._connection.execute("INSERT INTO seen(keys) VALUES (?)", (array("q", changes.seen).tobytes(),))
-        if changes.digests:
-            self._connection.execute("INSERT INTO digest(keys) VALUES (?)", (array("q", changes.digests).tobytes(),))
+        for table, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
+            if keys:
+                self._connection.execute(f"INSERT INTO {table}(keys) VALUES (?)", (keys.tobytes(),))
         for table, row in trail.rows(changes.trail):
             self._connection.execute(f"INSERT INTO {table}", row)
 
-    def parked(self, host: int) -> list[UrlRow]:
-        try:
-            with closing(sqlite3.connect(self._path)) as reader:
-                return [UrlRow(*row) for row in reader.execute("SELECT * FROM url WHERE host = ? AND parked", (host,))]
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path} could not be read: {error}.") from error
+    def _flush(self, flush: Flush) -> None:
+        chunks = (
+            (chunk, len(lines), self._packed(b"\n".join(lines)))
+            for slot, tail in flush.tails.items()
+            for chunk, lines in chunks_of(slot, flush.generation, tail)
+        )
+        self._connection.executemany("INSERT INTO chunk VALUES (?, ?, ?)", chunks)
+        self._connection.execute("DELETE FROM log")
+
+    def _log(self, changes: Changes) -> None:
+        added = self._packed(b"\n".join(b"%d\t%s" % entry for entry in changes.added))
+        popped = " ".join(f"{slot}:{number}" for slot, number in changes.popped.items())
+        self._connection.execute("INSERT INTO log(added, popped) VALUES (?, ?)", (added, popped))
+
+    def _packed(self, lines: bytes) -> bytes:
+        """Compressed if that makes it smaller; no line begins like a zstd frame."""
+        packed: bytes = self._compress(lines)
+        return packed if len(packed) < len(lines) else lines
 
     def close(self) -> None:
+        self._reader.close()
         self._connection.close()
 
 
-class MemoryStore:
-    """The same contract without a file: for the simulator and for tests."""
-
-    def __init__(self) -> None:
-        self._hosts: dict[int, HostRow] = {}
-        self._urls: dict[int, UrlRow] = {}
-        self._robots: dict[str, RobotsRow] = {}
-        self._segments: dict[str, SegmentRow] = {}
-        self._state = State()
-        self._closed = False
-
-    def load(self) -> State:
-        state = self._state
-        return State(
-            hosts=sorted(self._hosts.values()),
-            urls=list(self._urls.values()),
-            seen=set(state.seen),
-            digests=set(state.digests),
-            robots=list(self._robots.values()),
-            segments=sorted(self._segments.values()),
-            counts=dict(state.counts),
-            meta=dict(state.meta),
-        )
-
-    def commit(self, changes: Changes) -> None:
-        if self._closed:
-            raise StorageError("the store is closed.")
-        self._hosts.update((row.id, row) for row in changes.hosts)
-        self._urls.update((row.key, row) for row in changes.urls)
-        for key in changes.gone:
-            self._urls.pop(key, None)
-        self._robots.update((row.origin, row) for row in changes.robots)
-        self._segments.update((row.name, row) for row in changes.segments)
-        self._state.seen.update(changes.seen)
-        self._state.digests.update(changes.digests)
-        self._state.counts.update(changes.counts)
-        self._state.meta.update(changes.meta)
-
-    def parked(self, host: int) -> list[UrlRow]:
-        return [row for row in self._urls.values() if row.host == host and row.parked]
-
-    def close(self) -> None:
-        self._closed = True
+def unpacked(packed: bytes) -> list[bytes]:
+    """The lines of a chunk or of the log."""
+    lines = zstandard.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else packed
+    return lines.split(b"\n") if lines else []
 
 
-def _keys(blobs: Iterable[bytes]) -> set[int]:
-    keys: set[int] = set()
-    for blob in blobs:
-        part = array("q")
-        part.frombytes(blob)
-        keys.update(part)
+def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
+    """Slot -> lines of what is in the log."""
+    tails: dict[int, list[bytes]] = {}
+    for added, popped in connection.execute("SELECT added, popped FROM log ORDER BY batch"):
+        entries = (line.split(b"\t", 1) for line in unpacked(added))
+        numbers = (pair.split(":") for pair in popped.split())
+        replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
+    return tails
+
+
+def _keys(rows: Iterable[tuple[bytes]]) -> array[int]:
+    keys = array("q")
+    for (blob,) in rows:
+        keys.frombytes(blob)
     return keys
 
 
 def _marks(row: type[NamedTuple]) -> str:
     return ",".join("?" * len(row._fields))
-
-
-def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
-    """The part of *counts* under ``prefix/``, without the prefix."""
-    return {key[len(prefix) + 1 :]: value for key, value in counts.items() if key.startswith(prefix + "/")}
-
-
-def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
-    """The committed URLs of a host that wait or are parked, best first."""
-    rows = connection.execute("SELECT * FROM url WHERE host = ? ORDER BY parked, rank, rowid", (host,))
-    return [UrlRow(*row) for row in rows]
-
-
-def url_of(connection: sqlite3.Connection, key: int) -> UrlRow | None:
-    """The committed URL with this key, if it waits or is parked."""
-    row = connection.execute("SELECT * FROM url WHERE key = ?", (key,)).fetchone()
-    return UrlRow(*row) if row else None
-
-
-def waiting_by_host(connection: sqlite3.Connection) -> dict[int, int]:
-    """Host id -> number of its committed URLs that wait, counted one by one."""
-    return dict(connection.execute("SELECT host, count(*) FROM url WHERE NOT parked GROUP BY host").fetchall())
-
-
-def parked_number(connection: sqlite3.Connection) -> int:
-    """How many committed URLs are parked, counted one by one."""
-    return int(connection.execute("SELECT count(*) FROM url WHERE parked").fetchone()[0])

@@ -1,12 +1,15 @@
-"""The robots.txt requests that are queued or in transit, and the hosts that wait for their answers."""
+"""The requests for robots.txt and its like that are queued or in transit, and the hosts that wait for the answers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.hosts import Host, HostState, RobotsTask
-from spiderling.frontier.journal import Journal
+from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.sitefiles import SiteFile
 from spiderling.options import Options
 from spiderling.urls import CanonicalUrl, canonicalize, origins_of
 
@@ -15,24 +18,25 @@ class RobotsTasks:
     """One request per origin at a time; a redirect moves it to the queue of another host."""
 
     def __init__(
-        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, journal: Journal
+        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, hosts: HostTable
     ) -> None:
         self._max_redirects = options.max_redirects
         self._max_delay_s = options.max_crawl_delay_s
         self._robots = robots
         self._admission = admission
         self._schedule = schedule
-        self._journal = journal
+        self._hosts = hosts
         self._awaited: dict[str, Host] = {}
-        """The host that goes on when an origin's robots.txt is there."""
+        """The host that goes on when the file that an origin was asked for is there."""
 
-    def ask(self, host: Host, origin: str) -> bool:
-        """Let *host* fetch *origin*'s robots.txt first; False: it is on the way from a host it redirects to."""
-        if origin in self._awaited:
+    def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
+        """Let *host* fetch the file that *target*'s origin lacks first; False: another host is on the way to it."""
+        if target.origin in self._awaited:
             host.state = HostState.SNOOZED
             return False
-        self._awaited[origin] = host
-        host.tasks.append(RobotsTask(origin, origin + "/robots.txt"))
+        self._awaited[target.origin] = host
+        file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
+        host.tasks.append(RobotsTask(target.origin, target.origin + file.value, target.name, file=file))
         return True
 
     def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
@@ -41,11 +45,11 @@ class RobotsTasks:
         if target and task.redirects < self._max_redirects and self._admission.allows_port(target):
             self._follow(task, target, now)
             return None
-        return self._settle(task.origin, status, body, now)
+        return self._settle(task, status, body, now)
 
     def fail(self, task: RobotsTask, now: float) -> None:
         """*task* cannot be carried out."""
-        self._settle(task.origin, 0, b"", now)
+        self._settle(task, 0, b"", now)
 
     def drop(self, host: Host) -> None:
         """*host* was closed; hosts whose robots.txt redirects to it ask again when they are due."""
@@ -61,20 +65,20 @@ class RobotsTasks:
         if host.is_closed:
             self.fail(task, now)
             return
-        host.tasks.append(RobotsTask(task.origin, target.url, task.redirects + 1))
-        self._schedule.wake(host, now)
+        host.tasks.append(replace(task, url=target.url, name=target.name, redirects=task.redirects + 1))
+        self._schedule.wake(host.id, now)
 
-    def _settle(self, origin: str, status: int, body: bytes, now: float) -> Host | None:
+    def _settle(self, task: RobotsTask, status: int, body: bytes, now: float) -> Host | None:
         if status:
-            self._robots.answered(origin, status, body, now)
+            self._robots.answered(task.origin, status, body, now, task.file)
         else:
-            self._robots.failed(origin, now)
-        host = self._awaited.pop(origin, None)
+            self._robots.failed(task.origin, now, task.file)
+        host = self._awaited.pop(task.origin, None)
         if host is None or host.is_closed:
             return None
         host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.due = max(host.due, host.last_start + self._schedule.interval(host))
-        self._journal.hosts.add(host)
+        self._hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.exempt:
             return host
         self._schedule.place(host, now)

@@ -78,7 +78,7 @@ class Trail:
     """Collects between two batches; ``full``, only the ``ends``, or nothing (``off``)."""
 
     def __init__(self, mode: str) -> None:
-        self._keeps_ends, self._keeps_found = mode != "off", mode == "full"
+        self.keeps_ends, self._keeps_found = mode != "off", mode == "full"
         self._ends: list[End] = []
         self._found: list[int] = []
         self._pages: list[tuple[int, int]] = []
@@ -96,12 +96,12 @@ class Trail:
             self._pages.append((page, 1))
 
     def ended(self, url: QueuedUrl, reason: Reason) -> None:
-        if self._keeps_ends:
+        if self.keeps_ends:
             self._ends.append(End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries))
 
     def purged(self, host: Host, reason: Reason, urls: int) -> None:
         """All *urls* that waited for *host* ended at once."""
-        if self._keeps_ends and urls:
+        if self.keeps_ends and urls:
             self._purges.append(Purge(0.0, host.id, reason.value, urls))
 
     def drain(self, now: float) -> TrailBatch:

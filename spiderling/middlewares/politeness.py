@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import IgnoreRequest
+
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.outcomes import NotMade
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
 
 class PolitenessMiddleware:
-    """Holds a request back until its address is due again; a request that must not be made goes back."""
+    """Holds a request back until its address is due again; a request that must not be made goes back.
+
+    Next to the socket, it also sees first that an answer is complete, which tells how slow the host is.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -32,3 +38,16 @@ class PolitenessMiddleware:
             if wait is None or crawl.stopping:
                 raise NotMade(f"{request.url} goes back to the frontier")
             await asyncio.sleep(wait)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        self._answered(request)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if not isinstance(exception, IgnoreRequest):  # those were not made
+            self._answered(request)
+
+    def _answered(self, request: Request) -> None:
+        crawl, fetch = crawl_of(self._crawler), fetch_of(request)
+        if crawl is not None and fetch is not None:
+            crawl.frontier.answered(fetch, crawl.clock.now())

@@ -13,6 +13,7 @@ from spiderling.crawl import crawl_of
 from spiderling.errors import SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
+from spiderling.pipelines.optout import obey_opt_outs
 from spiderling.reasons import Reason
 from spiderling.scheduler import FAILED_STAT
 from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
@@ -64,7 +65,7 @@ class CleanPipeline:
             await self._workers.close()
 
     async def process_item(self, item: Any) -> Any:
-        """Fill ``item.page``; raises DropPage(WORKER_CRASH, UNDECODABLE or BOILERPLATE_ONLY)."""
+        """Fill ``item.page``; raises DropPage(WORKER_CRASH, NOINDEX, OPTED_OUT, UNDECODABLE or BOILERPLATE_ONLY)."""
         if not isinstance(item, PageItem) or self._workers is None:
             return item
         response = item.response
@@ -72,6 +73,9 @@ class CleanPipeline:
             item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
         except WorkerCrash as error:
             raise DropPage(Reason.WORKER_CRASH, str(error)) from error
+        crawl = crawl_of(self._crawler)
+        if crawl is not None:
+            obey_opt_outs(item, crawl)
         check_text(item.page)
         return item
 

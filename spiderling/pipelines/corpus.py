@@ -71,6 +71,7 @@ class CorpusPipeline:
             "words": page.words,
             "file_type": page.file_type,
             "licence": page.licence or "",
+            "optout": " ".join(map(str, item.statements)),
             "badness": f"{page.badness:.1f}",
             **page.quality.attributes(),
         }

@@ -17,13 +17,15 @@ from spiderling.reasons import Reason
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from spiderling.frontier.seen import DigestSet
+
 
 class DedupPipeline:
     """Sets ``item.digests``; drops pages whose bytes or text were kept before."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._known: set[int] | None = None
+        self._known: DigestSet | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DedupPipeline:

@@ -4,7 +4,9 @@
 
     encoding.py     bytes -> text; labels (labels.py) are only evidence, the spelling (spelling.py) decides
     html.py         one pass: paragraphs, links, metadata (zones.py: names of the elements around)
+    metadata.py     what the head says, tag by tag
     head.py         address, licence, dates, versions in other languages
+    resolving.py    links as absolute URLs
     normal.py       the normal form of all text that leaves
     boilerplate.py  which paragraphs are running text, by jusText's rules ...
     aspackage.py    ... or, for comparisons, as the justext package has them ...

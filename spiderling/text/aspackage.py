@@ -35,10 +35,12 @@ def _collapsed(text: str) -> str:
 
 class _Builder(html.Builder):
     rubbish = b""
-    gap = ""
     form = staticmethod(_collapsed)
+
+    def joined(self, text: str) -> str:
+        return "".join(piece for piece in text.split(html.EDGE) if piece == html.BREAK or not piece.isspace())
 
     def end(self, tag: str) -> None:
         super().end(tag)
         if tag == "html":
-            self._dead = 1
+            self.ignore()

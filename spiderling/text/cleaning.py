@@ -12,12 +12,13 @@ from spiderling.text.badness import badness
 from spiderling.text.declared import WEIGHT, declared_language
 from spiderling.text.encoding import decode, recode_size
 from spiderling.text.head import fill_head
-from spiderling.text.html import Block, Parsed, parse, resolve
+from spiderling.text.html import Block, Parsed, parse
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.learned import bundled
-from spiderling.text.ngrams import normalise
+from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import quality
+from spiderling.text.resolving import resolve
 from spiderling.text.zones import Tree
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ class _Judge:
         self._measure(blocks, good)
         self._page.candidates = self._guesses.candidates(self._options.min_known_share)
         both = zip(blocks, classes, strict=True)
-        self._page.paragraphs = [self._paragraph(index, block, cls) for index, (block, cls) in enumerate(both)]
+        self._page.paragraphs = [Paragraph(block.text, cls, block.heading, None, False) for block, cls in both]
+        for index in good:
+            self._page.paragraphs[index] = self._good(index, blocks[index])
         return scores
 
     def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
@@ -186,19 +189,16 @@ class _Judge:
         page.language = next(iter(page.languages), nearest)
         own = [index for index in good if self._language.get(index, page.language) == page.language]
         page.known_share = self._known_share(page.language, own)
-        words = normalise(" ".join(blocks[index].text for index in own)).split()
-        page.badness = badness(words, self._models[page.language].profile)
+        model = self._models[page.language]
+        words = words_of(" ".join([blocks[index].text for index in own]))
+        page.badness = badness(words, model.profile)
         texts = [blocks[index].text for index in good]
-        page.quality = quality(
-            texts, words, self._models[page.language].stoplist, sum(len(block.text) for block in blocks)
-        )
+        page.quality = quality(texts, words, model.stoplist, sum([len(block.text) for block in blocks]))
 
-    def _paragraph(self, index: int, block: Block, cls: str) -> Paragraph:
-        if cls != boilerplate.GOOD:
-            return Paragraph(block.text, cls, block.heading, None, False)
+    def _good(self, index: int, block: Block) -> Paragraph:
         language = self._language.get(index)
         kept = language in self._options.accepted if language else index not in self._sure
-        return Paragraph(block.text, cls, block.heading, language, kept)
+        return Paragraph(block.text, boilerplate.GOOD, block.heading, language, kept)
 
 
 def _may_be_text(block: Block) -> bool:

@@ -20,7 +20,8 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from spiderling.text.html import MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_META_CHARS, Block, parse
+from spiderling.text.html import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, parse
+from spiderling.text.metadata import MAX_META_CHARS
 from spiderling.text.normal import normal_form
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from spiderling.text.html import join
+from spiderling.text.resolving import join
 
 if TYPE_CHECKING:
     from spiderling.text.html import Parsed
@@ -39,6 +39,7 @@ _LICENCE = re.compile(
     r"|opensource\.org/licenses?/[a-z]|rightsstatements\.org/(?:vocab|page)/[a-z])",
     re.IGNORECASE,
 )
+_LICENCE_PLACES = ("creativecommons.", "gnu.", "opendatacommons.", "opensource.", "rightsstatements.")  # its first look
 
 
 def fill_head(page: Page, parsed: Parsed, url: str) -> None:
@@ -81,5 +82,11 @@ def _licence(parsed: Parsed, url: str) -> str | None:
         (parsed.meta[name] for name in ("dcterms.license", "license", "dc.rights") if name in parsed.meta), None
     )
     data = _JSON["license"].search(parsed.data)
-    linked = next((link.href.strip() for link in parsed.links if _LICENCE.match(link.href.strip())), None)
-    return meta or (data[1] if data else None) or linked
+    return meta or (data[1] if data else None) or _linked_licence([link.href for link in parsed.links])
+
+
+def _linked_licence(hrefs: list[str]) -> str | None:
+    every = " ".join(hrefs).lower()
+    if not any(place in every for place in _LICENCE_PLACES):
+        return None
+    return next((href.strip() for href in hrefs if _LICENCE.match(href.strip())), None)

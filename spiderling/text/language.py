@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from spiderling.text.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.labels import codecs_of
-from spiderling.text.ngrams import Array, Hashes, by_size, codepoints, hash_rows, inside_texts, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, Places, by_size, crossing, hash_rows, normalised, windows
 from spiderling.text.spelling import Spelling
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ _SMOOTHING = 0.3
 _SCALE = 500_000
 _USUAL_SHARE = 0.8
 _MIN_MARGIN = 6.0
+_COUNT_BITS = 12
+"""Of a count of 4-grams of one text, of which there are fewer than 2 * MAX_CHARS + 3."""
+_COUNTS = 64 // _COUNT_BITS
+"""So many languages are counted by one addition."""
+_SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +151,24 @@ class LanguageModels:
         assert self._tables
 
     @cached_property
-    def _tables(self) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Centred log-probabilities (hash, language) and usual 4-grams (language, hash)."""
+    def _tables(self) -> tuple[Array, npt.NDArray[np.uint64]]:
+        """Centred log-probabilities (hash, language), the last row zero, and the usual 4-grams (hash, languages): a
+        number for every _COUNTS languages, with a bit for each."""
         counts = np.zeros((1 << _TABLE_BITS, len(self.models)), np.float32)
-        usual = np.zeros((len(self.models), 1 << _KNOWN_BITS), np.bool_)
+        usual = np.zeros((1 << _KNOWN_BITS, -(-len(self.models) // _COUNTS)), np.uint64)
         for column, model in enumerate(self.models):
             for size, grams, numbers in by_size(model.ngrams):
                 hashes = hash_rows(grams, size)
                 np.add.at(counts[:, column], hashes & ((1 << _TABLE_BITS) - 1), numbers)
                 if size == ORDER:
-                    usual[column, hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1)] = True
+                    group, place = divmod(column, _COUNTS)
+                    usual[hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1), group] |= np.uint64(
+                        1 << place * _COUNT_BITS
+                    )
         counts *= _SCALE / np.maximum(counts.sum(0), 1)
         logs = np.log((counts + _SMOOTHING) / (counts.sum(0) + _SMOOTHING * len(counts)))
-        return np.ascontiguousarray(logs - logs.mean(1, keepdims=True)), usual
+        centred = logs - logs.mean(1, keepdims=True)
+        return np.vstack((centred, np.zeros_like(centred[:1]))), usual
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
         """The papers' way to look at the first MAX_CHARS characters of each text."""
@@ -169,11 +179,9 @@ class LanguageModels:
         if not self.models or not texts:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
-        parts = [codepoints(normalise(text[:MAX_CHARS])) for text in texts]
+        chars, starts = normalised([text[:MAX_CHARS] for text in texts])
         logs, usual = self._tables
-        starts = np.cumsum([0, *map(len, parts)])
-        chars = np.concatenate(parts)
-        sizes, hits = _known(chars, starts, usual)
+        sizes, hits = _known(chars, starts, usual, len(self.models))
         units = np.array([model.known for model in self.models], np.float32)
         return Guesses(self.codes, _scores(chars, starts, logs), hits / units, sizes)
 
@@ -186,19 +194,29 @@ def _usual(numbers: Array) -> npt.NDArray[np.intp]:
     return order[: int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) + 1]
 
 
-def _scores(chars: Hashes, starts: npt.NDArray[np.intp], logs: Array) -> Array:
+def _scores(chars: Hashes, starts: Places, logs: Array) -> Array:
     """Sum of log-probabilities (text, language)."""
     total = np.zeros((len(chars), logs.shape[1]), np.float32)
+    rows = np.empty_like(total)
+    nothing = len(logs) - 1
     for size in range(1, ORDER + 1):
-        rows = logs[windows(chars, size) & np.uint32(len(logs) - 1)]
-        rows[~inside_texts(starts, len(chars), size)] = 0
-        total += rows
-    return np.add.reduceat(total, starts[:-1], axis=0)
+        places = (windows(chars, size) & np.uint32(nothing - 1)).astype(np.intp)
+        places[crossing(starts, size)] = nothing
+        # they are within the table, but the other modes write to a copy first
+        total += np.take(logs, places, axis=0, out=rows, mode="clip")
+    scores: Array = np.add.reduceat(total, starts[:-1], axis=0)
+    return scores
 
 
-def _known(chars: Hashes, starts: npt.NDArray[np.intp], usual: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+def _known(chars: Hashes, starts: Places, usual: npt.NDArray[np.uint64], languages: int) -> tuple[Array, Array]:
     """4-grams of each text, and how many of them are usual (text, language)."""
-    inside = inside_texts(starts, len(chars), ORDER)
-    hits = usual[:, windows(chars, ORDER) & np.uint32(usual.shape[1] - 1)] & inside
-    known = np.add.reduceat(hits, starts[:-1], axis=1, dtype=np.float32).T
+    inside = np.ones(len(chars), np.bool_)
+    inside[crossing(starts, ORDER)] = False
+    places = windows(chars, ORDER) & np.uint32(len(usual) - 1)
+    bits = np.take(usual, places, axis=0, mode="clip")
+    bits *= inside[:, None]
+    sums = np.add.reduceat(bits, starts[:-1], axis=0)
+    counts = sums[:, :, None] >> _SHIFTS
+    counts &= np.uint64((1 << _COUNT_BITS) - 1)
+    known = counts.reshape(len(sums), -1)[:, :languages].astype(np.float32)
     return np.add.reduceat(inside, starts[:-1], dtype=np.float32), known

@@ -3,23 +3,65 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-_LETTERS = re.compile(r"[\W\d_]+")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.intp]
+_SPACE = np.uint32(32)
 
 
 def normalise(text: str) -> str:
     """Lower-case words between single spaces; digits and punctuation are spaces."""
-    return f" {_LETTERS.sub(' ', text.lower()).strip()} "
+    return f" {_NO_LETTERS.sub(' ', text.lower()).strip()} "
+
+
+def words(text: str) -> list[str]:
+    """The words of `normalise`."""
+    return _only_letters(text.lower()).tobytes().decode("utf-32-le").split()
+
+
+def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
+    """Code points of `normalise` of each text in a row, and where each begins and the last one ends."""
+    lower = [text.lower() for text in texts]
+    starts = np.cumsum([0, *(len(text) + 2 for text in lower)])
+    chars = _only_letters(f" {'  '.join(lower)} ")
+    kept = chars != _SPACE
+    kept[1:] |= kept[:-1]  # the first of some spaces in a row ...
+    kept[starts[:-1]] = True  # ... and the one before each text
+    sizes = np.add.reduceat(kept, starts[:-1], dtype=np.intp)
+    kept[starts[:-1][sizes == 1] + 1] = True  # without letters, two are left
+    return chars[kept], np.concatenate(([0], np.cumsum(np.maximum(sizes, 2))))
+
+
+def _only_letters(text: str) -> Hashes:
+    """Code points of *text* with spaces for all that are no letters."""
+    chars = codepoints(text)
+    return np.where(_letters()[chars], chars, _SPACE)
+
+
+@lru_cache(maxsize=1)
+def _letters() -> npt.NDArray[np.bool_]:
+    return ~code_points_of(_NO_LETTERS)
+
+
+def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
+    """Which code points *pattern*, the runs of a class of characters, holds."""
+    every = np.arange(0x110000, dtype="<u4")
+    every[0xD800:0xE000] = 0xFFFF  # halves of pairs cannot be decoded, and are as little a character
+    found = np.zeros(len(every), np.bool_)
+    for match in pattern.finditer(every.tobytes().decode("utf-32-le")):
+        found[match.start() : match.end()] = True
+    return found
 
 
 def codepoints(text: str) -> Hashes:
@@ -41,35 +83,29 @@ def by_size(ngrams: Mapping[str, int]) -> list[tuple[int, Hashes, Array]]:
 
 def hash_rows(grams: Hashes, size: int) -> Hashes:
     """32-bit hash of each row."""
-    value = np.full(len(grams), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
-    for column in range(size):
-        value = _mix(value, grams[:, column])
-    return _finish(value)
-
-
-def _mix(value: Hashes, char: Hashes) -> Hashes:
-    mixed: Hashes = (value ^ char) * np.uint32(0x01000193) + np.uint32(0x7F4A7C15)
-    return mixed
-
-
-def _finish(value: Hashes) -> Hashes:
-    value = (value ^ (value >> np.uint32(15))) * np.uint32(0x846CA68B)
-    finished: Hashes = value ^ (value >> np.uint32(13))
-    return finished
+    return _hash(list(grams.T), len(grams), size)
 
 
 def windows(chars: Hashes, size: int) -> Hashes:
     """Hash of the n-gram that begins at each character; those over the end are of the zero padding."""
-    value = np.full(len(chars), size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
     padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
-    for offset in range(size):
-        value = _mix(value, padded[offset : offset + len(chars)])
-    return _finish(value)
+    return _hash([padded[offset : offset + len(chars)] for offset in range(size)], len(chars), size)
 
 
-def inside_texts(starts: npt.NDArray[np.intp], length: int, size: int) -> npt.NDArray[np.bool_]:
-    """Which n-grams do not cross from one text into the next."""
-    inside = np.ones(length, np.bool_)
-    for offset in range(1, size):
-        inside[np.maximum(starts[1:] - offset, 0)] = False
-    return inside
+def _hash(columns: Sequence[Hashes], length: int, size: int) -> Hashes:
+    value = np.full(length, size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
+    for column in columns:
+        value ^= column
+        value *= np.uint32(0x01000193)
+        value += np.uint32(0x7F4A7C15)
+    value ^= value >> np.uint32(15)
+    value *= np.uint32(0x846CA68B)
+    value ^= value >> np.uint32(13)
+    return value
+
+
+def crossing(starts: Places, size: int) -> Places:
+    """The n-grams that cross from one text into the next, or over the end."""
+    ends = starts[1:, None] - np.arange(1, size)
+    places: Places = np.maximum(ends, 0).ravel()
+    return places

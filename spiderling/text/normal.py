@@ -37,7 +37,8 @@ _IDLE_JOINERS = re.compile(
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
 # UAX #15, section 13: text has at most 30 marks on one letter; to order more is quadratic
 _MAX_MARKS = 30
-_TOO_MANY_MARKS = re.compile(f"(?<=[{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
+_TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
+_NEXT_LINE = "\x85"  # white space to Python, an ellipsis in windows-1252
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
@@ -47,12 +48,11 @@ def normal_form(text: str) -> str:
     >>> normal_form("Cafe\\u0301\\n co\\u00adoperates")
     'Café cooperates'
     """
-    if text.isascii():
-        text = " ".join(text.split())
-        if text.isprintable():
-            return text
+    plain = " ".join(text.split())
+    if plain.isprintable() and (text.isascii() or _is_normal(text, plain)):
+        return plain
     if len(text) > _MAX_MARKS:
-        text = _TOO_MANY_MARKS.sub("", text)
+        text = _TOO_MANY_MARKS.sub(r"\1", text)
     while True:
         if _TO_CHANGE.search(text):
             text = text.translate(_TABLE)
@@ -61,6 +61,14 @@ def normal_form(text: str) -> str:
         if used == text:
             return text
         text = used  # without the joiner its neighbours may compose
+
+
+def _is_normal(text: str, plain: str) -> bool:
+    """Whether *plain*, *text* with its white space collapsed, needs no change: printable means free of controls,
+    joiners and halves of pairs."""
+    if _NEXT_LINE in text or (len(plain) > _MAX_MARKS and _TOO_MANY_MARKS.search(plain)):
+        return False
+    return unicodedata.is_normalized("NFC", plain)
 
 
 def rejoined(lines: str) -> str:

@@ -18,7 +18,8 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from spiderling.text.documents import Document, DocumentError
-from spiderling.text.html import MAX_BLOCKS, MAX_META_CHARS
+from spiderling.text.html import MAX_BLOCKS
+from spiderling.text.metadata import MAX_META_CHARS
 from spiderling.text.normal import normal_form, rejoined
 
 if TYPE_CHECKING:

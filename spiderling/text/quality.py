@@ -9,14 +9,25 @@ are digits and symbols.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spiderling.text.ngrams import code_points_of, codepoints
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-_SENTENCE_END = re.compile(r"[.!?…](?=\s|[\"'»”’)\]]|$)|[。！？।॥؟።]")
-_DIGIT = re.compile(r"\d")
-_SYMBOL = re.compile(r"[#*|<>{}\[\]=~^_\\/@+•·»«→←©®™$€%&]|\.\.\.|…")
+_END, _FOLLOWING, _FULL_STOP, _DIGIT, _SYMBOL = (1 << bit for bit in range(5))
+_DIGITS = re.compile(r"\d+")
+_MARKS = {
+    _END: ".!?…",  # the end of a sentence before white space or these
+    _FOLLOWING: " \n\"'»”’)]",
+    _FULL_STOP: "。！？।॥؟።",  # anywhere
+    _SYMBOL: "#*|<>{}[]=~^_\\/@+•·»«→←©®™$€%&…",
+}
 
 
 class Quality(NamedTuple):
@@ -53,19 +64,29 @@ def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collectio
     chars = sum(map(len, paragraphs))
     if not chars:
         return NOTHING
-    known: set[str] = set()
-    repeated = 0
-    for paragraph in paragraphs:
-        repeated += len(paragraph) if paragraph in known else 0
-        known.add(paragraph)
     text = "\n".join(paragraphs)
+    kinds = _kinds()[codepoints(text)]
     # the end of a paragraph ends a sentence without a mark
-    sentences = sum(max(1, len(_SENTENCE_END.findall(paragraph))) for paragraph in paragraphs)
+    ends = (kinds & _FULL_STOP) != 0
+    ends[:-1] |= (kinds[:-1] & _END != 0) & (kinds[1:] & _FOLLOWING != 0)
+    ends[-1] |= kinds[-1] & _END != 0
+    starts = np.cumsum([0, *(len(paragraph) + 1 for paragraph in paragraphs[:-1])])
+    sentences = int(np.maximum(1, np.add.reduceat(ends, starts, dtype=np.intp)).sum())
     return Quality(
-        sum(word in stoplist for word in words) / max(1, len(words)) if stoplist else 1.0,
+        sum(map(stoplist.__contains__, words)) / max(1, len(words)) if stoplist else 1.0,
         len(text.split()) / sentences,
-        repeated / chars,
-        len(_DIGIT.findall(text)) / chars,
-        len(_SYMBOL.findall(text)) / chars,
+        (chars - sum(map(len, set(paragraphs)))) / chars,
+        int(np.count_nonzero(kinds & _DIGIT)) / chars,
+        (int(np.count_nonzero(kinds & _SYMBOL)) + text.count("...")) / chars,
         min(1.0, chars / max(1, page_chars)),
     )
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> npt.NDArray[np.uint8]:
+    """What each code point is, as bits."""
+    table = np.zeros(0x110000, np.uint8)
+    for kind, marks in _MARKS.items():
+        table[list(map(ord, marks))] |= kind
+    table[code_points_of(_DIGITS)] |= _DIGIT
+    return table

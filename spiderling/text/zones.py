@@ -95,16 +95,17 @@ class Tree:
     Filled while the page is read; what is beyond MAX_ELEMENTS or too deep counts as its parent.
     """
 
-    __slots__ = ("_names", "_open", "parents")
+    __slots__ = ("_names", "opened", "parents")
 
     def __init__(self) -> None:
         self.parents = [0]
         self._names = [(0, 0)]
-        self._open = [0]
+        self.opened = [0]
+        """Numbers of the elements that have begun and not ended, the innermost last."""
 
     def enter(self, tag: str, attributes: Mapping[str, str]) -> int:
         """An element of ZONED begins; returns its number."""
-        opened, parents = self._open, self.parents
+        opened, parents = self.opened, self.parents
         number = len(parents)
         if number >= MAX_ELEMENTS or len(opened) > _MAX_DEPTH:
             return self.stay()
@@ -117,17 +118,14 @@ class Tree:
 
     def stay(self) -> int:
         """An element begins that makes no difference; returns the number of the one around it."""
-        self._open.append(self._open[-1])
-        return self._open[-1]
+        self.opened.append(self.opened[-1])
+        return self.opened[-1]
 
     def leave(self) -> int:
         """The innermost element ends; returns the number of the one around it."""
-        if len(self._open) > 1:
-            self._open.pop()
-        return self._open[-1]
-
-    def innermost(self) -> int:
-        return self._open[-1]
+        if len(self.opened) > 1:
+            self.opened.pop()
+        return self.opened[-1]
 
     def path(self, number: int) -> list[int]:
         """The elements from the page to *number*."""

@@ -12,6 +12,7 @@ from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
 
 ENGLISH = "The house that stood at the end of the road was old, and nobody in the village knew who had built it there. "
+SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
 WEB = FixedWeb(
     {
         "a.test": {
@@ -110,7 +111,7 @@ def test_page_from_the_web(fetched, server):
     assert rows(ended)["encoding"] == "declared utf-8, detected utf-8"
     assert rows(ended)["verdict"].startswith("kept")
     asked = [(entry.host, entry.path) for entry in server.log_entries]
-    assert asked[-2:] == [("a.test", "/robots.txt"), ("a.test", "/")], "robots.txt first, links not followed"
+    assert asked[-4:] == [("a.test", path) for path in (*SITE_FILES, "/")], "those first, links not followed"
 
 
 def test_declared_encoding_comes_from_the_header(fetched):
@@ -120,7 +121,7 @@ def test_declared_encoding_comes_from_the_header(fetched):
 
 def test_redirect_is_followed_politely(fetched, server):
     assert rows(fetched("http://a.test/old"))["url"] == "http://b.test/new"
-    assert [entry.path for entry in server.log_entries if entry.host == "b.test"] == ["/robots.txt", "/new"]
+    assert [entry.path for entry in server.log_entries if entry.host == "b.test"] == [*SITE_FILES, "/new"]
 
 
 @pytest.mark.parametrize(

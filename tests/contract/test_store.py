@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,54 +14,45 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier.store import (
-    SCHEMA_VERSION,
+from spiderling.frontier.memory import MemoryStore, mark_of
+from spiderling.frontier.reading import counts_with_prefix
+from spiderling.frontier.state import (
+    HOST_SHIFT,
     Changes,
+    ConsentRow,
+    Flush,
     HostRow,
-    MemoryStore,
     RobotsRow,
     SegmentRow,
-    SqliteStore,
     State,
     Store,
-    UrlRow,
-    counts_with_prefix,
+    chunks_of,
+    generation_of,
+    slot_of_chunk,
 )
+from spiderling.frontier.store import SCHEMA_VERSION, SqliteStore
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(0, 2**40)
 SECONDS = st.floats(0, 1e12)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+LINES = st.binary(max_size=12).filter(lambda line: b"\n" not in line).map(b"@".__add__)
 HOSTS = st.builds(
-    HostRow, st.integers(1, 9), st.just(""), TEXT, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SECONDS, SECONDS,
-    SMALL, st.sampled_from([0, 1]), TEXT,
+    HostRow, st.integers(1, 9), st.just(""), TEXT, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SECONDS,
+    SECONDS, SECONDS, SMALL, st.sampled_from([0, 1]), TEXT, TEXT, LINES, st.none() | LINES,
 ).map(lambda row: row._replace(name=f"h{row.id}.cz"))  # fmt: skip
-URLS = st.builds(
-    UrlRow, st.integers(-3, 3) | INT64, st.integers(1, 9), TEXT, SMALL, SMALL, SMALL, st.sampled_from([0, 1]),
-    st.none() | st.binary(max_size=9),
-)  # fmt: skip
-CHANGES = st.builds(
-    Changes,
-    hosts=st.lists(HOSTS, max_size=3),
-    urls=st.lists(URLS, max_size=4),
-    gone=st.lists(st.integers(-3, 3) | INT64, max_size=2),
-    seen=st.lists(INT64, max_size=4),
-    digests=st.lists(INT64, max_size=4),
-    robots=st.lists(st.builds(RobotsRow, TEXT, TEXT, SECONDS, SECONDS, SMALL, st.binary(max_size=9)), max_size=2),
-    segments=st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL), max_size=2),
-    counts=st.dictionaries(TEXT, INT64, max_size=3),
-    meta=st.dictionaries(TEXT, TEXT, max_size=3),
-    events=st.lists(st.tuples(SECONDS, TEXT), max_size=2),
-)
+SLOTS = st.integers(1 << 4, (9 << 4) + 3)
 
-HOST = HostRow(1, "a.cz", "ready", 0, 3, 2, 500, 9000, 800, 1, 12.5, 0.0, 0, 0, "10.0.0.1")
-URL = UrlRow(7, 1, "http://a.cz/", 2, 1, 0, 0, None)
+HOST = HostRow(
+    1, "a.cz", "ready", 0, 3, 2, 500, 9000, 800, 1, 0, 12.5, 0.0, 1.0, 0, 0, "10.0.0.1", "0:3 2:1", b"@/", None
+)
 FULL = Changes(
-    hosts=[HOST, HOST._replace(id=2, name="b.cz", due=1e300, exempt=1)],
-    urls=[URL, UrlRow(-(2**63), 2, "http://b.cz/ž", 9, 0, 3, 1, b"\x00\xff")],
+    hosts=[HOST, HOST._replace(id=2, name="b.cz", due=1e300, exempt=1, first=b"@/1\n@/2", transit=b"~[\x00\xff]")],
+    added=[(1 << 4, b"@/a"), (2 << 4 | 3, b"C/\xff\t"), (1 << 4, b"@/b")],
     seen=[7, -(2**63), 2**63 - 1],
     digests=[0, -1],
     robots=[RobotsRow("http://a.cz", "rules", 1.0, 2.0, 0, b"\x00z")],
+    consent=[ConsentRow("http://a.cz", "/robots.txt", "200", "ab", 5.0, 5.0, "disallow")],
     segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3)],
     counts={"end/kept": 2, "waiting": 1, "": -1},
     meta={"options": "{}", "ž": ""},
@@ -89,61 +81,103 @@ def store(opened: Callable[[], Store]) -> Store:
 
 
 def plain(state: State) -> State:
-    return replace(state, urls=sorted(state.urls, key=lambda row: row.key), robots=sorted(state.robots))
+    return replace(state, seen=list(state.seen), digests=list(state.digests))
+
+
+def everything(store: Store) -> object:
+    """What a store says of all that it holds, asked in every way."""
+    marks = list(store.host_marks())
+    rows = [store.host(mark.id) for mark in marks]
+    assert marks == [mark_of(row) for row in rows]
+    chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
+    return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents()
 
 
 def test_new_store_is_empty(store: Store) -> None:
-    assert store.load() == State()
-    assert store.parked(1) == []
+    assert plain(store.load()) == State(seen=[], digests=[])
+    assert list(store.host_marks()) == store.chunk_ids(1) == []
+    assert store.robots("http://a.cz") is None
+    with pytest.raises(StorageError):
+        store.host(1)
+    with pytest.raises(StorageError):
+        store.chunk(1)
 
 
 def test_every_kind_of_row_comes_back(opened: Callable[[], Store]) -> None:
     store = opened()
     store.commit(FULL)
     expected = State(
-        hosts=FULL.hosts, urls=sorted(FULL.urls, key=lambda row: row.key),
-        seen=set(FULL.seen), digests=set(FULL.digests),
-        robots=FULL.robots, segments=FULL.segments, counts=FULL.counts, meta=FULL.meta,
+        tails={1 << 4: [b"@/a", b"@/b"], 2 << 4 | 3: [b"C/\xff\t"]}, seen=[7, -(2**63), 2**63 - 1], digests=[0, -1],
+        segments=FULL.segments, counts=FULL.counts, meta=FULL.meta,
     )  # fmt: skip
-    assert plain(store.load()) == expected
-    assert plain(opened().load()) == expected, "also when it is opened again without having been closed"
+    for again in (store, opened()):  # also when it is opened again without having been closed
+        assert plain(again.load()) == expected
+        assert [again.host(1), again.host(2)] == FULL.hosts
+        assert [again.robots("http://a.cz"), again.robots("http://b.cz")] == [FULL.robots[0], None]
+
+
+def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], Store]) -> None:
+    store, said = opened(), FULL.consent[0]
+    store.commit(FULL)
+    changed = said._replace(digest="cd", first=6.0, last=6.0, says="")
+    store.commit(Changes(consent=[said._replace(first=5.5, last=5.5), changed]))
+    store.commit(Changes(consent=[changed._replace(first=9.0, last=9.0), said._replace(first=8.0, last=8.0)]))
+    assert store.consents() == [said._replace(last=8.0), changed._replace(last=9.0)]
+    assert opened().consents() == store.consents()
 
 
 def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     store.commit(FULL)
     store.commit(
         Changes(
-            hosts=[HOST._replace(state="retired")], urls=[URL._replace(tries=2, url="http://a.cz/?")],
-            seen=[8], digests=[5],
+            hosts=[HOST._replace(state="retired")], queued=[(0, 44, 2)], seen=[8], digests=[5],
             robots=[RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")], counts={"waiting": 5}, meta={"ž": "!"},
             segments=[SegmentRow("cs-00001.prevert.zst", 1, 0)],
         )
     )  # fmt: skip
-    state = store.load()
-    assert [row.state for row in state.hosts] == ["retired", "ready"]
-    assert {row.key: row.tries for row in state.urls} == {7: 2, -(2**63): 0}
-    assert state.seen == {7, 8, -(2**63), 2**63 - 1}
-    assert state.digests == {0, -1, 5}
-    assert [row.status for row in state.robots] == ["no rules"]
+    state, second = plain(store.load()), store.host(2)
+    assert store.host(1).state == "retired"
+    assert (second.waiting, second.parked, second.first) == (0, 44, b"@/1\n@/2"), "the rest of the row stays"
+    assert (state.seen, state.digests) == ([7, -(2**63), 2**63 - 1, 8], [0, -1, 5])
+    assert store.robots("http://a.cz") == RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")
     assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0)]
     assert state.counts == {"end/kept": 2, "waiting": 5, "": -1}
     assert state.meta == {"options": "{}", "ž": "!"}
 
 
-def test_gone_is_applied_after_urls(store: Store) -> None:
-    store.commit(Changes(urls=[URL, URL._replace(key=8)], gone=[7, 99]))
-    assert [row.key for row in store.load().urls] == [8]
-    store.commit(Changes(urls=[URL]))
-    assert sorted(row.key for row in store.load().urls) == [7, 8]
+def test_log_is_replayed_in_order(store: Store) -> None:
+    store.commit(Changes(added=[(16, b"@/1"), (16, b"@/2"), (17, b"@/3")], popped={16: 1}))
+    store.commit(Changes(added=[(16, b"@/4")]))
+    store.commit(Changes(popped={16: 1, 17: 1}))
+    assert store.load().tails == {16: [b"@/4"]}
 
 
-def test_parked_urls_of_one_host(store: Store) -> None:
-    rows = [URL, URL._replace(key=8, parked=1), URL._replace(key=9, parked=1), URL._replace(key=10, host=2, parked=1)]
-    store.commit(Changes(urls=rows))
-    assert sorted(store.parked(1)) == rows[1:3]
-    assert store.parked(3) == []
-    store.commit(Changes(urls=[rows[1]._replace(parked=0)], gone=[9]))
-    assert store.parked(1) == []
+def test_flush_turns_tails_into_chunks_in_their_order(store: Store) -> None:
+    store.commit(Changes(added=[(16, b"@/lost without the flush")]))
+    lines = [b"@/%d" % number for number in range(600)]
+    store.commit(Changes(flush=Flush(3, {16: lines, 18: [b"@/x"], 40: [b"@/y"]})))
+    assert store.load().tails == {}
+    chunks = store.chunk_ids(1)
+    assert [slot_of_chunk(chunk) for chunk in chunks] == [16, 16, 16, 18]
+    assert {generation_of(chunk) for chunk in chunks} == {3}
+    assert [line for chunk in chunks[:3] for line in store.chunk(chunk)] == lines
+    store.commit(Changes(used=[chunks[0]], flush=Flush(4, {16: [b"@/z"], 17: [b"@/better"]})))
+    left = store.chunk_ids(1)
+    assert [(slot_of_chunk(chunk), generation_of(chunk)) for chunk in left] == [
+        (16, 3), (16, 3), (16, 4), (17, 4), (18, 3),
+    ]  # fmt: skip
+    store.commit(Changes(dropped=[1], flush=Flush(5, {16: [b"@/new"]})))
+    assert [store.chunk(chunk) for chunk in store.chunk_ids(1)] == [[b"@/new"]], "dropped is applied before the flush"
+    assert [store.chunk(chunk) for chunk in store.chunk_ids(2)] == [[b"@/y"]]
+
+
+def test_chunk_ids_keep_hosts_bands_and_generations_apart() -> None:
+    most = (1 << 24) - 1 << 4 | 15
+    ids = [chunk for slot in (16, 17, 32, most) for g in (1, 2) for chunk, _ in chunks_of(slot, g, [b""] * 257)]
+    assert ids == sorted(set(ids))
+    assert max(ids) < 2**63 and max(ids) >> HOST_SHIFT == (1 << 24) - 1
+    huge = list(chunks_of(16, 1, [b""] * 2_000_000))
+    assert len({chunk for chunk, _ in huge}) == len(huge) and generation_of(huge[-1][0]) == 1
 
 
 def test_closed_store_refuses(store: Store) -> None:
@@ -153,32 +187,70 @@ def test_closed_store_refuses(store: Store) -> None:
         store.commit(FULL)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=st.lists(CHANGES, max_size=4))
-def test_both_stores_hold_the_same(batches: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
+@st.composite
+def batches(draw: st.DrawFn) -> list[Changes]:
+    """Batches such as a frontier gives: what is popped was there, what is used or dropped may be."""
+    tails: Counter[int] = Counter()
+    made: list[Changes] = []
+    known = set()
+    for generation in range(1, draw(st.integers(1, 5))):
+        hosts = draw(st.lists(HOSTS, max_size=3))
+        known |= {row.id for row in hosts}
+        added = draw(st.lists(st.tuples(SLOTS, LINES), max_size=6))
+        tails.update(slot for slot, _ in added)
+        popped = {slot: draw(st.integers(1, n)) for slot, n in tails.items() if n and draw(st.booleans())}
+        tails.subtract(popped)
+        flushed = draw(st.dictionaries(SLOTS, st.lists(LINES, min_size=1, max_size=4), max_size=4))
+        flush = Flush(generation, flushed) if draw(st.booleans()) else None
+        if flush:
+            tails.clear()
+        chunks = [chunk for changes in made if changes.flush for slot in changes.flush.tails
+                  for chunk, _ in chunks_of(slot, changes.flush.generation, [b""])]  # fmt: skip
+        made.append(
+            Changes(
+                hosts=hosts, added=added, popped=popped, flush=flush,
+                queued=[(draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
+                used=[chunk for chunk in chunks if draw(st.booleans())],
+                dropped=draw(st.lists(st.integers(1, 9), max_size=1)),
+                seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),
+                robots=draw(st.lists(st.builds(RobotsRow, st.just("http://a.cz") | TEXT, TEXT, SECONDS, SECONDS, SMALL,
+                                               st.binary(max_size=9)), max_size=2)),
+                consent=draw(
+                    st.lists(st.builds(ConsentRow, TEXT, TEXT, TEXT, TEXT, SECONDS, SECONDS, TEXT), max_size=2)
+                ),
+                segments=draw(st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL), max_size=2)),
+                counts=draw(st.dictionaries(TEXT, INT64, max_size=3)),
+                meta=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
+                events=draw(st.lists(st.tuples(SECONDS, TEXT), max_size=2)),
+            )
+        )  # fmt: skip
+    return made
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(made=batches())
+def test_both_stores_hold_the_same(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
     memory, path = MemoryStore(), tmp_path_factory.mktemp("store") / "state.sqlite"
     with closing(SqliteStore(path)) as sqlite:
-        for changes in batches:
+        for changes in made:
             memory.commit(changes)
             sqlite.commit(changes)
-            assert plain(sqlite.load()) == plain(memory.load())
+            assert everything(sqlite) == everything(memory)
     with closing(SqliteStore(path)) as again:
-        assert plain(again.load()) == plain(memory.load())
-        for host in range(1, 10):
-            assert sorted(again.parked(host), key=lambda row: row.key) == sorted(
-                memory.parked(host), key=lambda row: row.key
-            )
+        assert everything(again) == everything(memory)
 
 
 # -- the file
 
 
 BAD_BATCHES = [
-    Changes(hosts=[HOST], urls=[URL._replace(url=None)]),  # type: ignore[arg-type]
-    Changes(hosts=[HOST], urls=[URL._replace(url="http://a.cz/\ud800")]),
-    Changes(hosts=[HOST], urls=[URL._replace(key=2**63)]),
+    Changes(hosts=[HOST._replace(name=None)]),  # type: ignore[arg-type]
+    Changes(hosts=[HOST._replace(name="\ud800.cz")]),
+    Changes(hosts=[HOST._replace(id=2**63)]),
     Changes(hosts=[HOST], seen=[2**63]),
     Changes(hosts=[HOST._replace(due=float("nan"))]),
+    Changes(hosts=[HOST], added=[(1 << 4, "text")]),  # type: ignore[list-item]
+    Changes(hosts=[HOST], flush=Flush(1, {2**60: [b"@/"]})),
     Changes(hosts=[HOST], events=[(0.0, object())]),  # type: ignore[list-item]
 ]
 
@@ -190,9 +262,9 @@ def test_failing_batch_leaves_nothing(bad: Changes, tmp_path: Path) -> None:
         store.commit(Changes(meta={"before": "1"}))
         with pytest.raises(StorageError, match="could not be written"):
             store.commit(replace(bad, meta={"after": "1"}))
-        assert store.load() == State(meta={"before": "1"})
     with closing(SqliteStore(path)) as again:
-        assert again.load() == State(meta={"before": "1"})
+        assert plain(again.load()) == State(meta={"before": "1"}, seen=[], digests=[])
+        assert list(again.host_marks()) == []
 
 
 def test_events_are_kept_for_people(tmp_path: Path) -> None:
@@ -208,13 +280,14 @@ def test_events_are_kept_for_people(tmp_path: Path) -> None:
         ]
 
 
-def test_parked_may_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
+def test_shelf_may_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as writer:
-        store.commit(Changes(urls=[URL._replace(parked=1)]))
+        store.commit(Changes(hosts=[HOST], flush=Flush(1, {16: [b"@/"]})))
         writer.execute("BEGIN IMMEDIATE")
-        writer.execute("DELETE FROM url")
-        assert len(store.parked(1)) == 1
+        writer.execute("DELETE FROM chunk")
+        assert [store.chunk(chunk) for chunk in store.chunk_ids(1)] == [[b"@/"]]
+        assert store.host(1) == HOST
 
 
 def foreign(path: Path) -> None:
@@ -228,9 +301,17 @@ def foreign_with_id(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
+    of_version(path, SCHEMA_VERSION + 1)
+
+
+def older(path: Path) -> None:
+    of_version(path, SCHEMA_VERSION - 1)
+
+
+def of_version(path: Path, version: int) -> None:
     SqliteStore(path).close()
     with closing(sqlite3.connect(path)) as file:
-        file.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+        file.execute(f"PRAGMA user_version={version}")
 
 
 @pytest.mark.parametrize(
@@ -238,6 +319,7 @@ def newer(path: Path) -> None:
     [
         (foreign, "something else; give another JOBDIR"),
         (foreign_with_id, "something else; give another JOBDIR"),
+        (older, f"schema {SCHEMA_VERSION - 1}.* go on with that version, or give another JOBDIR"),
         (newer, f"schema {SCHEMA_VERSION + 1}.* go on with that version, or give another JOBDIR"),
         (lambda path: path.write_bytes(b"not a database " * 300), "not a database.*another JOBDIR"),
         (lambda path: path.mkdir(), "cannot be opened"),
@@ -261,12 +343,12 @@ def test_missing_directory(tmp_path: Path) -> None:
 def test_damaged_file(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with closing(SqliteStore(path)) as store:
-        store.commit(Changes(urls=[URL._replace(key=key, url="http://a.cz/" + "x" * 400) for key in range(400)]))
+        store.commit(Changes(hosts=[HOST._replace(id=key, name="x" * 400) for key in range(1, 2000)]))
     content = bytearray(path.read_bytes())
-    content[40_000:] = b"\xee" * (len(content) - 40_000)
+    content[400_000:] = b"\xee" * (len(content) - 400_000)
     path.write_bytes(content)
     with closing(SqliteStore(path)) as store, pytest.raises(JobdirError, match=r"is damaged.*another JOBDIR"):
-        store.load()
+        print(store.load(), list(store.host_marks()))
 
 
 def test_counts_under_a_prefix() -> None:

@@ -7,21 +7,10 @@ from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.store import MemoryStore, UrlRow
 from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}
-
-
-def commit(crawl: VirtualCrawl, store: MemoryStore) -> None:
-    store.commit(crawl.frontier.drain(crawl.now))
-
-
-def parked(crawl: VirtualCrawl, name: str) -> list[UrlRow]:
-    store = MemoryStore()
-    commit(crawl, store)
-    return store.parked(crawl.host(name).id)
 
 
 def test_blocked_hosts_stop_at_once_and_new_ones_never_start() -> None:
@@ -50,7 +39,7 @@ def test_fetch_that_waits_at_the_gate_of_a_closed_host_ends_unmade() -> None:
     crawl.run()
     assert crawl.fetched() == []
     assert crawl.ends == {Reason.HOST_RETIRED: 1}
-    assert [row.url for row in parked(crawl, "a.cz")] == ["http://a.cz/1"]
+    assert (crawl.host("a.cz").queued, crawl.host("a.cz").waiting) == (1, 0), "it is parked"
 
 
 @pytest.mark.parametrize("state", [HostState.RETIRED, HostState.BLOCKED, HostState.FORBIDDEN])
@@ -58,20 +47,19 @@ def test_reopened_host_goes_on_with_all_that_was_parked(state: HostState) -> Non
     crawl = VirtualCrawl(SITE | {"http://a.cz/x": page()}).run(*SITE, until=1012.0)
     crawl.frontier.close(crawl.host("a.cz"), state)
     crawl.run("http://a.cz/x")
-    rows = parked(crawl, "a.cz")
-    assert len(rows) == 9
-    crawl.frontier.reopen(crawl.host("a.cz"), rows, crawl.now)
+    assert crawl.host("a.cz").queued == 9
+    assert crawl.frontier.reopen(crawl.host("a.cz"), crawl.now) == 9
     crawl.run()
     assert crawl.ends == {Reason.KEPT: 11}
     assert crawl.frontier.ledger.discovered == 11
     crawl.assert_polite(host_s=5.0, ip_s=0.1)
-    assert not any(row.parked for row in crawl.frontier.drain(crawl.now).urls)
+    assert not any(row.parked for row in crawl.frontier.drain(crawl.now).hosts)
 
 
 def test_reopened_host_is_not_retired_again() -> None:
     poor = {f"http://a.cz/{n}": page(body_bytes=100_000, kept_bytes=0) for n in range(30)}
     crawl = VirtualCrawl(poor).run(*poor)
-    crawl.frontier.reopen(crawl.host("a.cz"), parked(crawl, "a.cz"), crawl.now)
+    crawl.frontier.reopen(crawl.host("a.cz"), crawl.now)
     assert crawl.run().ends == {Reason.BOILERPLATE_ONLY: 30}
     assert crawl.host("a.cz").exempt
 
@@ -82,9 +70,8 @@ def test_closing_twice_and_reopening_an_open_host_change_nothing() -> None:
     assert crawl.frontier.close(host, HostState.RETIRED) == 8
     assert crawl.frontier.close(host, HostState.BLOCKED) == 0
     assert host.state is HostState.RETIRED
-    rows = parked(crawl, "a.cz")
-    crawl.frontier.reopen(host, rows, crawl.now)
-    crawl.frontier.reopen(host, rows, crawl.now)
+    assert crawl.frontier.reopen(host, crawl.now) == 8
+    assert crawl.frontier.reopen(host, crawl.now) == 0
     crawl.check()
     assert crawl.run().ends == {Reason.KEPT: 10}
 

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
 
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.robots import MAX_ROBOTS_BYTES, Robots, RobotsVerdict
+from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES
 from spiderling.options import Options
 from spiderling.reasons import Reason
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
 BROKEN = Answer(status=503)
+ALONE = Options(optouts="tdm-file=ignore,ai-txt=ignore")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ BROKEN = Answer(status=503)
     ],
 )
 def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
-    rules = Robots(Options())
+    rules = Robots(ALONE)
     rules.answered("http://a.cz", status, b"User-agent: *\nDisallow: /", 0.0)
     assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is verdict
     assert rules.judge("http://b.cz", "http://b.cz/x", 1.0) is RobotsVerdict.MISSING
@@ -51,12 +53,12 @@ def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
         (b"User-agent: *\r\nDisallow: /*.html$\r\n", False),
         (b"\xff\xfe\x00 rubbish \x00\nUser-agent: *\nDisallow: /", False),
         (b"<html>not found</html>", True),
-        (b"#" * MAX_ROBOTS_BYTES + b"\nUser-agent: *\nDisallow: /", True),
-        (b"#" * (MAX_ROBOTS_BYTES - 100) + b"\nUser-agent: *\nDisallow: /", False),
+        (b"#" * MAX_FILE_BYTES + b"\nUser-agent: *\nDisallow: /", True),
+        (b"#" * (MAX_FILE_BYTES - 100) + b"\nUser-agent: *\nDisallow: /", False),
     ],
 )
 def test_rules(body: bytes, allowed: bool) -> None:
-    rules = Robots(Options())
+    rules = Robots(ALONE)
     rules.answered("http://a.cz", 200, body, 0.0)
     verdict = rules.judge("http://a.cz", "http://a.cz/p/x.html", 1.0)
     assert verdict is (RobotsVerdict.ALLOWED if allowed else RobotsVerdict.FORBIDDEN)
@@ -77,7 +79,7 @@ def test_rules(body: bytes, allowed: bool) -> None:
     ],
 )
 def test_crawl_delay(line: str, delay_s: float) -> None:
-    rules = Robots(Options())
+    rules = Robots(ALONE)
     rules.answered("http://a.cz", 200, f"User-agent: *\n{line}\n".encode(), 0.0)
     assert rules.crawl_delay("http://a.cz") == delay_s
     assert rules.crawl_delay("http://unknown.cz") == 0.0
@@ -90,7 +92,7 @@ _LINES = st.sampled_from(
 
 @given(st.lists(st.tuples(_LINES, st.binary(max_size=30))), st.text(max_size=20))
 def test_no_file_and_no_path_raises(lines: list[tuple[bytes, bytes]], path: str) -> None:
-    rules = Robots(Options())
+    rules = Robots(ALONE)
     rules.answered("http://a.cz", 200, b"\n".join(key + value for key, value in lines), 0.0)
     assert rules.judge("http://a.cz", f"http://a.cz/{path}", 1.0) in (RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN)
     assert 0 <= rules.crawl_delay("http://a.cz") < float("inf")
@@ -245,8 +247,7 @@ def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay() -> None:
     }
     crawl = VirtualCrawl(web, robots_max_age_s=600.0).run("http://a.cz/a")
     host = crawl.host("a.cz")
-    parked = [row for row in crawl.frontier.drain(crawl.now).urls if row.parked]
-    crawl.frontier.reopen(host, parked, crawl.now)
+    crawl.frontier.reopen(host, crawl.now)
     crawl.run("http://a.cz/b")
     assert crawl.ends == {Reason.KEPT: 2}
     assert crawl.gaps("host")["a.cz"] >= 500 - 1e-6
@@ -288,7 +289,6 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
         host = crawl.host("a.cz")
         crawl.frontier.close(host, HostState.BLOCKED)
         crawl.run(until=until + 50)
-        parked = [row for row in crawl.frontier.drain(crawl.now).urls if row.parked]
-        crawl.frontier.reopen(host, parked, crawl.now)
+        crawl.frontier.reopen(host, crawl.now)
         crawl.run()
         assert crawl.ends == {Reason.KEPT: 1}, until

@@ -88,7 +88,7 @@ def test_start_that_comes_late_moves_the_interval() -> None:
     assert crawl.ends == {Reason.KEPT: 105}
 
 
-@pytest.mark.parametrize(("asked_s", "pause_s"), [(7200.0, HOUR_S), (900.0, 900.0), (0.0, 5.0), (float("nan"), 5.0)])
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(7200.0, HOUR_S), (900.0, 900.0), (0.0, 10.0), (float("nan"), 10.0)])
 def test_retry_after_pauses_the_host_up_to_the_cap(asked_s: float, pause_s: float) -> None:
     web = {"http://a.cz/": [Answer(status=429, retry_after_s=asked_s), page()], "http://a.cz/b": page()}
     crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/b")
@@ -186,3 +186,26 @@ def test_idle_addresses_are_forgotten_and_politeness_is_not(monkeypatch: pytest.
     crawl.assert_polite(host_s=5.0, ip_s=0.1)
     assert crawl.ends == {Reason.KEPT: 51}
     assert crawl.now < 1000 + DAY_S
+
+
+def test_host_that_nobody_remembers_after_a_kill_waits_too() -> None:
+    """Its requests were not committed, so that only the restart tells that it may just have been asked."""
+    crawl = VirtualCrawl({"http://a.cz/": page(), "http://b.cz/": page()}).run("http://a.cz/")
+    crawl.commit()
+    crawl.run("http://b.cz/", until=crawl.now + 1.0)
+    assert crawl.starts[-1].host == "b.cz"
+    crawl.kill_and_resume()
+    crawl.run("http://b.cz/")
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_address_keeps_its_longer_interval_over_a_restart() -> None:
+    names = ["a.cz", "b.cz"]
+    web = {f"http://{name}/": page() for name in names}
+    crawl = VirtualCrawl(web, dict.fromkeys(names, Resolution(("10.9.9.9",))), ip_interval_s=60.0)
+    crawl.run(*web, until=crawl.now + 1.0)
+    crawl.commit()
+    crawl.kill_and_resume()
+    crawl.run()
+    assert len(crawl.starts) > 3
+    crawl.assert_polite(host_s=5.0, ip_s=60.0)

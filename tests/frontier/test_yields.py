@@ -96,10 +96,9 @@ def test_queue_of_a_retired_host_is_parked_or_deleted(mode: str, parked: int) ->
         crawl.frontier.put_seed(url, crawl.now)
     before = crawl.frontier.drain(crawl.now)
     changes = crawl.run().frontier.drain(crawl.now)
-    assert len(before.urls) == 40
-    assert not any(row.parked for row in before.urls)
-    assert sum(bool(row.parked) for row in changes.urls) == parked == len(changes.urls)
-    assert len(changes.gone) == 40 - parked
+    assert [(row.waiting, row.parked) for row in before.hosts] == [(40, 0)]
+    assert [(row.waiting, row.parked) for row in changes.hosts] == [(0, parked)]
+    assert sum(changes.popped.values()) == 40 - parked
 
 
 def test_rich_and_poor_side_by_side() -> None:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import Host
+from spiderling.frontier.memory import MemoryStore
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -61,6 +62,14 @@ class Resolution(NamedTuple):
     permanent: bool = False
 
 
+class Done(NamedTuple):
+    time: float
+    host: str
+    url: str
+    answer: Answer
+    is_robots: bool
+
+
 class Start(NamedTuple):
     time: float
     host: str
@@ -91,6 +100,7 @@ class VirtualCrawl:
     """Answers every request of the frontier from *web*; a list of answers is given out one by one, its last for ever.
 
     Names resolve to an address of their own unless *dns* says otherwise; a robots.txt that *web* does not hold is 404.
+    tdmrep.json and ai.txt are asked for only when ``optouts`` says so.
     """
 
     def __init__(
@@ -104,10 +114,12 @@ class VirtualCrawl:
         now: float = 1000.0,
         **options: Any,
     ) -> None:
-        self.options = Options(**options)
-        self.frontier = Frontier(self.options, allows)
+        self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
+        self._store, self._allows = MemoryStore(), allows
+        self.frontier = Frontier(self.options, allows, self._store)
         self.now = now
         self.starts: list[Start] = []
+        self.answers: list[Done] = []
         self.ended: dict[str, Reason] = {}
         self.questions: Counter[str] = Counter()
         self.waits_at_gate = 0
@@ -121,6 +133,19 @@ class VirtualCrawl:
         self._busy: set[str] = set()
 
     # -- driving
+
+    def commit(self) -> None:
+        """A checkpoint."""
+        self._store.commit(self.frontier.drain(self.now))
+        self.frontier.committed()
+
+    def kill_and_resume(self) -> None:
+        """All that was not committed is lost, and every answer that was on its way."""
+        self.frontier = Frontier(self.options, self._allows, self._store)
+        self.frontier.restore(self._store.load(), self.now)
+        self._events.clear()
+        self._addresses.clear()
+        self._busy.clear()
 
     def run(self, *seeds: str, until: float | None = None) -> VirtualCrawl:
         """Put *seeds* and go on until nothing is left to be done, or to the time *until*."""
@@ -208,6 +233,8 @@ class VirtualCrawl:
 
     def _answer(self, fetch: Fetch, answer: Answer) -> None:
         self._busy.discard(fetch.host.name)
+        self.frontier.answered(fetch, self.now)
+        self.answers.append(Done(self.now, fold(fetch.url), fetch.url, answer, fetch.robots is not None))
         if fetch.robots is not None:
             self._robots_known[fetch.robots.origin] = self.now
             self.frontier.robots_answered(fetch, answer.status, answer.body, answer.location, self.now)

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState
-from spiderling.frontier.store import MemoryStore
+from spiderling.frontier.entries import url_of
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
+from spiderling.frontier.keytable import PARTS
+from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.state import slot_of_chunk
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import MENTIONS, Reason
@@ -18,7 +21,7 @@ from spiderling.reasons import MENTIONS, Reason
 OPTIONS = Options(
     host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
     yield_min_pages=2, yield_min_bytes=100, max_host_queue=5, max_redirects=2, max_crawl_delay_s=30.0,
-    yield_profile="0.9", yield_unit="registrable",
+    yield_profile="0.9", yield_unit="registrable", active_hosts=2,
 )  # fmt: skip
 NAMES = ["a.cz", "www.a.cz", "b.a.cz", "c.cz", "c.cz:81", "d.cz"]
 PATHS = ["/", "/1", "/2", "/3?utm_source=x", "/3", "/4;sid=1", "/x.zip", "/private"]
@@ -35,8 +38,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frontier = Frontier(OPTIONS)
         self.store = MemoryStore()
+        self.frontier = Frontier(OPTIONS, shelf=self.store)
         self.now = 0.0
         self.unanswered: list[str] = []
         self.fetches: list[Fetch] = []
@@ -160,9 +163,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def reopen(self, data: st.DataObject) -> None:
-        self.commit()
         if (host := self.a_host(data)) is not None:
-            self.frontier.reopen(host, self.store.parked(host.id) if host.is_closed else [], self.now)
+            self.frontier.reopen(host, self.now)
 
     @rule(name=st.sampled_from(["c.cz", "d.cz", ""]))
     def block(self, name: str) -> None:
@@ -173,6 +175,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         self.store.commit(self.frontier.drain(self.now))
+        self.frontier.committed()
 
     @rule()
     def resume_cleanly(self) -> None:
@@ -187,7 +190,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule()
     def resume_after_a_kill(self) -> None:
         """Whatever was not committed is as if it had never been."""
-        self.frontier = Frontier(OPTIONS)
+        self.frontier = Frontier(OPTIONS, shelf=self.store)
         self.frontier.restore(self.store.load(), self.now)
         self.fetches = []
         known = {host.name for host in self.frontier.hosts}
@@ -226,17 +229,31 @@ class FrontierMachine(RuleBasedStateMachine):
 
 def summary(frontier: Frontier) -> object:
     """What a crawl is, apart from times and the order in its queues."""
-    in_transit = {id(url.host): url for url in frontier._books.in_transit.values()}
     hosts = {}
     for host in frontier.hosts:
-        urls = [item[2] for item in host._queue] + ([in_transit[id(host)]] if id(host) in in_transit else [])
+        urls = [*queued(frontier, host), *([host.fetching] if host.fetching else [])]
         hosts[host.name] = (
             host.id, host.distance, host.state if host.is_closed else None, host.account, host.documents, host.exempt,
             host.crawl_delay_s, host.failures, sorted((u.key, u.url, u.rank, u.redirects, u.payload) for u in urls),
         )  # fmt: skip
     ledger, seen = frontier.ledger, frontier._books.seen
     counts = {key: number for key, number in ledger.counts().items() if number}
-    return hosts, counts, seen._keys, frontier._robots.records
+    return hosts, counts, sorted(key for part in range(PARTS) for key in seen._table.keys_of(part).tolist())
+
+
+def queued(frontier: Frontier, host: Host) -> list[QueuedUrl]:
+    """The queue of *host*, wherever it is stored."""
+    queues = frontier._books.queues
+    head = queues._heads[host.id]
+    slots = list(queues._slots(host.id, head))
+    lines = []
+    for slot in slots:
+        chunks = [chunk for chunk in head.chunks if slot_of_chunk(chunk) == slot]
+        of_chunks = [line for chunk in chunks for line in queues.shelf.chunk(chunk)]
+        lines += of_chunks[head.used.get(slot, 0) :] + queues._tails.get(slot, [])
+    urls = [*head.first, *(url_of(line, host) for line in lines)]
+    assert len(urls) == host.queued
+    return urls
 
 
 FrontierMachine.TestCase.settings = settings(

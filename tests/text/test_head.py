@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.head import fill_head, iso_date
-from spiderling.text.html import MAX_ALTERNATES, MAX_DATA_CHARS, parse
+from spiderling.text.html import MAX_DATA_CHARS, parse
+from spiderling.text.metadata import MAX_ALTERNATES
 
 URL = "http://h.test/a/b"
 

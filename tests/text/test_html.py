@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html import MAX_BLOCKS, parse, resolve
+from spiderling.text.html import MAX_BLOCKS, parse
 from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_LINKS
+from spiderling.text.resolving import resolve
 
 
 def texts(html: str) -> list[str]:
@@ -110,6 +111,69 @@ def test_head():
     assert (parsed.title, parsed.html_lang, parsed.base) == ("A & B", "cs-CZ", "/base/")
     assert parsed.meta == {"robots": "noindex, nofollow", "og:locale": "cs_CZ"}
     assert parsed.rels == {"canonical": "/c", "license": "http://cc.test/by"}
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        # a tag before <html> makes the parser leave out the head: what followed used to become the title
+        ("<text><html><head><title>Right</title><style>p{}</style></head><p>x<script>var x</script>", "Right"),
+        ("<p>text</p><svg><title>a picture</title></svg><script>var x</script>", ""),
+        ("<title>One</title><title>Two</title>", "One"),
+    ],
+)
+def test_title(html, title):
+    assert parse(html).title == title
+
+
+@pytest.mark.parametrize(
+    ("html", "places"),
+    [
+        ("<p><a href=1>one</a> text <a href=2>two<p>three</a>", [0, 0]),
+        ("<p> <a href=1> </a><section><a href=2>x</a>", [0, 0]),
+        ("<p><a href=1><img></a><p>x<br> <br><a href=2>y</a>", [-1, 1]),
+    ],
+)
+def test_links_over_several_tags(html, places):
+    assert [link.block for link in parse(html).links] == places
+
+
+@pytest.mark.parametrize(
+    ("html", "chars"),
+    [
+        ("<p>a <a href=1>b  c <b>d</b> </a>e", 5),
+        ("<p><a href=1>one<p>two</a> three", 3),
+        ("<p><a name=1>one</a> two", 3),
+        ("<p><a href=1>x<br>y</a>", 2),
+        ("<p><a href=1>x<script>no</script>y</a>", 2),
+    ],
+)
+def test_characters_of_links(html, chars):
+    assert parse(html).blocks[0].link_chars == chars
+
+
+@pytest.mark.parametrize(
+    ("html", "pieces"), [("<p>a <b>b</b> <i> </i><i>c</i>", 3), ("<p>a<form>b</form>c", 1), ("<p>a<br>b<img>c", 3)]
+)
+def test_pieces(html, pieces):
+    assert parse(html).blocks[0].pieces == pieces
+
+
+@pytest.mark.parametrize(
+    ("html", "zones"),
+    [
+        ("<nav>a</nav><p>b", [("b", 0)]),
+        ("<div class=sidebar><p>a<p>b</div>c", [("a", 8), ("b", 8), ("c", 0)]),
+        ("<div> <nav> <footer>a</footer>b</nav>", [("ab", 3)]),
+        ("<div><b>a</b> <nav>b</nav>", [("a b", 0)]),
+        ("<form class=search><p>a</form>", [("a", 64)]),
+    ],
+)
+def test_zones(html, zones):
+    parsed = parse(html)
+    inherited = parsed.tree.inherited().zones
+    found = [(block.text, inherited[block.element]) for block in parsed.blocks]
+    assert found[-len(zones) :] == zones
 
 
 HOSTILE = {

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spiderling.languages import load
 from spiderling.options import Options
@@ -58,3 +62,17 @@ def test_each_threshold_refuses(option):
     check_quality(page, Options())
     with pytest.raises(DropPage):
         check_quality(page, Options(**option))
+
+
+@given(st.lists(st.text(st.sampled_from("a. !?…؟。।'\"»)…..1٣*|€"), min_size=1, max_size=20), min_size=1, max_size=5))
+def test_marks_are_counted_as_expressions_do(texts):
+    """The counts by table are those of the expressions that say what is meant."""
+    end = re.compile(r"[.!?…](?=\s|[\"'»”’)\]]|$)|[。！？।॥؟።]")
+    chars = sum(map(len, texts))
+    found = quality(texts, [], (), chars)
+    sentences = sum(max(1, len(end.findall(text))) for text in texts)
+    assert found.sentence_words == pytest.approx(len(" ".join(texts).split()) / sentences)
+    assert found.digit_share == len(re.findall(r"\d", "\n".join(texts))) / chars
+    symbols = re.compile(r"[#*|<>{}\[\]=~^_\\/@+•·»«→←©®™$€%&]|\.\.\.|…")
+    assert found.symbol_share == len(symbols.findall("\n".join(texts))) / chars
+    assert all(type(value) in (int, float) for value in found)

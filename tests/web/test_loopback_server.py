@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -247,3 +248,15 @@ def test_the_command_line_says_when_it_is_ready_and_ends_on_a_signal(tmp_path, n
         finally:
             process.kill()
     assert log.exists()
+
+
+async def test_time_of_a_request_is_its_arrival_and_not_when_the_server_had_time():
+    """A busy server would else seem to be asked more often than it was."""
+    async with serve(FixedWeb({"a.test": {"/": html("a")}}, {"a.test": "127.84.3.9"})) as server:
+        with socket.create_connection(("127.84.3.9", server.port)) as client:
+            await asyncio.sleep(0.1)
+            sent = time.monotonic()
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            time.sleep(0.4)  # the server's loop stands still
+            await asyncio.sleep(0.1)
+        assert server.log_entries[0].time_s - sent < 0.2

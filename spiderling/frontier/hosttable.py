@@ -1,0 +1,212 @@
+"""All hosts: their marks and names in compact tables; whole records only of those that are in memory.
+
+A host comes into memory when it gets a place on the workbench or somebody asks for it,
+and leaves it again once the store knows all of it and it has no place.  Ids count from 1
+and are persistent: they are the upper bits of the URL keys.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks
+from spiderling.frontier.keytable import KeyTable
+from spiderling.frontier.queues import Queues
+from spiderling.frontier.rows import host_of
+from spiderling.frontier.state import HostMark, Shelf
+from spiderling.frontier.yields import YieldAccount
+from spiderling.urls import MAX_HOST_ID, registrable_domain
+
+_ID_BITS = 24
+
+
+class NameIndex:
+    """Host names to ids, 15 to 20 bytes a name.
+
+    Names themselves are not kept: two of 10^7 names would be taken for one host in one crawl of 10^8 (72 bits).
+    """
+
+    def __init__(self) -> None:
+        self._table = KeyTable()
+        self._checks = array("I", [0])
+
+    def find(self, name: str) -> int:
+        """The id of *name*, or 0."""
+        digest = xxhash.xxh3_128_intdigest(name.encode())
+        check = digest >> 96
+        return next((i for i in self._table.values(digest & (1 << 40) - 1) if self._checks[i] == check), 0)
+
+    def append(self, name: str) -> None:
+        """Note the name of the next id."""
+        digest = xxhash.xxh3_128_intdigest(name.encode())
+        self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
+        self._checks.append(digest >> 96)
+
+    def extend(self, names: list[str]) -> None:
+        """Note the names of the next ids."""
+        digests = [xxhash.xxh3_128_intdigest(name.encode()) for name in names]
+        hashes = np.array([digest & (1 << 40) - 1 for digest in digests], np.uint64)
+        ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
+        self._table.update(hashes << np.uint64(_ID_BITS) | ids)
+        self._checks.extend(digest >> 96 for digest in digests)
+
+
+@dataclass(slots=True)
+class _Unit:
+    """Hosts that are measured and retired together; the sums are kept running."""
+
+    account: YieldAccount = field(default_factory=YieldAccount)
+    retired: int = 0
+    """How many of them are retired."""
+
+
+class HostTable:
+    """Hosts by name and id, and the accounts that are retired together."""
+
+    def __init__(self, unit: str, marks: Marks, queues: Queues) -> None:
+        """*unit* is ``host`` or ``registrable``: whose bytes are measured together."""
+        self.marks = marks
+        self.changed: set[Host] = set()
+        """Hosts whose row the store does not have yet."""
+        self.exempt: set[int] = set()
+        self._queues = queues
+        self._shelf: Shelf = queues.shelf
+        self._names = NameIndex()
+        self._live: dict[int, Host] = {}
+        self._live_names: dict[str, Host] = {}
+        self._idle: set[Host] = set()
+        """Hosts in memory that may not have a place."""
+        self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+    def __iter__(self) -> Iterator[Host]:
+        """Every host by id; those that are not in memory come into it."""
+        return (self.by_id(host_id) for host_id in range(1, len(self) + 1))
+
+    def in_memory(self) -> list[Host]:
+        return list(self._live.values())
+
+    def live(self, host_id: int) -> Host | None:
+        """The host if it is in memory."""
+        return self._live.get(host_id)
+
+    def find(self, name: str) -> int:
+        """The id of the host, or 0; nothing is read from the shelf."""
+        host = self._live_names.get(name)
+        return host.id if host is not None else self._names.find(name)
+
+    def get(self, name: str) -> Host | None:
+        host_id = self.find(name)
+        return self.by_id(host_id) if host_id else None
+
+    def by_id(self, host_id: int) -> Host:
+        """The host, read from the shelf if it is not in memory."""
+        host = self._live.get(host_id)
+        if host is None:
+            row = self._shelf.host(host_id)
+            host = host_of(row, self.marks)
+            lines = [line for line in (row.transit, *row.first.split(b"\n")) if line]
+            self._enter(host)
+            self._queues.open(host, row.positions, lines)
+        return host
+
+    def create(self, name: str, distance: int) -> Host:
+        """A new host record; raises OverflowError beyond 16.7 million hosts."""
+        if len(self) >= MAX_HOST_ID:
+            raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
+        self.marks.append(HostState.EXHAUSTED, distance)
+        self._names.append(name)
+        host = Host(len(self), name, self.marks)
+        self._enter(host)
+        self._queues.open(host, is_new=True)
+        self.changed.add(host)
+        return host
+
+    def restore(self, marks: Iterator[HostMark]) -> list[int]:
+        """Take up all hosts; gives the ids of those that are open, in the order in which they are due."""
+        names, ids, dues = [], array("I"), array("d")
+        for mark in marks:
+            if mark.id != len(self) + 1:
+                raise ValueError(f"host {len(self) + 1} is missing")
+            state = HostState(mark.state)
+            self.marks.append(state if state in CLOSED_STATES else HostState.EXHAUSTED, mark.distance, mark.queued)
+            names.append(mark.name)
+            if state not in CLOSED_STATES:
+                ids.append(mark.id)
+                dues.append(mark.due)
+            if mark.exempt:
+                self.exempt.add(mark.id)
+            if self._units is not None:
+                unit = self._units.setdefault(registrable_domain(mark.name), _Unit())
+                unit.account.add(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
+                unit.retired += state is HostState.RETIRED
+        self._names.extend(names)
+        order = np.argsort(np.frombuffer(dues, np.float64), kind="stable") if dues else np.empty(0, np.int64)
+        return [ids[at] for at in order.tolist()]
+
+    def queued(self, host_id: int) -> tuple[int, int, int]:
+        """(waiting, parked, id)"""
+        number = self.marks.queued[host_id]
+        is_closed = self.marks.state(host_id) in CLOSED_STATES
+        return (0, number, host_id) if is_closed else (number, 0, host_id)
+
+    def leave(self, host: Host) -> None:
+        """*host* has no place any more, and may leave memory once the store knows it."""
+        self._idle.add(host)
+
+    def committed(self) -> None:
+        """What was drained last is on the shelf: idle hosts that have not changed since leave memory."""
+        kept = set()
+        for host in self._idle:
+            if host.active:
+                continue
+            if host in self.changed or host.in_transit or host.tasks:
+                kept.add(host)
+                continue
+            del self._live[host.id], self._live_names[host.name]
+            self._queues.close(host.id)
+        self._idle = kept
+
+    def account(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
+        """Add to what was downloaded from and kept of *host*, and of its unit."""
+        host.account.add(pages, downloaded_bytes, kept_bytes)
+        if self._units is not None:
+            self._unit(host.name).account.add(pages, downloaded_bytes, kept_bytes)
+        self.changed.add(host)
+
+    def account_of(self, host: Host) -> YieldAccount:
+        """The account that decides on *host*: its own, or the sum over its unit."""
+        return host.account if self._units is None else self._unit(host.name).account
+
+    def unit_in_memory(self, host: Host) -> list[Host]:
+        """The hosts that are retired together with *host*, itself included; others are when they come into memory."""
+        if self._units is None:
+            return [host]
+        domain = registrable_domain(host.name)
+        return [member for member in self._live.values() if registrable_domain(member.name) == domain]
+
+    def is_unit_retired(self, host: Host) -> bool:
+        """Whether another host of its unit is retired."""
+        return self._units is not None and self._unit(host.name).retired > 0
+
+    def set_closed(self, host: Host, state: HostState) -> None:
+        """*host* enters or leaves (EXHAUSTED) a closed state."""
+        if self._units is not None:
+            self._unit(host.name).retired += (state is HostState.RETIRED) - (host.state is HostState.RETIRED)
+        host.state = state
+        self.changed.add(host)
+
+    def _unit(self, name: str) -> _Unit:
+        assert self._units is not None
+        return self._units.setdefault(registrable_domain(name), _Unit())
+
+    def _enter(self, host: Host) -> None:
+        self._live[host.id] = self._live_names[host.name] = host
+        self._idle.add(host)

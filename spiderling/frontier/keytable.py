@@ -1,0 +1,112 @@
+"""A set of 64-bit keys in little memory: open addressing in numpy, in 256 parts that grow one at a time.
+
+Each part is a table with linear probing, ordered by key: the place of a key is its
+share of the key space, so that a table can be built from sorted keys in one pass.
+Only one part grows at once (40,000 keys at 10^7: about a millisecond), so no insertion
+pauses the event loop.  A key takes 11.4 to 14.8 bytes (loads of .7 to .54).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.uint64]
+
+PARTS = 256
+_PART_SHIFT, _PLACE_SHIFT = 56, 24  # the upper 8 bits name the part, the next 32 the place in it
+_PLACE_MASK = (1 << 32) - 1
+_MAX_LOAD, _LOAD_AFTER_GROWTH = 0.7, 0.54
+_MIN_SIZE = 32
+_SPARE = 16
+"""Cells behind the last place, so that probing needs no wrapping round; the last one stays empty."""
+
+
+class KeyTable:
+    """Keys from 1 to 2**64 - 1, their upper bits evenly spread; 0 marks an empty cell."""
+
+    def __init__(self) -> None:
+        self._sizes = [_MIN_SIZE] * PARTS
+        self._used = [0] * PARTS
+        self._limits = [int(_MIN_SIZE * _MAX_LOAD)] * PARTS
+        self._cells: list[memoryview] = [_view(np.zeros(_MIN_SIZE + _SPARE, np.uint64)) for _ in range(PARTS)]
+
+    def __len__(self) -> int:
+        return sum(self._used)
+
+    def __contains__(self, key: int) -> bool:
+        part = key >> _PART_SHIFT
+        cells = self._cells[part]
+        place = (key >> _PLACE_SHIFT & _PLACE_MASK) * self._sizes[part] >> 32
+        while found := cells[place]:
+            if found == key:
+                return True
+            place += 1
+        return False
+
+    def add(self, key: int) -> bool:
+        """Enter *key*; True if it was not there."""
+        part = key >> _PART_SHIFT
+        cells = self._cells[part]
+        place = (key >> _PLACE_SHIFT & _PLACE_MASK) * self._sizes[part] >> 32
+        while found := cells[place]:
+            if found == key:
+                return False
+            place += 1
+        cells[place] = key
+        self._used[part] += 1
+        if self._used[part] > self._limits[part] or place == len(cells) - 1:
+            self._build(part, self.keys_of(part))
+        return True
+
+    def values(self, prefix: int) -> Iterator[int]:
+        """The lower 24 bits of the keys whose upper 40 are *prefix*."""
+        part = prefix >> 32
+        cells = self._cells[part]
+        place = (prefix & _PLACE_MASK) * self._sizes[part] >> 32
+        while found := cells[place]:
+            if found >> _PLACE_SHIFT == prefix:
+                yield found & 0xFFFFFF
+            place += 1
+
+    def update(self, keys: Keys) -> None:
+        """Enter many keys at once: 10^7 in about a second."""
+        keys = np.sort(keys)
+        ends = np.searchsorted(keys, np.arange(1, PARTS, dtype=np.uint64) << np.uint64(_PART_SHIFT))
+        for part, more in enumerate(np.split(keys, ends)):
+            if len(more):
+                self._build(part, np.concatenate([self.keys_of(part), more]) if self._used[part] else more)
+
+    def keys_of(self, part: int) -> Keys:
+        """The keys of one part, roughly in order."""
+        cells: Keys = np.frombuffer(self._cells[part], np.uint64)
+        keys: Keys = cells[cells != 0]
+        return keys
+
+    def _build(self, part: int, keys: Keys) -> None:
+        """Lay out *keys* anew: each at its place, or right behind the key before it."""
+        keys = _distinct(keys)
+        size = max(_MIN_SIZE, int(len(keys) / _LOAD_AFTER_GROWTH))
+        order = np.arange(len(keys), dtype=np.int64)
+        wanted = (keys >> np.uint64(_PLACE_SHIFT) & np.uint64(_PLACE_MASK)) * np.uint64(size) >> np.uint64(32)
+        places = np.maximum.accumulate(wanted.astype(np.int64) - order) + order
+        cells = np.zeros(max(size, int(places[-1]) + 1 if len(keys) else 0) + _SPARE, np.uint64)
+        cells[places] = keys
+        self._cells[part] = _view(cells)
+        self._sizes[part], self._used[part], self._limits[part] = size, len(keys), int(size * _MAX_LOAD)
+
+
+def _view(cells: Keys) -> memoryview:
+    """Reading one item of a memoryview takes a third of the time that it takes in numpy."""
+    return memoryview(cells)  # type: ignore[arg-type]
+
+
+def _distinct(keys: Keys) -> Keys:
+    """*keys* in order, each once (numpy's own ``unique`` is ten times slower)."""
+    keys = np.sort(keys)
+    first = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    distinct: Keys = keys[first]
+    return distinct

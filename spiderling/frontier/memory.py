@@ -1,0 +1,109 @@
+"""The store's contract without a file: for the simulator and for tests."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from spiderling.errors import StorageError
+from spiderling.frontier.state import (
+    HOST_SHIFT,
+    Changes,
+    ConsentRow,
+    HostMark,
+    HostRow,
+    RobotsRow,
+    SegmentRow,
+    State,
+    chunks_of,
+    replay,
+)
+
+
+def mark_of(row: HostRow) -> HostMark:
+    """The part of *row* that stays in memory."""
+    return HostMark(
+        row.id, row.name, row.state, row.distance, row.pages, row.downloaded_bytes, row.kept_bytes,
+        row.waiting + row.parked, row.due, row.exempt, row.transit is not None,
+    )  # fmt: skip
+
+
+class MemoryStore:
+    """Holds what was committed for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[int, HostRow] = {}
+        self._chunks: dict[int, list[bytes]] = {}
+        self._tails: dict[int, list[bytes]] = {}
+        self._robots: dict[str, RobotsRow] = {}
+        self._consent: dict[tuple[str, ...], ConsentRow] = {}
+        self._segments: dict[str, SegmentRow] = {}
+        self._seen, self._digests = array("q"), array("q")
+        self._counts: dict[str, int] = {}
+        self._meta: dict[str, str] = {}
+        self._closed = False
+
+    def load(self) -> State:
+        return State(
+            tails={slot: list(lines) for slot, lines in self._tails.items()},
+            seen=array("q", self._seen),
+            digests=array("q", self._digests),
+            segments=sorted(self._segments.values()),
+            counts=dict(self._counts),
+            meta=dict(self._meta),
+        )
+
+    def host(self, host_id: int) -> HostRow:
+        try:
+            return self._hosts[host_id]
+        except KeyError:
+            raise StorageError(f"the store has no host {host_id}.") from None
+
+    def host_marks(self) -> Iterator[HostMark]:
+        return (mark_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
+
+    def chunk_ids(self, host_id: int) -> list[int]:
+        return sorted(chunk for chunk in self._chunks if chunk >> HOST_SHIFT == host_id)
+
+    def chunk(self, chunk_id: int) -> list[bytes]:
+        try:
+            return list(self._chunks[chunk_id])
+        except KeyError:
+            raise StorageError(f"the store has no chunk {chunk_id}.") from None
+
+    def robots(self, key: str) -> RobotsRow | None:
+        return self._robots.get(key)
+
+    def commit(self, changes: Changes) -> None:
+        if self._closed:
+            raise StorageError("the store is closed.")
+        self._hosts.update((row.id, row) for row in changes.hosts)
+        for waiting, parked, host_id in changes.queued:
+            self._hosts[host_id] = self._hosts[host_id]._replace(waiting=waiting, parked=parked)
+        dropped, used = set(changes.dropped), set(changes.used)
+        self._chunks = {
+            chunk: lines
+            for chunk, lines in self._chunks.items()
+            if chunk not in used and chunk >> HOST_SHIFT not in dropped
+        }
+        if changes.flush is None:
+            replay(self._tails, changes.added, changes.popped.items())
+        else:
+            self._tails = {}
+            for slot, lines in changes.flush.tails.items():
+                self._chunks.update(chunks_of(slot, changes.flush.generation, list(lines)))
+        self._robots.update((row.origin, row) for row in changes.robots)
+        for row in changes.consent:
+            former = self._consent.get(row[:4], row)
+            self._consent[row[:4]] = row._replace(first=former.first)
+        self._segments.update((row.name, row) for row in changes.segments)
+        self._seen.extend(changes.seen)
+        self._digests.extend(changes.digests)
+        self._counts.update(changes.counts)
+        self._meta.update(changes.meta)
+
+    def consents(self) -> list[ConsentRow]:
+        return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))
+
+    def close(self) -> None:
+        self._closed = True

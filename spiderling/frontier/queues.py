@@ -1,0 +1,272 @@
+"""The queues of all hosts: heads in memory, the rest as chunks on the shelf, the newest URLs as tails.
+
+What is promised of the order in which a host's URLs are handed out: first those given
+back unmade; then by rank band (priority.py), and within a band first in, first out.  A
+later rank model needs other bands, not another queue.
+
+A host has a Head only while it is in memory.  A band's URLs are used from its first
+chunk on and then from its tail; a chunk is read when it is reached, and deleted when it
+is used up.  When the tails hold FLUSH_URLS they are handed over to the store as chunks
+of a new generation; until that is committed they are read from memory as if they were.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from spiderling.frontier.entries import line_of, url_of
+from spiderling.frontier.hosts import Host, Marks, QueuedUrl
+from spiderling.frontier.priority import BAND_OF_RANK, BANDS
+from spiderling.frontier.state import (
+    BAND_BITS,
+    Flush,
+    Shelf,
+    chunks_of,
+    generation_of,
+    slot_of_chunk,
+)
+
+FLUSH_URLS = 200_000
+_BAND_MASK = (1 << BAND_BITS) - 1
+
+
+@dataclass(slots=True)
+class Head:
+    """What is in memory of one host's queue."""
+
+    chunks: list[int]
+    """Ids of the chunks that are not used up, in order."""
+    generation: int
+    """The last generation of which ``chunks`` holds everything."""
+    used: dict[int, int] = field(default_factory=dict)
+    """Slot -> URLs of its first chunk that are used up."""
+    lines: dict[int, list[bytes]] = field(default_factory=dict)
+    """Slot -> lines of its first chunk, if it was read."""
+    first: list[QueuedUrl] = field(default_factory=list)
+    next_up: QueuedUrl | None = None
+    """What ``peek`` gave; None when it has to look again."""
+    next_slot: int | None = None
+    """Where that stands; None for ``first``."""
+
+
+class QueueChanges:
+    """What the store does not know of the queues yet."""
+
+    def __init__(self) -> None:
+        self.grown: set[int] = set()
+        self.added: list[tuple[int, bytes]] = []
+        self.popped: dict[int, int] = {}
+        self.used: list[int] = []
+        self.dropped: list[int] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.popped or self.used or self.dropped)
+
+
+class Queues:
+    """Every queue by its host's id; ``marks.queued`` holds their lengths."""
+
+    def __init__(self, shelf: Shelf, marks: Marks, flush_urls: int = FLUSH_URLS) -> None:
+        self.shelf = shelf
+        self._marks = marks
+        self._flush_urls = flush_urls
+        self._heads: dict[int, Head] = {}
+        self._tails: dict[int, list[bytes]] = {}
+        self._in_tails = 0
+        self._flushing: dict[int, list[bytes]] = {}
+        self.generation = 0
+        """Of the last flush that was begun."""
+        self._committed = 0
+        """Of the last flush that the shelf shows."""
+        self._changes = QueueChanges()
+
+    def restore(self, tails: dict[int, list[bytes]], generation: int) -> None:
+        """Take up the tails that the log held."""
+        self._tails, self._in_tails = tails, sum(map(len, tails.values()))
+        self.generation = self._committed = generation
+
+    # -- hosts come into memory and leave it
+
+    def open(self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False) -> None:
+        """*host* is in memory from now on; *positions* and *first* are its row's."""
+        head = Head([], self.generation if is_new else -1)
+        for pair in positions.split():
+            band, _, used = pair.partition(":")
+            head.used[host.id << BAND_BITS | int(band)] = int(used)
+        head.first = [url_of(line, host) for line in first or []]
+        self._heads[host.id] = head
+
+    def close(self, host_id: int) -> None:
+        """The host leaves memory; the store knows all of its queue."""
+        del self._heads[host_id]
+
+    def positions(self, host_id: int) -> str:
+        """The column ``positions`` of a host in memory."""
+        used = self._heads[host_id].used
+        return " ".join(f"{slot & _BAND_MASK}:{number}" for slot, number in used.items() if number)
+
+    def first(self, host_id: int) -> list[bytes]:
+        return [line_of(url) for url in self._heads[host_id].first]
+
+    # -- in and out
+
+    def push(self, host_id: int, rank: int, line: bytes) -> None:
+        """A URL comes to the end of its band."""
+        slot = host_id << BAND_BITS | BAND_OF_RANK[rank]
+        tail = self._tails.get(slot)
+        if tail is None:
+            self._tails[slot] = [line]
+        else:
+            tail.append(line)
+        self._in_tails += 1
+        self._changes.added.append((slot, line))
+        self._marks.queued[host_id] += 1
+        self._changes.grown.add(host_id)
+        head = self._heads.get(host_id)
+        if head is not None and head.next_slot is not None and slot < head.next_slot:
+            head.next_up = head.next_slot = None
+
+    def push_first(self, url: QueuedUrl) -> None:
+        """A URL that was handed out and came back is the next one."""
+        head = self._heads[url.host.id]
+        head.first.insert(0, url)
+        head.next_up = head.next_slot = None
+        self._marks.queued[url.host.id] += 1
+
+    def peek(self, host: Host) -> QueuedUrl:
+        """The URL that is next; it stays where it is.  There must be one."""
+        head = self._heads[host.id]
+        if head.next_up is None:
+            if head.first:
+                head.next_up = head.first[0]
+            else:
+                head.next_slot = next(self._slots(host.id, head))
+                head.next_up = url_of(self._front(head, head.next_slot), host)
+        return head.next_up
+
+    def pop(self, host: Host) -> QueuedUrl:
+        """The URL that is next leaves the queue."""
+        url, head = self.peek(host), self._heads[host.id]
+        self._remove(head, head.next_slot)
+        self._marks.queued[host.id] -= 1
+        return url
+
+    def worst_band(self, host: Host) -> int:
+        """The last band that holds a URL; 0 for an empty queue."""
+        return max(self._slots(host.id, self._heads[host.id]), default=0) & _BAND_MASK
+
+    def drop_worst(self, host: Host) -> QueuedUrl:
+        """The URL of the last band that has waited longest leaves the queue."""
+        head = self._heads[host.id]
+        slot = max(self._slots(host.id, head))
+        url = url_of(self._front(head, slot), host)
+        self._remove(head, slot)
+        self._marks.queued[host.id] -= 1
+        return url
+
+    def drop(self, host: Host) -> int:
+        """The whole queue is given up; returns its length.  The work does not depend on it."""
+        number, head = self._marks.queued[host.id], self._heads[host.id]
+        for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + BANDS):
+            tail = self._tails.pop(slot, None)
+            if tail is not None:
+                self._in_tails -= len(tail)
+                self._changes.popped[slot] = self._changes.popped.get(slot, 0) + len(tail)
+        self._heads[host.id] = Head([], self.generation)
+        if head.chunks or head.generation != self.generation:
+            self._changes.dropped.append(host.id)
+        self._marks.queued[host.id] = 0
+        return number
+
+    def _slots(self, host_id: int, head: Head) -> Iterator[int]:
+        """The slots that hold URLs, best first."""
+        self._find_chunks(host_id, head)
+        first = host_id << BAND_BITS
+        for slot in range(first, first + BANDS):
+            if slot in self._tails or (head.chunks and self._first_chunk(head, slot) is not None):
+                yield slot
+
+    def _find_chunks(self, host_id: int, head: Head) -> None:
+        """Take in the chunks that came since the last look."""
+        if head.generation == self.generation:
+            return
+        if head.generation < self._committed:
+            for chunk in self.shelf.chunk_ids(host_id):
+                if head.generation < generation_of(chunk) <= self._committed:
+                    insort(head.chunks, chunk)
+        if self._flushing and self.generation > self._committed:
+            first = host_id << BAND_BITS
+            for slot in range(first, first + BANDS):
+                for chunk, _ in chunks_of(slot, self.generation, self._flushing.get(slot, [])):
+                    insort(head.chunks, chunk)
+        head.generation = self.generation
+
+    def _first_chunk(self, head: Head, slot: int) -> int | None:
+        at = bisect_left(head.chunks, slot, key=slot_of_chunk)
+        return at if at < len(head.chunks) and slot_of_chunk(head.chunks[at]) == slot else None
+
+    def _front(self, head: Head, slot: int) -> bytes:
+        """The line that is next in *slot*."""
+        at = self._first_chunk(head, slot)
+        return self._tails[slot][0] if at is None else self._lines(head, slot, at)[head.used.get(slot, 0)]
+
+    def _lines(self, head: Head, slot: int, at: int) -> list[bytes]:
+        lines = head.lines.get(slot)
+        if lines is None:
+            chunk = head.chunks[at]
+            if generation_of(chunk) > self._committed:
+                lines = dict(chunks_of(slot, self.generation, self._flushing[slot]))[chunk]
+            else:
+                lines = self.shelf.chunk(chunk)
+            head.lines[slot] = lines
+        return lines
+
+    def _remove(self, head: Head, slot: int | None) -> None:
+        """The front of *slot*, or of ``first``, is used up."""
+        head.next_up = head.next_slot = None
+        if slot is None:
+            head.first.pop(0)
+            return
+        at = self._first_chunk(head, slot)
+        if at is None:
+            self._shorten_tail(slot)
+            return
+        used = head.used.get(slot, 0) + 1
+        if used < len(self._lines(head, slot, at)):
+            head.used[slot] = used
+            return
+        self._changes.used.append(head.chunks.pop(at))
+        head.used.pop(slot, None)
+        del head.lines[slot]
+
+    def _shorten_tail(self, slot: int) -> None:
+        tail = self._tails[slot]
+        del tail[0]
+        if not tail:
+            del self._tails[slot]
+        self._in_tails -= 1
+        self._changes.popped[slot] = self._changes.popped.get(slot, 0) + 1
+
+    # -- the store
+
+    @property
+    def has_changed(self) -> bool:
+        return not self._changes.is_empty
+
+    def drain(self) -> tuple[QueueChanges, Flush | None]:
+        """What changed since the last call; with a Flush when the tails are long enough and the last one is over."""
+        changes, self._changes = self._changes, QueueChanges()
+        if self._in_tails < self._flush_urls or self.generation > self._committed:
+            return changes, None
+        self.generation += 1
+        self._flushing, self._tails, self._in_tails = self._tails, {}, 0
+        for head in self._heads.values():  # what stood in a tail stands in a chunk now
+            head.next_up = head.next_slot = None
+        return changes, Flush(self.generation, self._flushing)
+
+    def committed(self) -> None:
+        """The batch that was drained last is on the shelf."""
+        self._committed, self._flushing = self.generation, {}

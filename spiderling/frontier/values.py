@@ -1,0 +1,32 @@
+"""What goes out of the frontier's door: Fetch and Report."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spiderling.frontier.hosts import Host, RobotsTask
+from spiderling.reasons import Reason
+
+
+class Fetch(NamedTuple):
+    """A request to be made now: of a page, or (``robots`` set) of a robots.txt."""
+
+    id: int
+    url: str
+    address: str
+    """The one address to connect to; judged and charged."""
+    host: Host
+    payload: bytes | None = None
+    robots: RobotsTask | None = None
+
+
+class Report(NamedTuple):
+    """What became of a reported URL."""
+
+    end: Reason | None
+    """None: it waits for another attempt, or had ended before."""
+    retired: tuple[Host, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        return self.end is not None

@@ -1,0 +1,103 @@
+"""What a page says of the use of its text: robots directives, TDM reservation, usage preferences.
+
+Sources: Google's "Robots meta tag, data-nosnippet, and X-Robots-Tag specifications" (noindex,
+none, nofollow, noarchive, unavailable_after; per agent, the most restrictive counts);
+DeviantArt's noai and noimageai; the TDM Reservation Protocol (W3C Community Group report,
+10 May 2024); Content-Usage (draft-ietf-aipref-attach-05) and Content-Signal headers.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+
+from spiderling.options import Options
+from spiderling.optouts import ANY, NOTHING, TRAINING, Signal, Statement, reservation, usage
+
+MAX_HEADER_CHARS = 2000
+_EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.IGNORECASE)
+_VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview"))
+_DIRECTIVES = {
+    "noindex": [Statement(Signal.NOINDEX, refuses=ANY)],
+    "nofollow": [Statement(Signal.NOFOLLOW)],
+    "none": [Statement(Signal.NOINDEX, refuses=ANY), Statement(Signal.NOFOLLOW)],
+    "noarchive": [Statement(Signal.NOARCHIVE, refuses=ANY)],
+    "nocache": [Statement(Signal.NOARCHIVE, refuses=ANY)],
+    "noai": [Statement(Signal.NOAI, refuses=TRAINING)],
+    "noimageai": [Statement(Signal.NOAI, "images")],
+}
+
+
+def page_statements(
+    headers: Iterable[tuple[str, str]], meta: Mapping[str, str], options: Options, now: float
+) -> list[Statement]:
+    """All that a page says, each once; *meta* is ``Page.meta``, *now* the time in seconds since 1970.
+
+    *headers* are names and values; equal names may repeat.  Nothing in them makes it raise.
+    """
+    fields: dict[str, list[str]] = {}
+    for name, value in headers:
+        fields.setdefault(name.lower(), []).append(value[:MAX_HEADER_CHARS])
+    tagged = [(name.partition(":")[2], text) for name, text in meta.items() if name.partition(":")[0] == "robots"]
+    found = [
+        said
+        for agent, text in [*(("", value) for value in fields.get("x-robots-tag", ())), *tagged]
+        for said in _directives(agent, text, options, now)
+    ]
+    for signal in (Signal.CONTENT_SIGNAL, Signal.CONTENT_USAGE):
+        found += usage(signal, ",".join(fields.get(signal.value, ())))
+    in_header = {name: values[0] for name, values in fields.items()}
+    # what stands in the page supersedes the header
+    for said in (meta, in_header):
+        if tdm := reservation(Signal.TDM, said.get("tdm-reservation", ""), said.get("tdm-policy")):
+            found += tdm
+            break
+    return list(dict.fromkeys(found))
+
+
+def _directives(agent: str, text: str, options: Options, now: float) -> Iterator[Statement]:
+    """The statements in one header or meta; in a header each part may begin with the ``agent:`` that it is for."""
+    dates = [date.strip() for date in _EXPIRY.findall(text)]
+    for part in _EXPIRY.sub("unavailable_after", text).lower().split(","):
+        head, colon, rest = map(str.strip, part.partition(":"))
+        if colon and head not in _VALUED:
+            agent, part = head, rest
+        name = part.strip()
+        said = [_expiry(dates.pop(0), now)] if name == "unavailable_after" and dates else _DIRECTIVES.get(name, [])
+        yield from _meant_for(agent.lower(), said, options)
+
+
+def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[Statement]:
+    """What is said to us; that an AI crawler may not use the page counts as AI_AGENTS."""
+    if agent in ("", "*", options.robots_agent.lower()):
+        return said
+    tokens = (token.strip() for token in options.ai_agents.split(","))
+    token = next((token for token in tokens if token.lower() == agent), None)
+    refused = token and any(statement.signal in (Signal.NOINDEX, Signal.NOAI) for statement in said)
+    return [Statement(Signal.AI_AGENTS, token, TRAINING)] if token and refused else []
+
+
+def _expiry(date: str, now: float) -> Statement:
+    """A date in no known form says nothing that could be obeyed, but is recorded."""
+    time = _seconds(date)
+    if time is None:
+        return Statement(Signal.UNAVAILABLE_AFTER, "?")
+    stamp = datetime.fromtimestamp(time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Statement(Signal.UNAVAILABLE_AFTER, stamp, ANY if time < now else NOTHING)
+
+
+def _seconds(date: str) -> float | None:
+    """Seconds since 1970 of an RFC 5322, RFC 850 or ISO 8601 date."""
+    try:
+        parts = email.utils.parsedate_tz(date)
+        if parts is not None:
+            time = float(email.utils.mktime_tz(parts))
+        else:
+            moment = datetime.fromisoformat(date.upper().removesuffix("Z"))
+            time = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        datetime.fromtimestamp(time, timezone.utc)  # what no calendar has is no date
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
+        return None
+    return time

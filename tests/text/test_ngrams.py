@@ -1,0 +1,34 @@
+"""Texts as arrays are the same texts."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.text.ngrams import code_points_of, codepoints, normalise, normalised, words
+
+ANY = st.text(st.sampled_from("aÁ ßİΣς,.0_-\u0301\u200d\U0001f600क्षअ漢\ud800\n\t") | st.characters(), max_size=12)
+
+
+@given(st.lists(ANY, min_size=1, max_size=6))
+def test_texts_in_a_row_are_normalised_each_by_itself(texts):
+    chars, starts = normalised(texts)
+    parts = [chars[start:end].tolist() for start, end in itertools.pairwise(starts)]
+    assert parts == [codepoints(normalise(text)).tolist() for text in texts]
+    assert starts[-1] == len(chars)
+
+
+@given(ANY)
+def test_words_are_those_of_the_normalised_text(text):
+    assert words(text) == normalise(text).split()
+
+
+def test_code_points_of_a_class():
+    digits = code_points_of(re.compile(r"\d+"))
+    assert np.flatnonzero(digits)[:11].tolist() == [*range(ord("0"), ord("9") + 1), 0x660]
+    assert digits[0x1D7CE]
+    assert not digits[0xD800:0xE000].any()

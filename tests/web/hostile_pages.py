@@ -1,0 +1,213 @@
+"""Cases of pages and redirects: links that lead where nobody should go, too many, too long; loops; TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from conftest import document
+from hostile import Visit, add, reply, site
+
+from spiderling.reasons import Reason
+
+# -- links: the page is kept, its links are refused or end
+
+FORBIDDEN = (
+    "http://10.0.0.1/", "http://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "http://0177.0.0.01/",
+    "http://[::ffff:10.0.0.1]/", "http://[fd00:ec2::254]/", "http://169.254.169.254/latest/meta-data/",
+    "http://localhost/", "http://0/", "http://１９２.168.0.1/", "http://[64:ff9b::10.0.0.1]/", "http://100.100.100.200/",
+)  # fmt: skip
+"""Links to addresses that are not to be fetched, however they are written; the same host twice is one name."""
+
+
+def linking(name: str, *links: str, mentions: dict[Reason, int] | None = None, **ends: Reason) -> None:
+    """A page that is kept, with *links*."""
+    page = document(name, *links).encode()
+    add(name, site({"/": page}), ends={"/": Reason.KEPT, **ends}, mentions=mentions or {})
+
+
+linking("links-to-forbidden-addresses", *FORBIDDEN, **dict.fromkeys(
+    ["http://10.0.0.1/", "http://127.0.0.1/", "http://[::ffff:a00:1]/", "http://[fd00:ec2::254]/",
+     "http://169.254.169.254/latest/meta-data/", "http://localhost/", "http://0.0.0.0/", "http://192.168.0.1/",
+     "http://[64:ff9b::a00:1]/", "http://100.100.100.200/"],
+    Reason.ADDRESS_FORBIDDEN,
+), mentions={Reason.SEEN: 3})  # fmt: skip
+linking("links-to-files", "file:///etc/passwd", "data:text/html,<p>x", "javascript:alert(1)", "ftp://x.bad.test/",
+        "gopher://x.bad.test:70/", "view-source:http://x.bad.test/", "blob:http://x.bad.test/1")  # fmt: skip
+linking(
+    "links-to-ports", *(f"http://x{port}.bad.test:{port}/" for port in (1, 22, 25, 110, 6379, 9200, 11211, 65535)),
+    mentions={Reason.PORT_FORBIDDEN: 8},
+)  # fmt: skip
+linking("links-with-users", "http://admin@x.bad.test/", "http://a:b@x.bad.test/", "http://good0.test@x.bad.test/",
+        mentions={Reason.BAD_URL: 3})  # fmt: skip
+linking("links-to-long-hosts", "http://" + "a" * 64 + ".test/", "http://" + "a." * 130 + "test/",
+        "http://" + "a" * 100_000 + "/", mentions={Reason.BAD_URL: 3})  # fmt: skip
+linking("links-of-a-megabyte", "/" + "a" * 1_000_000, "/?" + "b=c&" * 250_000, "/" + "d/" * 500_000,
+        mentions={Reason.TRAP: 3})  # fmt: skip
+add("links-by-the-100000", site({"/": document("links-by-the-100000").encode()
+    + b"".join(b"<a href='/%d.zip'>a</a>" % n for n in range(100_000))}),
+    Reason.KEPT, mentions={Reason.TOO_MANY_LINKS: 95_000, Reason.OUT_OF_SCOPE: 5000})  # fmt: skip
+linking("links-of-rubbish", "http://[::1", "http://%00/", "//", "http:///", "http://a b/", "?" * 400, "\x00\xff",
+        "http://a:99999/", "http://a..b/", "http://*.*/", mentions={Reason.BAD_URL: 2},
+        **{"/?" + "?" * 399: Reason.HTTP_ERROR})  # fmt: skip
+
+# -- pages that hurt
+
+POOR = (Reason.BOILERPLATE_ONLY, Reason.UNDECODABLE, Reason.WRONG_LANGUAGE, Reason.BAD_QUALITY)
+for name, body, cut in (
+    ("page-of-nested-tags", b"<div><b>x" * 50_000, 0),
+    ("page-of-one-word", b"<p>" + b"a" * 900_000, 0),
+    ("page-of-null-bytes", b"\0" * 900_000, 0),
+    ("page-of-entities", b"<p>" + b"&amp;&#x17e;" * 80_000, 0),
+    ("page-without-end-tags", b"<p><a href=/x" * 60_000, 54_999),
+):
+    add(name, site({"/": body}), POOR, mentions={Reason.TOO_MANY_LINKS: cut})
+add("page-of-cookies", reply(document("page-of-cookies"), *["Set-Cookie: a=b"] * 200), Reason.KEPT)
+
+# -- redirects
+
+
+def to(location: str, status: int = 302, *headers: str) -> bytes:
+    lines = "".join(f"{line}\r\n" for line in (f"Location: {location}", *headers, "Content-Length: 0"))
+    return f"HTTP/1.1 {status} Found\r\n{lines}\r\n".encode("latin-1")
+
+
+add("redirect-to-itself", site({"/": to("/")}), Reason.REDIRECT_LOOP)
+add("redirect-in-a-circle", site({"/": to("/a"), "/a": to("/b"), "/b": to("/")}),
+    ends=dict.fromkeys(["/", "/a", "/b"], Reason.REDIRECTED))  # fmt: skip
+add("redirect-without-end", site(lambda path: to(f"/{int(path[1:] or 0) + 1}")),
+    ends={"/": Reason.REDIRECTED, "/5": Reason.REDIRECT_LOOP})  # fmt: skip
+add("redirect-over-hosts", site({"/": to("http://redirect-in-a-circle.bad.test/")}), Reason.REDIRECTED)
+add("redirect-to-cookies", site({"/": to("/", 302, "Set-Cookie: seen=1; Path=/")}), Reason.REDIRECT_LOOP)
+add("redirect-nowhere", b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", Reason.HTTP_ERROR)
+add("redirect-to-rubbish", site({"/": to("http://[::1\xff")}), (Reason.HTTP_ERROR, Reason.REDIRECTED))
+add("redirect-to-60-kb", site({"/": to("/" + "a" * 60_000)}), Reason.REDIRECTED, mentions={Reason.TRAP: 1})
+add("redirect-to-a-megabyte", site({"/": to("/" + "a" * 1_000_000)}), Reason.BAD_HTTP)
+add("redirect-by-header-injection", site({"/": to("/a%0d%0aSet-Cookie:%20x=y")}),
+    ends={"/": Reason.REDIRECTED, "/a%0d%0aSet-Cookie:%20x=y": Reason.HTTP_ERROR})  # fmt: skip
+for name, location, mention in (
+    ("file", "file:///etc/passwd", Reason.BAD_URL),
+    ("data", "data:text/html,<p>x", Reason.BAD_URL),
+    ("a-mail-server", "http://redirect-to-a-mail-server.bad.test:25/", Reason.PORT_FORBIDDEN),
+    ("a-user", "http://root@redirect-to-a-user.bad.test/", Reason.BAD_URL),
+):
+    add(f"redirect-to-{name}", site({"/": to(location)}), Reason.REDIRECTED, mentions={mention: 1})
+for number, (location, target) in enumerate({
+    "http://10.1.1.1/": "http://10.1.1.1/",
+    "http://2130706434/": "http://127.0.0.2/",
+    "http://0177.0.0.3/": "http://127.0.0.3/",
+    "http://0x7f000004/": "http://127.0.0.4/",
+    "http://[::ffff:127.0.0.5]/": "http://[::ffff:7f00:5]/",
+    "http://169.254.169.253/": "http://169.254.169.253/",
+}.items()):  # fmt: skip
+    add(f"redirect-to-forbidden-address-{number}", site({"/": to(location)}),
+        ends={"/": Reason.REDIRECTED, target: Reason.ADDRESS_FORBIDDEN})  # fmt: skip
+
+
+# -- TLS
+
+
+def certificate(names: tuple[str, ...] = (), days: tuple[int, int] = (-1, 1), issuer: str = "", bits: int = 0) -> bytes:
+    """Key and certificate, PEM."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bad.test")])
+    by = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]) if issuer else subject
+    now = datetime.datetime.now(datetime.timezone.utc)
+    alternatives = [x509.DNSName(name) for name in names] or [x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]
+    built = (
+        x509.CertificateBuilder(by, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now + datetime.timedelta(days=days[0]))
+        .not_valid_after(now + datetime.timedelta(days=days[1]))
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, nothing = serialization.Encoding.PEM, serialization.NoEncryption()
+    return key.private_bytes(pem, serialization.PrivateFormat.PKCS8, nothing) + built.public_bytes(pem)
+
+
+def context(**made: object) -> ssl.SSLContext:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        Path(file.name).write_bytes(certificate(**made))  # type: ignore[arg-type]
+        server.load_cert_chain(file.name)
+    return server
+
+
+TLS_PROBLEMS = {
+    "tls-self-signed": ({"names": ("*.bad.test",)}, "self-signed"),
+    "tls-expired": ({"names": ("*.bad.test",), "issuer": "CA", "days": (-20, -10)}, "expired"),
+    "tls-not-yet-valid": ({"names": ("*.bad.test",), "issuer": "CA", "days": (10, 20)}, "not-yet-valid"),
+    "tls-wrong-name": ({"names": ("other.test",), "issuer": "CA"}, "wrong-name"),
+    "tls-all-wrong": ({"days": (-20, -10)}, "expired self-signed wrong-name"),
+    "tls-unknown-issuer": ({"names": ("*.bad.test",), "issuer": "CA"}, ""),
+}
+"""Case -> how its certificate is made, and what the document's attribute ``tls`` must say."""
+for name, (made, _) in TLS_PROBLEMS.items():
+    add(name, reply(document(name)), Reason.KEPT, scheme="https", tls=partial(context, **made))
+
+
+async def not_tls(visit: Visit) -> None:
+    await visit.reader.read(10)
+    await visit.send(b"HTTP/1.1 400 This is not TLS\r\n\r\n")
+
+
+async def reset_in_handshake(visit: Visit) -> None:
+    await visit.reader.read(10)
+    await visit.reset()
+
+
+async def silent_in_handshake(visit: Visit) -> None:
+    await visit.silence()
+
+
+async def half_a_handshake(visit: Visit) -> None:
+    await visit.reader.read(10)
+    await visit.send(b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03" + bytes(40))
+    await visit.silence()
+
+
+for serve in (not_tls, reset_in_handshake, silent_in_handshake, half_a_handshake):
+    name = "tls-" + serve.__name__.replace("_", "-")
+    add(name, serve, Reason.ROBOTS_UNREACHABLE, scheme="https", raw=True)
+
+
+class FirstDecent:
+    """Decent TLS for the first connection, which asks for robots.txt; after that no TLS at all."""
+
+    def __init__(self) -> None:
+        self._inner = context(names=("*.bad.test",))
+
+    async def __call__(self, visit: Visit) -> None:
+        if visit.number > 1:
+            await not_tls(visit)
+            return
+        transport, loop = visit.writer.transport, asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        secure = await loop.start_tls(transport, protocol, self._inner, server_side=True)
+        assert secure is not None
+        protocol.connection_made(secure)
+        await reader.readuntil(b"\r\n\r\n")
+        secure.write(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+        await asyncio.sleep(0.3)
+        secure.close()
+
+
+async def first_decent(visit: Visit) -> None:
+    """Made on first use: a certificate takes a while."""
+    if not _FIRST_DECENT:
+        _FIRST_DECENT.append(FirstDecent())
+    await _FIRST_DECENT[0](visit)
+
+
+_FIRST_DECENT: list[FirstDecent] = []
+add("tls-gone-after-robots", first_decent, Reason.TLS, scheme="https", raw=True)

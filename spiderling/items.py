@@ -48,6 +48,8 @@ class PageItem:
     """UTF-8 bytes of new clean text in the document."""
     digests: tuple[int, ...] = ()
     """Digests that are new with this page; set by pipeline 400."""
+    duplicate_bytes: int = 0
+    """UTF-8 bytes of the clean text that were kept before, in a corpus that marks them; set by pipeline 400."""
 
     def __repr__(self) -> str:
         return f"<PageItem {self.response.url}>"  # logs show items that fail; the page would fill them

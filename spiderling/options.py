@@ -8,16 +8,17 @@ Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from spiderling import filetypes
 from spiderling.errors import BadInput
+from spiderling.optionvalues import PREFIX, checked, parse_yield_profile
 from spiderling.optouts import Policy
 
-PREFIX = "SPIDERLING_"
+_LEAST_FILTER_BYTES = 8_000_000
+"""A near-duplicate filter could not grow in less."""
 
 
 def _option(
@@ -172,6 +173,20 @@ class Options:
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
 
+    # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
+    max_words: int = _option(0, "Words kept at which the crawl stops; same as -a words=; 0: no limit.", low=0)
+    max_documents: int = _option(0, "Documents kept at which the crawl stops; 0: no limit.", low=0)
+    max_pages: int = _option(0, "Judged responses at which the crawl stops; 0: no limit.", low=0)
+    max_downloaded_bytes: int = _option(0, "Bytes of bodies at which the crawl stops; 0: no limit.", low=0)
+    max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
+    marginal_bytes: int = _option(
+        0, "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        low=0,
+    )  # fmt: skip
+    marginal_yield: float = _option(0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends it.", low=0, high=1)
+    max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
+    max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
+
     # text
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
     workers: int = _option(
@@ -239,7 +254,27 @@ class Options:
     )
 
     # corpus and state
-    dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    dedup: str = _option(
+        "near",
+        "Duplicates while crawling: near (paragraphs most of which was kept before are dropped), mark (they stay, "
+        'with dup="1"), exact (only whole pages and texts), off.',
+        choices=("near", "mark", "exact", "off"),
+    )
+    dedup_bytes: int = _option(
+        0,
+        "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory.",
+        low=0,
+    )
+    dedup_snapshot_s: float = _option(600.0, "Seconds between two snapshots of that filter.", low=1)
+    seen: str = _option(
+        "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
+    )
+    durability: str = _option(
+        "normal",
+        "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
+        "acknowledged (full, an fsync more for each checkpoint).",
+        choices=("normal", "full"),
+    )
     trail: str = _option(
         "full",
         "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "
@@ -265,12 +300,21 @@ class Options:
                 raise BadInput(f"there is no option {name}{_nearest(name, known)}; all are listed in docs/options.md.")
             value = settings[name]
             if value is not None:
-                values[spec.name] = _checked(name, spec, value)
+                values[spec.name] = checked(name, spec, value)
         return cls(**values)
 
     def min_likeness(self) -> float:
         """What a text's `known_share` must reach by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
+
+    def knows_shingles(self) -> bool:
+        """Whether near-duplicates are looked for."""
+        return self.dedup in ("near", "mark")
+
+    def filter_bytes(self) -> int:
+        """Most memory of the near-duplicate filter."""
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(_LEAST_FILTER_BYTES, self.dedup_bytes or machine // 4)
 
     def policy(self) -> Policy:
         """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
@@ -281,84 +325,6 @@ class Options:
         return parse_yield_profile(self.yield_profile)
 
 
-YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
-
-
-def parse_yield_profile(text: str) -> float | None:
-    """The factor of a profile's name or of a number; raises BadInput for anything else."""
-    if text in YIELD_PROFILES:
-        return YIELD_PROFILES[text]
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = -1.0
-    if not 0 < factor < 1:
-        raise BadInput(
-            f"{PREFIX}YIELD_PROFILE is {text!r}; it must be one of {', '.join(YIELD_PROFILES)} "
-            "or a number between 0 and 1."
-        )
-    return factor
-
-
 def _nearest(name: str, known: Iterable[str]) -> str:
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" (did you mean {matches[0]}?)" if matches else ""
-
-
-def _checked(name: str, spec: Field[Any], value: Any) -> Any:
-    """*value* as the option's type, within its bounds."""
-    value = _converted(name, type(spec.default), value)
-    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
-    if choices and value not in choices:
-        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
-    if (low is not None and value < low) or (high is not None and value > high):
-        bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
-        raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
-    if spec.name in _CHECKS:
-        _CHECKS[spec.name](value)
-    return value
-
-
-def parse_ports(text: str) -> frozenset[int] | None:
-    """The ports of a list, None for 'all'; raises BadInput for anything else."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if parts == ["all"]:
-        return None
-    if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
-        raise BadInput(f"{PREFIX}PORTS is {text!r}; write port numbers with commas, such as 80,443, or all.")
-    return frozenset(map(int, parts))
-
-
-def _check_preset(text: str) -> None:
-    from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
-
-    try:
-        parse_rules(text)
-    except ValueError as error:
-        raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
-
-
-_CHECKS: dict[str, Callable[[str], object]] = {
-    "yield_profile": parse_yield_profile,
-    "justext_preset": _check_preset,
-    "documents": filetypes.parse,
-    "optouts": lambda text: Policy.parse("research", text),
-    "ports": parse_ports,
-}
-"""Options that are languages of their own; each raises BadInput."""
-
-
-def _converted(name: str, kind: type, value: Any) -> Any:
-    """*value* as *kind*; settings from the command line are strings."""
-    if kind is str:
-        if isinstance(value, (list, tuple)):
-            return ",".join(str(part) for part in value)
-        return str(value).strip()
-    try:
-        number = float(value)
-        if not math.isfinite(number) or (kind is int and number != int(number)):
-            raise ValueError
-        return kind(number)
-    except (TypeError, ValueError, OverflowError):
-        what = "a whole number" if kind is int else "a number"
-        raise BadInput(f"{name} is {value!r}; it must be {what}.") from None

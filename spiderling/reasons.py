@@ -35,6 +35,7 @@ class Reason(Enum):
 
     # ends before a request
     HOST_RETIRED = ("host-retired", "its host gave too little text for the bytes it cost")
+    HOST_SPENT = ("host-spent", "its host gave as much as SPIDERLING_MAX_HOST_DOCUMENTS or _BYTES lets it")
     HOST_BLOCKED = ("host-blocked", "its host was blocked by the user")
     HOST_FULL = ("host-full", "its host's queue was full")
     DNS = ("dns", "the host name does not resolve")

@@ -35,6 +35,7 @@ class SegmentWriter:
         self._max_bytes = max_bytes
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         rows = {row.name: row for row in known}
+        self._known = {name: row.length_bytes for name, row in rows.items()}
         _recover(directory, rows)
         names = sorted(rows)
         self._number = len(names)
@@ -42,6 +43,10 @@ class SegmentWriter:
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
         """Where the frame that was last appended begins in its segment."""
+
+    def lengths(self) -> dict[str, int]:
+        """The recorded lengths that it was opened with."""
+        return dict(self._known)
 
     def append(self, documents: list[bytes]) -> SegmentRow | None:
         """Write *documents* as one frame, durably; the segment's new row, or None for no documents.
@@ -78,7 +83,7 @@ class SegmentWriter:
             row = SegmentRow(f"{self._prefix}-{self._number:05d}{SUFFIX}", 0, 0)
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
-            _sync_directory(self._directory)
+            sync_directory(self._directory)
         return row
 
 
@@ -99,8 +104,8 @@ def _recover(directory: Path, known: Mapping[str, SegmentRow]) -> None:
             os.truncate(path, row.length_bytes)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make a new file's name durable."""
+def sync_directory(directory: Path) -> None:
+    """Make the names in *directory* durable; raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -21,6 +21,11 @@ MAX_HOST_ID = (1 << 24) - 1
 _HASH_MASK = (1 << HASH_BITS) - 1
 # a serialised URL is regular enough to be taken apart by one expression
 _SERIALISED = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^/?#:@]+)(:\d+)?(/[^?#]*)(\?[^#]*)?")
+# most URLs are in canonical form already but for the fragment and the query; what this matches, the parser leaves alone
+_PLAIN = re.compile(
+    r"(https?://)((?:www\.)?((?:[a-z0-9_-]{1,63}\.)+[a-z]{2,63}))(/[A-Za-z0-9_~!$&()*+,:=@/.%-]*)"
+    r"(\?[A-Za-z0-9_~!$&()*+,:=@/.%?;-]*)?(?:#[!-~]*)?"
+)
 _SESSION_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?#;]*", re.IGNORECASE)
 _DROPPED_PARAMETER = re.compile(
     r"(?:utm_\w+|gclid|fbclid|msclkid|phpsessid|jsessionid|sessionid|aspsessionid\w*)(?:=|$)", re.IGNORECASE
@@ -54,6 +59,23 @@ def canonicalize(url: str) -> CanonicalUrl | None:
 
     A URL with a user name is none of ours: it is somebody's, or made to look like another host.
     """
+    plain = _PLAIN.fullmatch(url)
+    if plain is not None and not _needs_parser(url):
+        scheme, name, host, path, search = plain.groups()
+        if search is not None:
+            path += _clean_query(search)
+        origin = scheme + name
+        return CanonicalUrl(origin + path, name, host, origin, path)
+    return _parsed(url)
+
+
+def _needs_parser(url: str) -> bool:
+    """Whether a URL of the plain form may still be changed: dot segments, punycode, a long name."""
+    return "/." in url or "xn--" in url or len(url) > 250 or ("%2" in url and "%2e" in url.lower())
+
+
+def _parsed(url: str) -> CanonicalUrl | None:
+    """``canonicalize`` for any URL."""
     try:
         match = _SERIALISED.match(ada_url.normalize_url(url))
     except ValueError:

@@ -45,6 +45,7 @@ DEFAULTS = {
     "SPIDERLING_CHECKPOINT_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
+    "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
     "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
 DEADLINE_S = 60
@@ -304,7 +305,10 @@ class Crawl:
             )
 
 
-_SCRAPY = ("LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES")
+_SCRAPY = (
+    "LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES", "EXTENSIONS",
+    "FAULT",
+)  # fmt: skip
 
 
 def _prefixed(settings: dict) -> dict:

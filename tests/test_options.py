@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
-from spiderling.options import PREFIX, YIELD_PROFILES, Options, parse_ports, parse_yield_profile
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 
@@ -29,7 +30,7 @@ def test_every_option_is_documented_and_its_default_is_valid(name: str) -> None:
     assert read(name, spec.default) == spec.default
     assert type(read(name, str(spec.default))) is type(spec.default), "the command line gives strings"
     if isinstance(spec.default, float):
-        units = ("_s", "_per_s", "_share", "_badness", "_factor", "_cosine", "_threshold", "_words", "_ratio")
+        units = ("_s", "_per_s", "_share", "_badness", "_factor", "_cosine", "_threshold", "_words", "_ratio", "_yield")
         assert name.endswith(units), "a length of time says its unit"
 
 

@@ -36,7 +36,8 @@ def test_refused_mentions_are_no_ends() -> None:
 
 
 def test_options_named_in_helps_exist() -> None:
-    from spiderling.options import PREFIX, Options
+    from spiderling.options import Options
+    from spiderling.optionvalues import PREFIX
 
     for reason in Reason:
         for name in re.findall(PREFIX + r"[A-Z_]+", reason.help):

@@ -9,58 +9,41 @@ import resource
 import signal
 import socket
 import time
+from contextlib import closing
 
 import pytest
 import zstandard
 from conftest import NETWORK, Crawl, page, serving
 
+from benchmarks.faults import HOSTS, KINDS, SEEDS, SETTINGS, differences, interrupted, linked_web, session
+from spiderling.checking import problems
 from spiderling.checkpoint import Checkpoint
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier import Frontier
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.state import SegmentRow
+from spiderling.inspection import Inspection
 from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.segments import SegmentWriter
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+from spiderling.simulation.web import FixedWeb, WebResponse
 
-HOSTS = [f"h{number}.test" for number in range(5)]
 PAGES = 14
-SEEDS = " ".join(f"http://{host}/" for host in HOSTS[:2])
-ADDRESSES = {host: f"127.84.1.{number}" for number, host in enumerate(HOSTS, 1)}
-INTERVALS = {"HOST_INTERVAL_S": 0.12, "IP_INTERVAL_S": 0.02}
-
-
-def linked_web() -> FixedWeb:
-    """Hosts that link to their own pages and to the next host; with redirects, errors, hubs and robots.txt."""
-    sites = {}
-    for number, host in enumerate(HOSTS):
-        following = f"http://{HOSTS[(number + 1) % len(HOSTS)]}/"
-        pages = {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{n + 5}", "/gone", "/moved") for n in range(PAGES)}
-        hub = html('<a href="/0">a</a><a href="/7">b</a><a href="/private">c</a>')
-        sites[host] = {
-            **pages,
-            "/": page(f"{host} index", "/hub", "/3", following),
-            "/hub": hub,
-            "/moved": redirect("/9"),
-            "/robots.txt": plain("User-agent: *\nDisallow: /private"),
-        }
-    return FixedWeb(sites, ADDRESSES)
 
 
 @pytest.fixture(scope="module")
 def server():
-    with serving(linked_web()) as running:
+    with serving(linked_web(PAGES)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def reference(server, tmp_path_factory):
     """The crawl that nothing interrupted."""
-    crawl = Crawl(tmp_path_factory.mktemp("reference") / "job", server, **INTERVALS)
+    crawl = Crawl(tmp_path_factory.mktemp("reference") / "job", server, **SETTINGS)
     assert crawl.run(SEEDS).code == 0
     crawl.state().check()
     assert len(crawl.documents()) == len(HOSTS) * (PAGES + 1)
@@ -68,12 +51,9 @@ def reference(server, tmp_path_factory):
 
 
 def assert_same(crawl: Crawl, reference: Crawl) -> None:
-    state, expected = crawl.state(), reference.state()
-    state.check()
+    crawl.state().check()
     assert crawl.digests() == reference.digests()
-    assert state.counters() == expected.counters()
-    assert state.ends == expected.ends
-    assert sum(number for _, number in state.segments.values()) == len(reference.digests())
+    assert differences(crawl, reference) == []
 
 
 def served(server) -> int:
@@ -81,7 +61,7 @@ def served(server) -> int:
 
 
 def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, reference, tmp_path):
-    crawl = Crawl(tmp_path / "job", server, **INTERVALS)
+    crawl = Crawl(tmp_path / "job", server, **SETTINGS)
     stops = (signal.SIGINT, signal.SIGTERM, signal.SIGINT)
     for stop, number in enumerate(stops):
         before, running = served(server), crawl.start(SEEDS)
@@ -99,21 +79,51 @@ def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, 
 
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(server, reference, tmp_path):
-    crawl, rng = Crawl(tmp_path / "job", server, **INTERVALS), random.Random(7)
-    for _ in range(4):
-        before, running = served(server), crawl.start(SEEDS)
-        requests = rng.randrange(8, 24)
-        running.until(lambda before=before, requests=requests: served(server) > before + requests)
-        time.sleep(rng.random() * 0.3)
-        running.process.kill()
-        assert running.process.wait() == -signal.SIGKILL
-        torn = sorted(crawl.directory.glob("corpus/*.zst"))
-        if torn:  # what a kill in the middle of a write leaves behind
-            with torn[-1].open("ab") as segment:
-                segment.write(os.urandom(rng.randrange(1, 5000)))
+    """From outside and at each step of a checkpoint, of a start and of a recovery; benchmarks/faults.py does more."""
+    crawl, rng, kills = Crawl(tmp_path / "job", server, **SETTINGS), random.Random(7), 0
+    for kind in ("write", "recover", "transaction", "worker", "commit", "rotate", "fsync", "load", "all", "committed"):
+        kills += session(crawl, server, kind, rng)
+    assert kills >= 10
     result = crawl.run(SEEDS)
     assert result.code == 0 and "is finished." in result.output
     assert_same(crawl, reference)
+
+
+@pytest.mark.slow
+def test_killed_at_every_point_again_and_again(server, reference, tmp_path):
+    crawl, rng, kills = Crawl(tmp_path / "job", server, **SETTINGS), random.Random(8), 0
+    for kind in rng.sample(KINDS, len(KINDS)):
+        kills += session(crawl, server, kind, rng)
+    assert kills >= len(KINDS)
+    assert "is finished." in crawl.run(SEEDS).output
+    assert_same(crawl, reference)
+
+
+def test_stopped_in_a_hurry_or_asleep_for_seconds_it_goes_on_as_if_nothing_was(server, reference, tmp_path):
+    crawl = Crawl(tmp_path / "job", server, **SETTINGS)
+    assert interrupted(crawl, server, pause_s=3) == []
+    assert_same(crawl, reference)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("fsync:3:EIO", "Input/output error"),
+        ("pages:1", "database or disk is full"),
+    ],
+)
+def test_a_disk_that_fails_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(
+    server, reference, tmp_path, fault, message
+):
+    crawl = Crawl(tmp_path / "job", server, **SETTINGS)
+    result = crawl.run(SEEDS, FAULT=fault)
+    assert result.code == 1 and "Traceback" not in result.output
+    assert len(result.lines("] ERROR: ")) == 1 and result.lines("ERROR", "The crawl stops", message)
+    with closing(Inspection(crawl.directory)) as opened:
+        assert list(problems(opened)) == []
+    if fault.startswith("fsync"):
+        crawl.run(SEEDS)
+        assert_same(crawl, reference)
 
 
 def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
@@ -141,11 +151,11 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
 
 
 def limited():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
 
 def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(server, reference, tmp_path):
-    crawl = Crawl(tmp_path / "job", server, **INTERVALS)
+    crawl = Crawl(tmp_path / "job", server, **SETTINGS)
     result = crawl.start(SEEDS, preexec_fn=limited).wait()
     assert result.code == 1
     assert len(result.lines("] ERROR: ")) == 1
@@ -299,3 +309,24 @@ async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_n
     assert store.load().counts == {}
     with pytest.raises(StorageError):
         store.commit(frontier.drain(0.0))  # the store was closed all the same
+
+
+# -- durability
+
+
+@pytest.mark.parametrize(("durability", "level"), [("normal", 1), ("full", 2)])
+async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeypatch, durability, level):
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd))[1])
+    crawl = OpenCrawl(Options(lang="cs", allow_networks=NETWORK, durability=durability), tmp_path / "job", pytest.fail)
+    store = crawl.checkpoint._store
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    directories = {str(tmp_path), *(str(tmp_path / "job" / name) for name in ("", "state", "corpus"))}
+    assert {path.rstrip("/") for path in synced} == (
+        {path.rstrip("/") for path in directories} if level == 2 else set()
+    )
+    crawl.checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n"))
+    await crawl.close()
+    assert str(tmp_path / "job/corpus") in synced, "the new segment's name"
+    assert str(tmp_path / "job/corpus/cs-00001.prevert.zst") in synced, "its bytes, whatever the option"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spiderling.urls import (
     HASH_BITS,
     MAX_HOST_ID,
+    _parsed,
     canonicalize,
     origins_of,
     registrable_domain,
@@ -16,6 +17,23 @@ from spiderling.urls import (
     top_level_domain,
     url_key,
 )
+
+_PLAIN_PARTS = st.lists(
+    st.sampled_from(
+        [*"aZ0-_~!$&()*+,:=@/.%?;#'|^", "www.", ".cz", "//", "/.", "..", "%2e", "%2E", "%41", "xn--", "?sid=1"]
+    ),
+    max_size=14,
+).map("".join)
+
+
+@given(st.sampled_from(["http://", "https://"]), st.sampled_from(["", "www.", "www.www.", "x_"]), _PLAIN_PARTS)
+@example("http://", "", "www.cz/")
+@example("http://", "www.", "0x1f/")
+@example("http://", "", "a.xn--a/")
+@example("http://", "", "a.cz/%2E%2e/b?utm_source=x#f")
+def test_short_cut_gives_what_the_parser_gives(scheme: str, www: str, rest: str) -> None:
+    for url in (f"{scheme}{www}{rest}", f"{scheme}{www}a-b.cz/{rest}", f"{scheme}{www}1.{rest}"):
+        assert canonicalize(url) == _parsed(url)
 
 
 @pytest.mark.parametrize(

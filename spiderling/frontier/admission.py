@@ -22,6 +22,8 @@ class Admission:
         self._scope = Scope(options)
         self.allows_port = self._scope.allows_port
         self._max_distance = options.max_distance
+        self.accepted = 0
+        """Host id of the last URL that ``accept`` looked at, if that is in the seen set now."""
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
 
@@ -33,12 +35,13 @@ class Admission:
 
         *page*: key of that it was found on.
         """
-        books = self._books
+        books, self.accepted = self._books, 0
         host_id = books.hosts.find(target.host)
         if host_id:
             distance = self._lower(host_id, distance)
             key = url_key(host_id, target.url, salt)
             if key in books.seen:
+                self.accepted = host_id
                 return self.refuse(Reason.SEEN)
         refusal = self._refusal(target, distance, payload)
         if refusal is not None:
@@ -47,6 +50,7 @@ class Admission:
             host_id = self.host(target.host, distance).id
             key = url_key(host_id, target.url, salt)
         books.seen.add(key)
+        self.accepted = host_id
         books.ledger.discover()
         books.trail.found(key, page)
         rank = min(rank, LAST_RANK)

@@ -144,12 +144,13 @@ class Books:
             self.queues.drop(host)
         return number
 
-    def reopen(self, host: Host) -> int:
-        """The parked URLs of a closed host wait again; returns how many."""
+    def reopen(self, host: Host, exempt: bool) -> int:
+        """The parked URLs of a closed host wait again; returns how many.  *exempt*: it is not retired again."""
         self.ledger.reopen(CLOSED_STATES[host.state], host.queued)
         self.hosts.set_closed(host, HostState.EXHAUSTED)
-        host.exempt = True
-        self.hosts.exempt.add(host.id)
+        if exempt:
+            host.exempt = True
+            self.hosts.exempt.add(host.id)
         return host.queued
 
     def _parks(self, reason: Reason) -> bool:

@@ -1,4 +1,4 @@
-"""Hosts that are left alone and hosts that come back: retired by yield, blocked, forbidden, reopened."""
+"""Hosts that are left alone and hosts that come back: retired by yield, spent, blocked, forbidden, reopened."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ class Closing:
     ) -> None:
         self.rule = RetirementRule(options.yield_factor(), options.yield_min_pages, options.yield_min_bytes)
         """May be changed while the crawl runs."""
+        self._max_documents = options.max_host_documents
+        self._max_bytes = options.max_host_bytes
         self._books = books
         self._admission = admission
         self._tasks = tasks
         self._schedule = schedule
 
     def close(self, host: Host, state: HostState) -> int:
-        """RETIRED, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
+        """RETIRED, SPENT, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
 
         A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
         """
@@ -38,11 +40,11 @@ class Closing:
         self._tasks.drop(host)
         return number
 
-    def reopen(self, host: Host, now: float) -> int:
-        """Let a closed host go on with its parked URLs; it is not retired again.  Returns how many they are."""
+    def reopen(self, host: Host, now: float, exempt: bool = True) -> int:
+        """Let a closed host go on with its parked URLs, whose number is returned; *exempt*: it is not retired again."""
         if not host.is_closed:
             return 0
-        number = self._books.reopen(host)
+        number = self._books.reopen(host, exempt)
         self._schedule.wake(host.id, now)
         return number
 
@@ -65,6 +67,27 @@ class Closing:
         for host in blocked:
             self.close(host, HostState.BLOCKED)
         return blocked
+
+    def review(self, host: Host) -> tuple[Host, ...]:
+        """Close *host* if it has given too little, or as much as it may; returns those retired."""
+        retired = self.retire_if_poor(host)
+        if not host.is_closed and self.is_spent(host):
+            self.close(host, HostState.SPENT)
+        return retired
+
+    def is_spent(self, host: Host) -> bool:
+        """Whether *host* has reached one of the budgets for a host; 0 is no limit."""
+        documents, downloaded = self._max_documents, self._max_bytes
+        return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
+
+    def restore(self, now: float) -> None:
+        """After a start: hosts whose budget has grown go on."""
+        marks = self._books.marks
+        for host_id in range(1, len(marks) + 1):
+            if marks.state(host_id) is HostState.SPENT:
+                host = self._books.hosts.by_id(host_id)
+                if not self.is_spent(host):
+                    self.reopen(host, now, exempt=host.exempt)
 
     def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""

@@ -11,6 +11,7 @@ from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.mentions import RecentLinks
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
 from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
@@ -50,6 +51,7 @@ class Frontier:
         self._admission = Admission(options, self._books)
         self._robots = Robots(options, self._stored_robots)
         self._allows = allows
+        self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues = self._books.queues
         self.schedule = Schedule(options, self._books.hosts, self._queues, self._may_connect, self._vet)
@@ -93,14 +95,21 @@ class Frontier:
 
     def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float, page: int = 0) -> None:
         """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
+        ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
+        recent, name, near = self._recent, source.name, source.distance
         for link in links:
+            host_id = recent.host_of(link.url)
+            if host_id and near + (host_id != source.id) >= self._books.marks.distance(host_id):
+                self._admission.refuse(Reason.SEEN)
+                continue
             target = canonicalize(link.url)
             if target is None:
                 self._admission.refuse(Reason.BAD_URL)
                 continue
-            same_host = target.host == source.name
-            rank = link_rank(verdict, link.text_block, same_host)
-            self._accept(target, source.distance + (not same_host), rank, now, page=page)
+            same_host = target.host == name
+            self._accept(target, near + (not same_host), ranks[link.text_block, same_host], now, page=page)
+            if self._admission.accepted:
+                recent.note(link.url, self._admission.accepted)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,
@@ -263,7 +272,7 @@ class Frontier:
         self._account(host, outcome)
         end = self._end_or_wait(url, outcome, now) if url else None
         self.put_links(host, outcome.links, outcome.reason, now, outcome.url_id or 0)
-        retired = self.closing.retire_if_poor(host)
+        retired = self.closing.review(host)
         if url is not None:
             self.schedule.release(host, now)
         return Report(end, retired)
@@ -354,6 +363,7 @@ class Frontier:
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.schedule.restore(self._books.restore(state, self._shelf), now)
+        self.closing.restore(now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""

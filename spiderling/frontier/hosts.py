@@ -15,7 +15,7 @@ from spiderling.urls import CanonicalUrl
 
 
 class HostState(Enum):
-    """Where a host stands; RETIRED, BLOCKED and FORBIDDEN last until somebody reopens it."""
+    """Where a host stands; RETIRED, SPENT, BLOCKED and FORBIDDEN last until somebody reopens it."""
 
     RESOLVING = "resolving"
     READY = "ready"
@@ -25,10 +25,12 @@ class HostState(Enum):
     BLOCKED = "blocked"
     FORBIDDEN = "forbidden"
     EXHAUSTED = "exhausted"
+    SPENT = "spent"
 
 
 CLOSED_STATES = {
     HostState.RETIRED: Reason.HOST_RETIRED,
+    HostState.SPENT: Reason.HOST_SPENT,
     HostState.BLOCKED: Reason.HOST_BLOCKED,
     HostState.FORBIDDEN: Reason.CRAWL_DELAY,
 }

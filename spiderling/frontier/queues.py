@@ -69,10 +69,9 @@ class QueueChanges:
 class Queues:
     """Every queue by its host's id; ``marks.queued`` holds their lengths."""
 
-    def __init__(self, shelf: Shelf, marks: Marks, flush_urls: int = FLUSH_URLS) -> None:
+    def __init__(self, shelf: Shelf, marks: Marks) -> None:
         self.shelf = shelf
         self._marks = marks
-        self._flush_urls = flush_urls
         self._heads: dict[int, Head] = {}
         self._tails: dict[int, list[bytes]] = {}
         self._in_tails = 0
@@ -259,7 +258,7 @@ class Queues:
     def drain(self) -> tuple[QueueChanges, Flush | None]:
         """What changed since the last call; with a Flush when the tails are long enough and the last one is over."""
         changes, self._changes = self._changes, QueueChanges()
-        if self._in_tails < self._flush_urls or self.generation > self._committed:
+        if self._in_tails < FLUSH_URLS or self.generation > self._committed:
             return changes, None
         self.generation += 1
         self._flushing, self._tails, self._in_tails = self._tails, {}, 0

@@ -133,12 +133,12 @@ class Schedule:
         if not host.active:
             self.wake(host.id, now)
             return
-        if len(self._backlog) and not host.tasks and (host.turns >= _TURNS or host.due > now + _LONG_S):
+        head = next_up(host, self._queues)
+        name = self.lookup(head, now)
+        if len(self._backlog) and not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
-        head = next_up(host, self._queues)
-        name = self.lookup(head, now)
         if name.status is NameStatus.UNKNOWN and host.due <= now + _RESOLVE_AHEAD_S:
             host.state = HostState.RESOLVING
             self._workbench.remove(host)
@@ -147,6 +147,15 @@ class Schedule:
         if name.status is NameStatus.PAUSED:
             host.due = max(host.due, name.expires)
         self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
+
+    def _makes_room(self, host: Host, name: Name, now: float) -> bool:
+        """Whether *host* goes back to the end of the backlog: its turn is over, or its address is crowded."""
+        if host.turns >= _TURNS or host.due > now + _LONG_S:
+            return True
+        if name.status is NameStatus.FRESH and name.address != host.place and self._is_crowded(name.address):
+            host.address = name.address  # by which it is passed over next time
+            return True
+        return False
 
     def wait_at(self, host: Host, address: str, now: float) -> None:
         """Put *host* on the workbench under *address*, until it and the address are due."""

@@ -1,8 +1,8 @@
 """The durable state of a crawl: one SQLite file (memory.py is its twin without a file).
 
-``commit`` writes one batch of Changes in one transaction (WAL, synchronous=NORMAL:
-survives any kill of the process; a power cut may lose the last batches but leaves
-the file whole).  What was committed is exactly what ``load`` and the reading methods
+``commit`` writes one batch of Changes in one transaction (WAL; survives any kill of the
+process; a power cut may lose the last batches but leaves the file whole, and loses
+nothing if the store is ``synced``).  What was committed is exactly what ``load`` and the reading methods
 give back.  URLs leave a queue in the store only when they end, so whatever was in
 transit at a kill waits again.  One thread commits; another one may read meanwhile,
 through a connection of its own that always sees the last commit.
@@ -91,9 +91,13 @@ _SAID_AGAIN = "ON CONFLICT(origin, file, answer, digest) DO UPDATE SET last = ex
 class SqliteStore:
     """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
-        """Open or create the file at *path*; raises JobdirError if it is not ours or of another version."""
+    def __init__(self, path: Path, synced: bool = False) -> None:
+        """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
+
+        *synced*: a commit returns when it would survive a power cut (synchronous=FULL, else NORMAL).
+        """
         self._path = path
+        self._synchronous = "FULL" if synced else "NORMAL"
         self._compress = zstandard.ZstdCompressor(level=3).compress
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -129,7 +133,7 @@ class SqliteStore:
                 f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
             )
         self._connection.executescript(trail.SCHEMA + VIEWS)
-        execute("PRAGMA synchronous=NORMAL")
+        execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
 
     # -- reading

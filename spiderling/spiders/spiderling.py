@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 
 class SpiderlingSpider(Spider):
-    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a recognise=sk,pl]``."""
+    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1000000]``."""
 
     name = "spiderling"
     lang: str = ""
     """Languages of the corpus: ISO 639 codes or English names, with commas."""
     recognise: str = ""
     """Further languages to be told apart."""
+    seen: str = ""
+    """Earlier corpora whose text is not new: prevertical files or directories, with commas."""
+    words: str = ""
+    """Words kept at which the crawl stops, to go on with a larger number."""
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
     when the crawl begins."""

@@ -19,6 +19,7 @@ from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
+from spiderling.text.shingles import shingles
 from spiderling.text.zones import Tree
 
 if TYPE_CHECKING:
@@ -46,14 +47,21 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
         _links(page, parsed, url, options, scores)
-    return _measured(page)
+    return _measured(page, options)
 
 
-def _measured(page: Page) -> Page:
-    clean = clean_text(page.paragraphs).encode("utf-8")
-    page.clean_bytes = len(clean)
+def measure_clean(page: Page) -> str:
+    """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
+    clean = clean_text(page.paragraphs)
+    page.clean_bytes = len(clean.encode("utf-8"))
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
-    page.text_digest = xxhash.xxh3_128_digest(clean)
+    return clean
+
+
+def _measured(page: Page, options: TextOptions) -> Page:
+    page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
+    if options.with_shingles and page.clean_bytes:
+        page.shingles = shingles([paragraph.text for paragraph in page.paragraphs if paragraph.kept])
     return page
 
 
@@ -70,6 +78,8 @@ def process_document(
         page.encoding_detected = ""
         page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
         lenient = replace(options, boilerplate="justext", preset="permissive")
+        _Judge(page, models, lenient).judge("", document.blocks)
+    return _measured(page, options)
         _Judge(page, models, lenient).judge("", document.blocks, Tree())
     return _measured(page)
 

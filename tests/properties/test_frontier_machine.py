@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -13,7 +14,7 @@ from spiderling.frontier.entries import url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.keytable import PARTS
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.state import slot_of_chunk
+from spiderling.frontier.state import Changes, slot_of_chunk
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import MENTIONS, Reason
@@ -40,6 +41,8 @@ class FrontierMachine(RuleBasedStateMachine):
         super().__init__()
         self.store = MemoryStore()
         self.frontier = Frontier(OPTIONS, shelf=self.store)
+        self.batch: Changes | None = None
+        self.is_written = False
         self.now = 0.0
         self.unanswered: list[str] = []
         self.fetches: list[Fetch] = []
@@ -50,6 +53,11 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(url=ANY_URLS)
     def seed(self, url: str) -> None:
         self.frontier.put_seed(url, self.now)
+
+    @rule(host=st.sampled_from(["http://a.cz", "http://c.cz", "https://d.cz"]), first=st.integers(0, 9))
+    def seeds(self, host: str, first: int) -> None:
+        for number in range(first, first + 4):
+            self.frontier.put_seed(f"{host}/n{number}", self.now)
 
     @rule(url=ANY_URLS, salt=st.sampled_from([b"", b"POST"]), source=st.none() | URLS)
     def request(self, url: str, salt: bytes, source: str | None) -> None:
@@ -174,8 +182,29 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        self.store.commit(self.frontier.drain(self.now))
-        self.frontier.committed()
+        self.finish_batch()
+        self.begin_batch()
+        self.finish_batch()
+
+    @rule()
+    def begin_batch(self) -> None:
+        """While a batch is being written, the crawl goes on; one at a time."""
+        if self.batch is None:
+            self.batch, self.is_written = self.frontier.drain(self.now), False
+
+    @rule()
+    def write_batch(self) -> None:
+        """The shelf shows it some time before the frontier hears of it."""
+        if self.batch is not None and not self.is_written:
+            self.store.commit(self.batch)
+            self.is_written = True
+
+    @rule()
+    def finish_batch(self) -> None:
+        self.write_batch()
+        if self.batch is not None:
+            self.batch = None
+            self.frontier.committed()
 
     @rule()
     def resume_cleanly(self) -> None:
@@ -190,12 +219,20 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule()
     def resume_after_a_kill(self) -> None:
         """Whatever was not committed is as if it had never been."""
+        self.batch = None
         self.frontier = Frontier(OPTIONS, shelf=self.store)
         self.frontier.restore(self.store.load(), self.now)
+        self.check_rows()
         self.fetches = []
         known = {host.name for host in self.frontier.hosts}
         self.starts = {key: time for key, time in self.starts.items() if key in known}
         assert self.frontier.ledger.in_transit == 0
+
+    def check_rows(self) -> None:
+        """What people read in the rows is what stands in the queues."""
+        for host in self.frontier.hosts:
+            row = self.store.host(host.id)
+            assert row.waiting + row.parked == host.queued == len(queued(self.frontier, host))
 
     @invariant()
     def conservation(self) -> None:
@@ -256,7 +293,14 @@ def queued(frontier: Frontier, host: Host) -> list[QueuedUrl]:
     return urls
 
 
+@pytest.fixture(autouse=True)
+def small_tails_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that queues go through every stage within a few steps."""
+    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 1)
+    monkeypatch.setattr("spiderling.frontier.state.CHUNK_URLS", 2)
+
+
 FrontierMachine.TestCase.settings = settings(
     max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestFrontier = FrontierMachine.TestCase
+TestFrontier = pytest.mark.usefixtures("small_tails_and_chunks")(FrontierMachine.TestCase)

@@ -1,0 +1,137 @@
+"""More hosts than places: each is served, what is in memory stays bounded, and politeness is forgotten by nobody."""
+
+from __future__ import annotations
+
+import pytest
+from virtual_crawl import Answer, Resolution, VirtualCrawl, page
+
+from spiderling.frontier.backlog import Backlog
+from spiderling.frontier.hosts import HostState
+from spiderling.items import Link
+from spiderling.reasons import Reason
+
+PLACES = 4
+
+
+def sites(number: int, pages: int, **kwargs: object) -> dict[str, Answer]:
+    return {f"http://h{host}.cz/{n}": page(**kwargs) for host in range(number) for n in range(pages)}
+
+
+def crawl_with_checkpoints(crawl: VirtualCrawl, *seeds: str, every_s: float = 20.0, restarts: bool = False) -> int:
+    """Run to the end with a checkpoint now and then; returns the most hosts that were in memory after one."""
+    most = 0
+    for url in seeds:
+        crawl.frontier.put_seed(url, crawl.now)
+    for number in range(5000):
+        crawl.commit()
+        most = max(most, len(crawl.frontier.hosts.in_memory()))
+        if restarts and number % 7 == 3:
+            crawl.kill_and_resume()
+        if crawl.frontier.is_finished:
+            return most
+        crawl.run(until=crawl.now + every_s)
+    raise AssertionError(f"{crawl.frontier.ledger.waiting} URLs wait for ever")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_every_host_is_served_and_few_are_in_memory(restarts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 40)
+    web = sites(60, 5)
+    crawl = VirtualCrawl(web, active_hosts=PLACES)
+    most = crawl_with_checkpoints(crawl, *web, restarts=restarts)
+    assert crawl.ends == {Reason.KEPT: len(web)}
+    assert most <= (60 if restarts else 2 * PLACES), "places, and those that rest until the store knows them"
+    if not restarts:  # else pages are fetched again, and intervals counted anew
+        assert sorted(crawl.fetched()) == sorted(web)
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_endless_hosts_hold_no_place_for_ever() -> None:
+    """Four hosts with hundreds of URLs each have all places; the small ones get theirs all the same."""
+    web = {**sites(4, 400), **{f"http://small{n}.cz/": page() for n in range(20)}}
+    crawl = VirtualCrawl(web, active_hosts=PLACES)
+    small = [url for url in web if "small" in url]
+    for url in [url for url in web if url not in small]:
+        crawl.frontier.put_seed(url, crawl.now)
+    crawl.run(until=crawl.now + 30)
+    crawl.run(*small, until=crawl.now + 1000)
+    assert set(small) <= set(crawl.fetched())
+    assert len(crawl.fetched()) < 900, "while the large ones still wait"
+
+
+def test_hosts_of_one_address_do_not_fill_the_workbench() -> None:
+    blogs = {f"http://blog{n}.cz/{m}": page() for n in range(100) for m in range(9)}
+    others = {f"http://other{n}.cz/{m}": page() for n in range(5) for m in range(9)}
+    dns = {f"blog{n}.cz": Resolution(("10.9.9.9",), ttl_s=1e6) for n in range(100)}
+    crawl = VirtualCrawl({**blogs, **others}, dns, active_hosts=20, ip_interval_s=5.0)
+    done_at: dict[str, float] = {}
+    for url in [*blogs, *others]:
+        crawl.frontier.put_seed(url, crawl.now)
+    while not crawl.frontier.is_finished:
+        crawl.run(until=crawl.now + 50)
+        for start in crawl.starts:
+            done_at[start.host[:4]] = start.time
+    crawl.assert_polite(host_s=5.0, ip_s=5.0)
+    assert crawl.ends == {Reason.KEPT: len(blogs) + len(others)}
+    assert done_at["othe"] < 1000 + (done_at["blog"] - 1000) / 2
+
+
+def test_new_urls_of_a_host_on_disk_wake_it_and_find_its_record() -> None:
+    crawl = VirtualCrawl({**sites(6, 2), "http://h0.cz/later": page()}, active_hosts=2)
+    crawl_with_checkpoints(crawl, *sites(6, 2))
+    crawl.commit()
+    assert crawl.frontier.hosts.in_memory() == []
+    crawl.run("http://h0.cz/later", "http://h0.cz/1")
+    assert crawl.ends == {Reason.KEPT: 13}
+    assert crawl.mentions == {Reason.SEEN: 1}
+    assert crawl.host("h0.cz").account.pages == 3
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+
+
+def test_host_on_disk_is_blocked_when_its_turn_comes() -> None:
+    web = sites(8, 3)
+    crawl = VirtualCrawl(web, active_hosts=1)
+    for url in web:
+        crawl.frontier.put_seed(url, crawl.now)
+    crawl.commit()
+    crawl.frontier.block_where(lambda name: name in ("h0.cz", "h7.cz"))
+    crawl.run()
+    assert crawl.ends == {Reason.KEPT: 18, Reason.HOST_BLOCKED: 6}
+    assert crawl.fetched("h0.cz") == crawl.fetched("h7.cz") == []
+    assert crawl.frontier.hosts.marks.hosts_by_state() == {HostState.EXHAUSTED: 6, HostState.BLOCKED: 2}
+
+
+def test_siblings_on_disk_are_retired_with_the_rest_of_their_domain() -> None:
+    poor = {f"http://s{n}.spam.cz/{m}": page(body_bytes=100_000, kept_bytes=0) for n in range(6) for m in range(12)}
+    crawl = VirtualCrawl(poor, active_hosts=1, yield_unit="registrable")
+    crawl_with_checkpoints(crawl, *poor)
+    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 61}
+
+
+def test_full_queue_gives_up_the_lowest_rank_first() -> None:
+    crawl = VirtualCrawl(
+        {f"http://a.cz/{name}{n}": page() for name in ("poor", "kept") for n in range(4)}, max_host_queue=4
+    )
+    crawl.frontier.put_seed("http://z.cz/", crawl.now)
+    source = crawl.host("z.cz")
+    for verdict, name in ((Reason.WRONG_LANGUAGE, "poor"), (Reason.KEPT, "kept"), (Reason.WRONG_LANGUAGE, "poorer")):
+        links = [Link(f"http://a.cz/{name}{n}") for n in range(4 if name != "kept" else 3)]
+        crawl.frontier.put_links(source, links, verdict, crawl.now)
+    assert crawl.ends == {Reason.HOST_FULL: 7}
+    crawl.run()
+    assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["kept0", "kept1", "kept2", "poor3"]
+
+
+def test_order_of_the_backlog() -> None:
+    backlog = Backlog()
+    for host_id, due in ((1, 0.0), (2, 500.0), (3, 0.0)):
+        backlog.push(host_id, due, now=100.0)
+    assert len(backlog) == 3
+    assert [backlog.pop(100.0), backlog.next_due(), backlog.pop(100.0)] == [1, 0.0, 3]
+    assert (backlog.pop(100.0), backlog.next_due()) == (None, 500.0)
+    assert backlog.pop(500.0) == 2
+    for host_id in range(5000):
+        backlog.push(host_id, 0.0, 0.0)
+        assert backlog.pop(0.0) == host_id
+    assert len(backlog._ring) < 3000
+    assert (len(backlog), backlog.next_due()) == (0, None)

@@ -1,0 +1,201 @@
+"""Queues as chunks: their order, what is stored when, and that the lines in them come back as they were."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.frontier.entries import line_of, plain_line, url_of
+from spiderling.frontier.hosts import Host, Marks, QueuedUrl
+from spiderling.frontier.hosttable import HostTable
+from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.priority import BAND_OF_RANK
+from spiderling.frontier.queues import Queues
+from spiderling.frontier.rows import host_row
+from spiderling.frontier.state import BAND_BITS, Changes
+from spiderling.urls import canonicalize, url_key
+
+
+class Shop:
+    """Queues, a host and a store, with batches written whenever it is said."""
+
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.marks = Marks()
+        self.queues = Queues(self.store, self.marks)
+        self.hosts = HostTable("host", self.marks, self.queues)
+        if store is None:
+            self.hosts.create("a.cz", 0)
+        else:
+            self.hosts.restore(store.host_marks())
+            self.queues.restore(store.load().tails, store.load().counts["generation"])
+        self.host = self.hosts.by_id(1)
+
+    def push(self, *names: str, rank: int = 3) -> None:
+        for name in names:
+            target = canonicalize(f"http://a.cz/{name}")
+            assert target is not None
+            line = plain_line(target, rank)
+            assert line is not None
+            self.queues.push(1, rank, line)
+            self.hosts.changed.add(self.host)
+
+    def pop(self, number: int = 1) -> list[str]:
+        self.hosts.changed.add(self.host)
+        return [self.queues.pop(self.host).url.removeprefix("http://a.cz/") for _ in range(number)]
+
+    def commit(self) -> None:
+        changes, flush = self.queues.drain()
+        rows = [host_row(self.host, self.queues)] if self.hosts.changed else []
+        self.store.commit(
+            Changes(
+                hosts=rows, added=changes.added, popped=changes.popped, used=changes.used, dropped=changes.dropped,
+                flush=flush, counts={"generation": self.queues.generation},
+            )
+        )  # fmt: skip
+        self.queues.committed()
+        self.hosts.changed = set()
+
+    def rest(self) -> list[str]:
+        return self.pop(self.host.queued)
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 4)
+    monkeypatch.setattr("spiderling.frontier.state.CHUNK_URLS", 3)
+    return Shop()
+
+
+def test_first_in_first_out_from_tail_to_chunk_to_the_next_process(shop: Shop) -> None:
+    shop.push(*"abcdefgh")
+    assert shop.pop() == ["a"]
+    shop.commit()
+    assert [len(shop.store.chunk(chunk)) for chunk in shop.store.chunk_ids(1)] == [3, 3, 1]
+    shop.push("i")
+    assert shop.pop(2) == ["b", "c"]
+    shop.commit()
+    assert shop.store.load().tails == {1 << BAND_BITS | BAND_OF_RANK[3]: [b"Ci".replace(b"C", b"C/")]}
+    assert Shop(shop.store).rest() == shop.rest() == list("defghi")
+
+
+def test_chunk_is_deleted_only_when_it_is_used_up(shop: Shop) -> None:
+    shop.push(*"abcdef")
+    shop.commit()
+    first, second = shop.store.chunk_ids(1)
+    assert shop.pop(2) == ["a", "b"]
+    shop.commit()
+    assert shop.store.chunk_ids(1) == [first, second]
+    assert shop.store.host(1).positions == f"{BAND_OF_RANK[3]}:2"
+    assert shop.pop() == ["c"]
+    shop.commit()
+    assert shop.store.chunk_ids(1) == [second]
+    assert shop.store.host(1).positions == ""
+    assert Shop(shop.store).rest() == list("def")
+
+
+def test_better_bands_go_first_wherever_they_are_stored(shop: Shop) -> None:
+    shop.push(*"abcd", rank=9)
+    shop.commit()
+    assert shop.pop() == ["a"], "in the middle of a chunk"
+    shop.push("seed", rank=0)
+    shop.push("block", rank=2)
+    assert shop.pop(2) == ["seed", "block"]
+    assert shop.rest() == list("bcd")
+
+
+def test_flush_under_way_is_read_from_memory(shop: Shop) -> None:
+    shop.push(*"abcdef")
+    _, flush = shop.queues.drain()
+    assert flush is not None
+    shop.push(*"ghijkl")
+    assert shop.queues.drain()[1] is None, "one flush at a time"
+    assert shop.store.chunk_ids(1) == []
+    assert shop.pop(7) == list("abcdefg")
+
+
+def test_dropped_queue_is_gone_for_good_and_what_comes_later_is_not(shop: Shop) -> None:
+    shop.push(*"abcdef")
+    shop.commit()
+    shop.push("g")
+    assert shop.pop() == ["a"]
+    assert shop.queues.drop(shop.host) == 6
+    assert (shop.host.queued, shop.queues.worst_band(shop.host)) == (0, 0)
+    shop.push("new")
+    shop.commit()
+    assert shop.store.chunk_ids(1) == []
+    assert Shop(shop.store).rest() == shop.rest() == ["new"]
+
+
+def test_drop_does_no_work_for_each_url(shop: Shop) -> None:
+    """The store is not read, and the batch names the host once."""
+    shop.push(*(f"p{number}" for number in range(3000)))
+    shop.commit()
+    shop.queues.worst_band(shop.host)
+    shop.store.chunk = shop.store.chunk_ids = None  # type: ignore[assignment, method-assign]
+    assert shop.queues.drop(shop.host) == 3000
+    changes, _ = shop.queues.drain()
+    assert (changes.dropped, changes.used, changes.popped) == ([1], [], {})
+
+
+def test_url_given_back_is_first_also_after_a_restart(shop: Shop) -> None:
+    shop.push(*"abcdef")
+    shop.commit()
+    url = shop.queues.pop(shop.host)
+    shop.queues.push_first(url)
+    shop.hosts.changed.add(shop.host)
+    shop.commit()
+    assert Shop(shop.store).rest() == list("abcdef")
+
+
+def test_worst_of_a_queue_that_is_full(shop: Shop) -> None:
+    shop.push(*"ab", rank=9)
+    shop.push(*"cd", rank=2)
+    shop.commit()
+    shop.push("e", rank=9)
+    assert shop.queues.worst_band(shop.host) == BAND_OF_RANK[9]
+    assert [shop.queues.drop_worst(shop.host).url[-1] for _ in range(3)] == ["a", "b", "e"]
+    assert shop.rest() == ["c", "d"]
+
+
+# -- lines
+
+NAMES = st.sampled_from(["a.cz", "www.a.cz", "b.a.cz:81", "10.0.0.1", "[::1]", "[::1]:99", "a.cz:443", "a.cz:80"])
+PATHS = st.text(max_size=20)
+URLS = st.builds("{}://{}/{}".format, st.sampled_from(["http", "https"]), NAMES, PATHS)
+
+
+@given(
+    URLS, st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.none() | st.binary(max_size=20),
+    st.booleans() | st.text(max_size=9),
+)  # fmt: skip
+def test_line_holds_all_of_a_url(
+    text: str, rank: int, tries: int, redirects: int, payload: bytes | None, spelled: bool | str
+) -> None:
+    target = canonicalize(text)
+    assert target is not None
+    host = Host(7, target.host, Marks())
+    url = target.url + (f"#{spelled}" if isinstance(spelled, str) else "")
+    queued = QueuedUrl(url_key(7, target.url), url, host, rank, target, tries, redirects, payload)
+    line = line_of(queued)
+    assert b"\n" not in line
+    assert line[:4] != b"\x28\xb5\x2f\xfd", "chunks of one line are told from compressed ones by this"
+    again = url_of(line, host)
+    assert (again.key, again.url, again.rank, again.tries, again.redirects, again.payload, again.target) == (
+        queued.key, queued.url, rank, tries, redirects, payload, target,
+    )  # fmt: skip
+
+
+def test_key_of_a_salted_request_comes_back() -> None:
+    target = canonicalize("http://a.cz/login")
+    assert target is not None
+    queued = QueuedUrl(url_key(7, target.url, b"POST"), target.url, Host(7, "a.cz", Marks()), 1, target, payload=b"")
+    assert url_of(line_of(queued), queued.host).key == queued.key != url_key(7, target.url)
+
+
+def test_plain_url_costs_one_byte_more_than_its_path() -> None:
+    target = canonicalize("https://www.a.cz/a/b.html?c=d")
+    assert target is not None
+    line = plain_line(target, 3)
+    assert line is not None and len(line) == len("/a/b.html?c=d") + 1

@@ -1,0 +1,109 @@
+"""The seen set against a Python set: exact while it is a table, without a miss once it is a Bloom filter."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.frontier.bloom import Bloom
+from spiderling.frontier.keytable import PARTS, KeyTable
+from spiderling.frontier.seen import DigestSet, SeenSet
+from spiderling.urls import url_key
+
+KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3).map(lambda n: n << 40 | 7))
+
+
+@given(KEYS, KEYS)
+def test_same_as_a_python_set(known: list[int], new: list[int]) -> None:
+    seen, model = SeenSet(known), set(known)
+    assert len(seen) == len(model)
+    added = []
+    for key in new:
+        assert (key in seen) == (key in model)
+        assert seen.add(key) == (key not in model)
+        added += [key] if key not in model else []
+        model.add(key)
+    assert seen.drain().tolist() == added
+    assert len(seen) == len(model)
+    assert all(key in seen for key in model)
+    assert seen.drain().tolist() == []
+
+
+def test_tables_grow_one_part_at_a_time_and_stay_full() -> None:
+    table, rng = KeyTable(), random.Random(1)
+    keys = {rng.randrange(1, 2**64) for _ in range(60_000)}
+    sizes = [len(cells) for cells in table._cells]
+    for key in keys:
+        assert table.add(key)
+        now = [len(cells) for cells in table._cells]
+        assert sum(a != b for a, b in zip(sizes, now, strict=True)) <= 1
+        sizes = now
+    assert len(table) == len(keys)
+    assert not any(table.add(key) for key in keys)
+    assert {key for part in range(PARTS) for key in table.keys_of(part).tolist()} == keys
+    assert sum(cells.nbytes for cells in table._cells) / len(keys) < 17
+
+
+def test_keys_that_crowd_at_the_end_of_a_part_find_room() -> None:
+    table = KeyTable()
+    keys = [(1 << 64) - 1 - number for number in range(200)]
+    assert all(table.add(key) for key in keys)
+    assert all(key in table for key in keys)
+    assert keys[0] - 300 not in table
+
+
+def test_values_of_a_prefix() -> None:
+    table = KeyTable()
+    for prefix, value in ((5, 1), (5, 2), (6, 3), ((1 << 40) - 1, 4)):
+        table.add(prefix << 24 | value)
+    assert sorted(table.values(5)) == [1, 2]
+    assert list(table.values((1 << 40) - 1)) == [4]
+    assert list(table.values(7)) == []
+
+
+def keys_of_urls(number: int, host: int = 3) -> list[int]:
+    return [url_key(host, f"http://a.cz/{n}") for n in range(number)]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_bloom_filter_takes_over_and_misses_no_known_key(restart: bool) -> None:
+    keys = keys_of_urls(30_000)
+    seen = SeenSet(keys[:4000], max_exact=5000)
+    assert seen.error_rate == 0
+    wrong = sum(not seen.add(key) for key in keys[4000:])
+    assert wrong <= 20, "about one new URL in 10,000 below four times the exact number"
+    if restart:
+        seen = SeenSet(array("q", keys), max_exact=5000)
+    assert all(key in seen for key in keys)
+    assert not any(seen.add(key) for key in keys)
+    assert len(seen._table) == 0, "the table was moved bit by bit and given up"
+    assert 0 < seen.error_rate < 0.02
+
+
+def test_bloom_filter_keeps_its_stated_error() -> None:
+    rng = np.random.default_rng(1)
+    bloom, keys = Bloom(100_000), rng.integers(1, 2**63, 100_000, dtype=np.int64).view(np.uint64)
+    bloom.update(keys[:50_000])
+    for key in keys[50_000:].tolist():
+        bloom.add(key)
+    assert all(key in bloom for key in keys[::50].tolist())
+    wrong = sum(key in bloom for key in rng.integers(1, 2**63, 100_000).tolist())
+    assert wrong / 100_000 < 3e-4
+
+
+def test_digests_of_pages_that_are_not_kept_are_forgotten() -> None:
+    digests = DigestSet([1, 2])
+    assert not digests.isdisjoint((2, 9))
+    digests.update((3, 4))
+    assert not digests.isdisjoint((4,))
+    digests.difference_update((3, 4, 1))
+    assert digests.isdisjoint((3, 4)) and not digests.isdisjoint((1,)), "what was kept stays"
+    digests.update((5,))
+    digests.keep((5,))
+    digests.difference_update((5,))
+    assert not digests.isdisjoint((5,))

@@ -1,0 +1,86 @@
+"""Budgets: a crawl or a host that has given enough is left alone, and goes on with a larger budget."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Crawl, page, serving
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.budgets import Budgets
+from spiderling.options import Options
+from spiderling.simulation.web import FixedWeb
+
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("option", "total", "reason"),
+    [
+        ("max_words", "words", "budget-words"),
+        ("max_documents", "documents", "budget-documents"),
+        ("max_pages", "pages", "budget-pages"),
+        ("max_downloaded_bytes", "downloaded_bytes", "budget-downloaded"),
+        ("max_time_s", "time_s", "budget-time"),
+    ],
+)
+def test_each_total_has_its_budget(option: str, total: str, reason: str) -> None:
+    budgets = Budgets(Options(**{option: 100}))
+    assert budgets.spent({total: 99}) is None
+    spent = budgets.spent({total: 100})
+    assert spent is not None and spent.reason == reason
+    assert f"SPIDERLING_{option.upper()}=100" in spent.message
+    assert Budgets(Options(**{option: 200})).spent({total: 100}) is None
+    assert Budgets(Options()).spent({total: 10**12}) is None
+
+
+def run_until_spent(budgets: Budgets, rates: list[float], down: int = 0, kept: int = 0) -> tuple[int, int] | None:
+    """Download a megabyte at each of *rates*; the totals at which the budget was spent."""
+    for rate in rates:
+        down, kept = down + MB, kept + int(rate * MB)
+        if budgets.spent({"downloaded_bytes": down, "kept_bytes": kept}) is not None:
+            return down, kept
+    return None
+
+
+def test_the_crawl_stops_when_the_last_megabytes_gave_too_little() -> None:
+    options = Options(marginal_bytes=20 * MB, marginal_yield=0.01)
+    assert run_until_spent(Budgets(options), [0.02] * 200) is None
+    stopped = run_until_spent(Budgets(options), [0.05] * 100 + [0.0] * 100)
+    assert stopped is not None and 110 * MB <= stopped[0] <= 120 * MB
+    assert run_until_spent(Budgets(options), [0.0] * 19) is None, "not before the window is full"
+    assert run_until_spent(Budgets(options), [0.0] * 21) is not None
+
+
+def test_the_window_survives_a_restart() -> None:
+    options = Options(marginal_bytes=20 * MB, marginal_yield=0.01)
+    first = Budgets(options)
+    assert run_until_spent(first, [0.0] * 15) is None
+    again = Budgets(options, first.marks)
+    assert run_until_spent(again, [0.0] * 10, 15 * MB) is not None
+    smaller = Budgets(Options(marginal_bytes=20 * MB, marginal_yield=0.0), again.marks)
+    assert run_until_spent(smaller, [0.0] * 100, 25 * MB) is None
+
+
+@given(st.lists(st.floats(0, 1), max_size=300))
+def test_marks_stay_few(rates: list[float]) -> None:
+    budgets = Budgets(Options(marginal_bytes=10 * MB, marginal_yield=0.0))
+    run_until_spent(budgets, rates)
+    assert len(budgets.marks) <= 23
+
+
+def test_a_crawl_stops_at_its_words_and_goes_on_with_more(tmp_path) -> None:
+    pages = {f"/{n}": page(f"b{n}", f"/{n + 1}", f"/{n + 2}") for n in range(40)}
+    with serving(FixedWeb({"a.test": pages}, {"a.test": "127.84.8.1"})) as server:
+        crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05)
+        result = crawl.start("http://a.test/0", ("-a", "words=1000")).wait()
+        assert result.code == 0 and result.lines("was paused (budget-words); the same command goes on with it.")
+        assert result.lines("SPIDERLING_MAX_WORDS=1000 is reached; a larger one lets the crawl go on")
+        assert 1000 <= crawl.state().counts["total/words"] < 1600
+        crawl.state().check()
+        asked = len(server.log_entries)
+        assert crawl.start("", ("-a", "words=1000")).wait().lines("was paused (budget-words)")
+        assert len(server.log_entries) == asked, "nothing is fetched with the same budget"
+        assert crawl.run().lines("is finished.")
+        assert len(crawl.documents()) == 40
+        assert crawl.state().counts["total/time_s"] >= 1

@@ -78,10 +78,8 @@ def process_document(
         page.encoding_detected = ""
         page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
         lenient = replace(options, boilerplate="justext", preset="permissive")
-        _Judge(page, models, lenient).judge("", document.blocks)
-    return _measured(page, options)
         _Judge(page, models, lenient).judge("", document.blocks, Tree())
-    return _measured(page)
+    return _measured(page, options)
 
 
 def clean_text(paragraphs: Collection[Paragraph]) -> str:

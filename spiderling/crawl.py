@@ -217,6 +217,14 @@ def send_retired(crawler: Crawler, report: Report) -> None:
         crawler.signals.send_catch_log(signals.host_retired, host=host, spider=crawler.spider)
 
 
+def log_reopened(crawl: Crawl) -> None:
+    """Tell the log which retired hosts go on because the web ran dry."""
+    reopened = crawl.frontier.closing.reopened
+    for host in reopened:
+        logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
+    reopened.clear()
+
+
 def _address_policy(options: Options) -> AddressPolicy:
     if options.contact:
         if not _CONTACT.fullmatch(options.contact):

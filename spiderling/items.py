@@ -91,6 +91,8 @@ class Outcome:
     language: str | None = None
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
+    sketch: int = 0
+    """That of the page (text/sketch.py); 0 when there is none."""
     document: bytes | None = None
     digests: tuple[int, ...] = ()
     links: tuple[Link, ...] = field(default=(), repr=False)

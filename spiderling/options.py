@@ -66,8 +66,29 @@ class Options:
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
+    trap_pages: int = _option(
+        20,
+        "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
+        low=0,
+        high=30_000,
+    )
+    trap_copies: int = _option(
+        5, "Pages of a domain that may say the same but for numbers and words of their URLs; 0: any number.", low=0
+    )
+    trap_subdomains: int = _option(
+        10, "Hosts of a domain in a row that may begin with a page known there; then names are made up. 0: off.", low=0
+    )
+    trap_mirror: int = _option(
+        10, "Pages equal to those of another host at the same paths by which a host is its mirror; 0: off.", low=0
+    )
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
+    )
+    crowd: str = _option(
+        "adaptive",
+        "How many hosts are at work at once: as many as can be asked when they are due, those that give much text "
+        "longest (adaptive), or always SPIDERLING_ACTIVE_HOSTS in turn (fixed).",
+        choices=("adaptive", "fixed"),
     )
     max_exact_keys: int = _option(
         200_000_000,
@@ -171,6 +192,12 @@ class Options:
     yield_min_pages: int = _option(8, "No host is retired before so many judged responses ...", low=1)
     yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
+    min_active_hosts: int = _option(
+        0,
+        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold, at most "
+        "three times each; 1: when nothing else is left; 0: never.",
+        low=0,
+    )
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
 
     # budgets: the crawl stops, or a host is left alone, and goes on with a larger one

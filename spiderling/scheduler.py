@@ -26,7 +26,7 @@ from scrapy.utils.request import request_from_dict
 
 from spiderling import signals
 from spiderling.addresses import HostMap
-from spiderling.crawl import Crawl, directory_of, fetch_of, options_of, send_retired
+from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
 from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
@@ -154,6 +154,7 @@ class Scheduler(BaseScheduler):
         if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
             return None
         fetch = crawl.frontier.take(now)
+        log_reopened(crawl)
         self._resolve_names()
         if fetch is None:
             return None

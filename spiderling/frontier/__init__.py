@@ -13,9 +13,9 @@ closed ones that only a person reopens: retired, blocked, forbidden.
 
 How a URL passes, and who decides:
 
-    admission.py   scope.py, distance, seen.py      may it be discovered?
+    admission.py   scope.py, traps.py, seen.py      may it be discovered?
     priority.py    its rank in the queue
-    schedule.py    names.py, workbench.py           when is its host looked at?
+    schedule.py    names, workbench, backlog, crowd  when is its host looked at?
     robots.py      is it allowed?
     frontier.py    put, take, may_start, report     the only door
     closing.py     yields.py: has the host earned its next request?

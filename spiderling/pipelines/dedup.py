@@ -1,7 +1,8 @@
 """Pipeline 400: only new text is kept and counts as yield.
 
 Exact duplicates at two levels, the page as received and its clean text (W12, section
-2), then paragraphs that are near-duplicates (nearduplicates.py).  What is kept alone is
+2), then paragraphs that are near-duplicates (nearduplicates.py).  Before both, pages that only
+differ in numbers from others of their domain (frontier/traps.py).  What is kept alone is
 remembered, and becomes durable with its document, so a page fetched again after a kill
 is not its own duplicate.
 """
@@ -43,9 +44,11 @@ class DedupPipeline:
             self._crawl = crawl
 
     def process_item(self, item: Any) -> Any:
-        """Raises DropPage(DUPLICATE or NEAR_DUPLICATE)."""
+        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
         if not isinstance(item, PageItem) or item.page is None or self._crawl is None:
             return item
+        if self._crawl.frontier.is_copy(item.response.url, item.page.sketch):
+            raise DropPage(Reason.SOFT_NOT_FOUND)
         digests: tuple[int, ...] = (digest_key(item.page.raw_digest), digest_key(item.page.text_digest))
         known = self._crawl.known_digests
         if not known.isdisjoint(digests):

@@ -20,6 +20,7 @@ from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
+from spiderling.text.sketch import sketch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -46,7 +47,7 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks)
         _links(page, parsed, url, options, scores)
-    return _measured(page, options)
+    return _measured(page, options, url)
 
 
 def measure_clean(page: Page) -> str:
@@ -57,7 +58,8 @@ def measure_clean(page: Page) -> str:
     return clean
 
 
-def _measured(page: Page, options: TextOptions) -> Page:
+def _measured(page: Page, options: TextOptions, url: str = "") -> Page:
+    page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
     if options.with_shingles and page.clean_bytes:
         page.shingles = shingles([paragraph.text for paragraph in page.paragraphs if paragraph.kept])

@@ -144,6 +144,8 @@ class Page:
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""
     """xxh3_128 of the clean text."""
+    sketch: int = 0
+    """What the page says, boilerplate included, apart from numbers and words of its URL (text/sketch.py)."""
     clean_bytes: int = 0
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
     words: int = 0

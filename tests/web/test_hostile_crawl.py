@@ -43,10 +43,9 @@ def test_memory_stays_under_its_ceiling(crawled):
     assert 30 < crawled.worker_mb < WORKER_CEILING_MB
 
 
-def test_each_case_ends_by_its_reason(crawled, capsys):
+def test_each_case_ends_by_its_reason(crawled, record_property):
     found = failures(crawled)
-    with capsys.disabled():
-        print("\n" + summary(crawled))
+    record_property("summary", summary(crawled))
     assert len(found) >= 60
     assert "\n".join(line for lines in found.values() for line in lines) == ""
 
@@ -81,7 +80,8 @@ def test_a_rebinding_name_is_judged_again_and_not_connected_to(crawled):
 
 
 def test_a_dead_name_is_not_asked_for_again(crawled):
-    """NXDOMAIN is final for a while; servers that fail are asked once more."""
+    """NXDOMAIN is final for a while; servers that fail are asked once more, each time by three attempts, or by six
+    if the malformed answer of the case 'garbage' came between."""
     asked = crawled.names.server.asked
     assert asked["unknown.names.test", "A"] == 1
-    assert 2 <= asked["silent.names.test", "A"] <= 2 * 3
+    assert 2 <= asked["silent.names.test", "A"] <= 2 * 6

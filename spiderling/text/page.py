@@ -69,7 +69,7 @@ class TextOptions:
     """'learned' (learned.py), 'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
     block_model: BlockModel | None = None
     """For the learned mode; None: the bundled one."""
-    block_threshold: float = 0.4
+    block_threshold: float = 0.42
     """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
     """Rules for the other modes, see boilerplate.parse_rules."""

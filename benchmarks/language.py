@@ -159,10 +159,9 @@ def cosine() -> Guess:
 
 
 def py3langid() -> Guess:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
+    from py3langid import classify  # type: ignore[import-untyped]
 
-    identifier = LanguageIdentifier.from_pickled_model(MODEL_FILE)
-    return lambda batch: [identifier.classify(text)[0] for text in batch]
+    return lambda batch: [classify(text)[0] for text in batch]
 
 
 def pycld2() -> Guess:

@@ -64,7 +64,7 @@ def write(directory: Path, description: Mapping[str, Any], words: Mapping[str, i
 def read_description(directory: Traversable) -> dict[str, Any]:
     """language.yaml; raises BadInput when it is no table."""
     try:
-        given = yaml.load(directory.joinpath(DESCRIPTION).read_bytes(), _SafeLoader)
+        given = yaml.load(directory.joinpath(DESCRIPTION).read_bytes(), _SafeLoader)  # noqa: S506 - it is a safe one
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise damaged(directory.name, DESCRIPTION, error) from None
     if not isinstance(given, dict):

@@ -96,11 +96,11 @@ class Frontier:
     def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float, page: int = 0) -> None:
         """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
         ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
-        recent, name, near = self._recent, source.name, source.distance
+        recent, name, near, seen = self._recent, source.name, source.distance, 0
         for link in links:
             host_id = recent.host_of(link.url)
             if host_id and near + (host_id != source.id) >= self._books.marks.distance(host_id):
-                self._admission.refuse(Reason.SEEN)
+                seen += 1
                 continue
             target = canonicalize(link.url)
             if target is None:
@@ -110,6 +110,8 @@ class Frontier:
             self._accept(target, near + (not same_host), ranks[link.text_block, same_host], now, page=page)
             if self._admission.accepted:
                 recent.note(link.url, self._admission.accepted)
+        if seen:
+            self._admission.refuse(Reason.SEEN, seen)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,

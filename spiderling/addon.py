@@ -69,6 +69,7 @@ _PIPELINES = {
 _EXTENSIONS = {
     "spiderling.extensions.lifecycle.Lifecycle": 10,
     "spiderling.extensions.yieldfeed.YieldFeed": 20,
+    "spiderling.extensions.snapshots.Snapshots": 25,
     "spiderling.extensions.control.Control": 30,
     "spiderling.extensions.budget.Budget": 35,
     "spiderling.extensions.progress.Progress": 40,

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from spiderling.options import PREFIX, Options
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX
 
 _STEPS = 20
 """A window of the marginal yield moves on in so many steps."""

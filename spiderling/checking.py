@@ -76,7 +76,7 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
         number = 0
         try:
             for frame in prevertical.frames(crawl.directory / "corpus" / row["name"], row["length_bytes"]):
-                for document in prevertical.documents(frame):
+                for document in prevertical.documents(frame.split("\n")):
                     number += 1
                     text = "\n".join(document.paragraphs).encode()
                     digest = xxhash.xxh3_128_digest(text)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spiderling.frontier import Frontier
-    from spiderling.frontier.state import Changes, Store
+    from spiderling.frontier.state import Changes, SegmentRow, Store
     from spiderling.frontier.trail import End
     from spiderling.items import Outcome
     from spiderling.segments import SegmentWriter
@@ -55,7 +55,9 @@ class Checkpoint:
         self._outcomes = 0
         self._meta: dict[str, str] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._writing: asyncio.Future[None] | None = None
+        self._writing: asyncio.Future[SegmentRow | None] | None = None
+        self.lengths = segments.lengths()
+        """Durable bytes of each segment."""
         self.error: StorageError | None = None
         """Why writing stopped; nothing is written any more."""
 
@@ -123,21 +125,24 @@ class Checkpoint:
         told = self._told.get(end.key)
         return with_outcome(end, *told) if told else end
 
-    def _write(self, batch: _Batch) -> None:
-        """In the writer's thread."""
+    def _write(self, batch: _Batch) -> SegmentRow | None:
+        """In the writer's thread; returns what became of the segment."""
         row = self._segments.append(batch.documents)
         changes = batch.changes
         if row is not None:
             trail = replace(changes.trail, segment=row.name, offset=self._segments.frame_offset)
             changes = replace(changes, segments=[row], trail=trail)
         self._store.commit(changes)
+        return row
 
-    def _written(self, writing: asyncio.Future[None]) -> None:
+    def _written(self, writing: asyncio.Future[SegmentRow | None]) -> None:
         error = writing.exception()
         if error is not None:
             self._fail(error)
         else:
             self._frontier.committed()
+            if (row := writing.result()) is not None:
+                self.lengths[row.name] = row.length_bytes
 
     def _fail(self, error: BaseException) -> None:
         if self.error is None:

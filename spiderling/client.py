@@ -26,6 +26,8 @@ MAX_HEADERS = 256
 MAX_HEADER_BYTES = 65_536
 MAX_HEAD_BYTES = 1_000_000
 """What may come besides the body: interim (1xx) responses, headers, chunk extensions, trailers."""
+FRAMING_RATIO = 2
+"""... and all that comes may be so many times the body: a flood of chunks of one byte is six times, and dear."""
 HEAD_START_S = 0.25
 """How long the first address is tried alone before the second is too (RFC 8305, 5)."""
 
@@ -42,7 +44,7 @@ class Wire(ResponseHandler):
         # Before the headers: endless ones, and interim responses (back-pressure holds a body that
         # nobody reads yet far below the limit).  After them: endless chunk extensions and trailers.
         body_bytes = 0 if self.content is None else self.content.total_bytes
-        if self._received > MAX_HEAD_BYTES + 8 * body_bytes:
+        if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * body_bytes:
             self.abort()
             error = HeadFlood(f"more than {MAX_HEAD_BYTES} bytes that are not body")
             reader = self if self.content is None else self.content

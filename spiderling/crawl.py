@@ -6,6 +6,7 @@ The scheduler opens it before anything else and every other component finds it t
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import logging
@@ -26,8 +27,11 @@ from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
 from spiderling.jobdir import Jobdir
-from spiderling.options import PREFIX, Options
+from spiderling.nearduplicates import NearDuplicates
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX
 from spiderling.segments import SegmentWriter, sync_directory
+from spiderling.shinglestate import ShingleState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,6 +78,9 @@ class Crawl:
             documents, notices = usable(filetypes.parse(options.documents))
             self.frontier = Frontier(replace(options, documents=",".join(sorted(documents))), policy.allows, store)
             self.frontier.restore(state, self.clock.now())
+            self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
+            self.near = self._open_near(state)
+            """What knows near-duplicates; None when the crawl does not look for them."""
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
             )
@@ -88,6 +95,26 @@ class Crawl:
         self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
+
+    def _open_near(self, state: State) -> NearDuplicates | None:
+        if not self.options.knows_shingles():
+            return None
+        lengths = {row.name: row.length_bytes for row in state.segments}
+        seen = self._shingles.restore(self.jobdir.corpus, lengths)
+        corpora = [path.strip() for path in self.options.seen.split(",") if path.strip()]
+        documents = self._shingles.load_corpora(seen, corpora)
+        if documents:
+            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
+        return NearDuplicates(seen)
+
+    async def snapshot(self) -> None:
+        """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
+        if self.near is None:
+            return
+        covered, loop = dict(self.checkpoint.lengths), asyncio.get_running_loop()
+        entries = await loop.run_in_executor(None, self._shingles.write_layers, self.near.filter)
+        await self.checkpoint.flush()  # the layers may hold documents that came while they were written
+        self._shingles.write_index(self.near.filter, entries, covered)
 
     @property
     def is_finished(self) -> bool:
@@ -108,9 +135,12 @@ class Crawl:
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
         try:
-            await self.checkpoint.close()
+            await self.snapshot()
         finally:
-            self.jobdir.close()
+            try:
+                await self.checkpoint.close()
+            finally:
+                self.jobdir.close()
 
     def _note_manifest(self, state: State, changed: list[str]) -> None:
         note = self.checkpoint.note
@@ -139,7 +169,7 @@ def fetch_of(request: Request | None) -> Fetch | None:
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
     """The options of a crawl: settings, and above them the spider's arguments."""
     values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-    for name, option in (("lang", "LANG"), ("recognise", "RECOGNISE"), ("words", "MAX_WORDS")):
+    for name, option in (("lang", "LANG"), ("recognise", "RECOGNISE"), ("seen", "SEEN"), ("words", "MAX_WORDS")):
         if getattr(spider, name, None):
             values[PREFIX + option] = getattr(spider, name)
     _refuse_unknown_arguments(spider)
@@ -185,6 +215,14 @@ def send_retired(crawler: Crawler, report: Report) -> None:
             host.name, account.rate, account.pages, account.downloaded_bytes / 1e6,
         )  # fmt: skip
         crawler.signals.send_catch_log(signals.host_retired, host=host, spider=crawler.spider)
+
+
+def log_reopened(crawl: Crawl) -> None:
+    """Tell the log which retired hosts go on because the web ran dry."""
+    reopened = crawl.frontier.closing.reopened
+    for host in reopened:
+        logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
+    reopened.clear()
 
 
 def _address_policy(options: Options) -> AddressPolicy:

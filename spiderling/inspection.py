@@ -168,7 +168,7 @@ class Inspection:
         if ended.document is None:
             return None
         frame = prevertical.frame_at(self.directory / "corpus" / ended.segment, ended.offset)
-        documents = list(prevertical.documents(frame))
+        documents = list(prevertical.documents(frame.split("\n")))
         if ended.document >= len(documents):
             raise StorageError(f"{ended.segment} has no document {ended.document} at byte {ended.offset}.")
         return documents[ended.document]

@@ -48,6 +48,8 @@ class PageItem:
     """UTF-8 bytes of new clean text in the document."""
     digests: tuple[int, ...] = ()
     """Digests that are new with this page; set by pipeline 400."""
+    duplicate_bytes: int = 0
+    """UTF-8 bytes of the clean text that were kept before, in a corpus that marks them; set by pipeline 400."""
 
     def __repr__(self) -> str:
         return f"<PageItem {self.response.url}>"  # logs show items that fail; the page would fill them
@@ -89,6 +91,8 @@ class Outcome:
     language: str | None = None
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
+    sketch: int = 0
+    """That of the page (text/sketch.py); 0 when there is none."""
     document: bytes | None = None
     digests: tuple[int, ...] = ()
     links: tuple[Link, ...] = field(default=(), repr=False)

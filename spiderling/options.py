@@ -8,16 +8,17 @@ Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from spiderling import filetypes
 from spiderling.errors import BadInput
+from spiderling.optionvalues import PREFIX, checked, parse_yield_profile
 from spiderling.optouts import Policy
 
-PREFIX = "SPIDERLING_"
+_LEAST_FILTER_BYTES = 8_000_000
+"""A near-duplicate filter could not grow in less."""
 
 
 def _option(
@@ -65,8 +66,29 @@ class Options:
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
+    trap_pages: int = _option(
+        20,
+        "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
+        low=0,
+        high=30_000,
+    )
+    trap_copies: int = _option(
+        5, "Pages of a domain that may say the same but for numbers and words of their URLs; 0: any number.", low=0
+    )
+    trap_subdomains: int = _option(
+        10, "Hosts of a domain in a row that may begin with a page known there; then names are made up. 0: off.", low=0
+    )
+    trap_mirror: int = _option(
+        10, "Pages equal to those of another host at the same paths by which a host is its mirror; 0: off.", low=0
+    )
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
+    )
+    crowd: str = _option(
+        "adaptive",
+        "How many hosts are at work at once: as many as can be asked when they are due, those that give much text "
+        "longest (adaptive), or always SPIDERLING_ACTIVE_HOSTS in turn (fixed).",
+        choices=("adaptive", "fixed"),
     )
     max_exact_keys: int = _option(
         200_000_000,
@@ -170,6 +192,12 @@ class Options:
     yield_min_pages: int = _option(8, "No host is retired before so many judged responses ...", low=1)
     yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
+    min_active_hosts: int = _option(
+        0,
+        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold, at most "
+        "three times each; 1: when nothing else is left; 0: never.",
+        low=0,
+    )
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
 
     # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
@@ -253,7 +281,21 @@ class Options:
     )
 
     # corpus and state
-    dedup: str = _option("exact", "Duplicates that are dropped while crawling.", choices=("exact", "off"))
+    dedup: str = _option(
+        "near",
+        "Duplicates while crawling: near (paragraphs most of which was kept before are dropped), mark (they stay, "
+        'with dup="1"), exact (only whole pages and texts), off.',
+        choices=("near", "mark", "exact", "off"),
+    )
+    dedup_bytes: int = _option(
+        0,
+        "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory.",
+        low=0,
+    )
+    dedup_snapshot_s: float = _option(600.0, "Seconds between two snapshots of that filter.", low=1)
+    seen: str = _option(
+        "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
+    )
     durability: str = _option(
         "normal",
         "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
@@ -285,12 +327,21 @@ class Options:
                 raise BadInput(f"there is no option {name}{_nearest(name, known)}; all are listed in docs/options.md.")
             value = settings[name]
             if value is not None:
-                values[spec.name] = _checked(name, spec, value)
+                values[spec.name] = checked(name, spec, value)
         return cls(**values)
 
     def min_likeness(self) -> float:
         """What a text's `known_share` must reach by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
+
+    def knows_shingles(self) -> bool:
+        """Whether near-duplicates are looked for."""
+        return self.dedup in ("near", "mark")
+
+    def filter_bytes(self) -> int:
+        """Most memory of the near-duplicate filter."""
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(_LEAST_FILTER_BYTES, self.dedup_bytes or machine // 4)
 
     def policy(self) -> Policy:
         """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
@@ -301,84 +352,6 @@ class Options:
         return parse_yield_profile(self.yield_profile)
 
 
-YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
-
-
-def parse_yield_profile(text: str) -> float | None:
-    """The factor of a profile's name or of a number; raises BadInput for anything else."""
-    if text in YIELD_PROFILES:
-        return YIELD_PROFILES[text]
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = -1.0
-    if not 0 < factor < 1:
-        raise BadInput(
-            f"{PREFIX}YIELD_PROFILE is {text!r}; it must be one of {', '.join(YIELD_PROFILES)} "
-            "or a number between 0 and 1."
-        )
-    return factor
-
-
 def _nearest(name: str, known: Iterable[str]) -> str:
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" (did you mean {matches[0]}?)" if matches else ""
-
-
-def _checked(name: str, spec: Field[Any], value: Any) -> Any:
-    """*value* as the option's type, within its bounds."""
-    value = _converted(name, type(spec.default), value)
-    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
-    if choices and value not in choices:
-        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
-    if (low is not None and value < low) or (high is not None and value > high):
-        bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
-        raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
-    if spec.name in _CHECKS:
-        _CHECKS[spec.name](value)
-    return value
-
-
-def parse_ports(text: str) -> frozenset[int] | None:
-    """The ports of a list, None for 'all'; raises BadInput for anything else."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if parts == ["all"]:
-        return None
-    if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
-        raise BadInput(f"{PREFIX}PORTS is {text!r}; write port numbers with commas, such as 80,443, or all.")
-    return frozenset(map(int, parts))
-
-
-def _check_preset(text: str) -> None:
-    from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
-
-    try:
-        parse_rules(text)
-    except ValueError as error:
-        raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
-
-
-_CHECKS: dict[str, Callable[[str], object]] = {
-    "yield_profile": parse_yield_profile,
-    "justext_preset": _check_preset,
-    "documents": filetypes.parse,
-    "optouts": lambda text: Policy.parse("research", text),
-    "ports": parse_ports,
-}
-"""Options that are languages of their own; each raises BadInput."""
-
-
-def _converted(name: str, kind: type, value: Any) -> Any:
-    """*value* as *kind*; settings from the command line are strings."""
-    if kind is str:
-        if isinstance(value, (list, tuple)):
-            return ",".join(str(part) for part in value)
-        return str(value).strip()
-    try:
-        number = float(value)
-        if not math.isfinite(number) or (kind is int and number != int(number)):
-            raise ValueError
-        return kind(number)
-    except (TypeError, ValueError, OverflowError):
-        what = "a whole number" if kind is int else "a number"
-        raise BadInput(f"{name} is {value!r}; it must be {what}.") from None

@@ -78,6 +78,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         words=page.words if kept and page else 0,
         language=item.language,
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
+        sketch=page.sketch if page else 0,
         document=item.document if kept else None,
         digests=item.digests if kept else (),
         links=links_of(page, item.follow) if page else (),

@@ -1,28 +1,62 @@
-"""Reading the corpus: segments frame by frame, and the documents in them."""
+"""Reading the corpus, which is prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 import zstandard
 
-from spiderling.errors import StorageError
+from spiderling.errors import BadInput, StorageError
 
 _PIECE_BYTES = 65536
-_ATTRIBUTE = re.compile(r' (\w+)="([^"]*)"')
-_DOC = re.compile(r"<doc((?: \w+=\"[^\"]*\")*)>\n(.*?)</doc>\n", re.DOTALL)
-_PARAGRAPH = re.compile(r"<p(?: \w+=\"[^\"]*\")*>\n(.*?)\n</p>\n", re.DOTALL)
+_ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 
 
 class Document(NamedTuple):
-    """One ``<doc>``: its attributes and the text of its paragraphs."""
+    """One ``<doc>``."""
 
     attributes: dict[str, str]
     paragraphs: list[str]
+    details: list[dict[str, str]]
+    """The attributes of each paragraph."""
+
+
+def documents(lines: Iterable[str]) -> Iterator[Document]:
+    """The documents in *lines*; what stands outside of elements is passed over."""
+    document = Document({}, [], [])
+    attributes: dict[str, str] | None = None
+    for line in lines:
+        if line.startswith("<doc"):
+            document = Document(_attributes(line), [], [])
+        elif line.startswith("</doc>"):
+            yield document
+        elif line.startswith(("<p>", "<p ")):
+            attributes = _attributes(line)
+        elif line.startswith("</p>"):
+            attributes = None
+        elif attributes is not None:
+            document.paragraphs.append(_unescaped(line.rstrip("\n")))
+            document.details.append(attributes)
+
+
+def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[Document]:
+    """The documents of a file, plain, .gz or .zst; of a segment those between two lengths that its crawl recorded.
+
+    Raises BadInput when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            part = file if end is None else io.BytesIO(file.read(max(0, end - start)))
+            yield from documents(io.TextIOWrapper(_unpacked(part, path.suffix), "utf-8", "replace", newline="\n"))
+    except (OSError, EOFError, zstandard.ZstdError) as error:
+        raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def frame_at(segment: Path, offset: int) -> str:
@@ -59,11 +93,14 @@ def _frames(file: IO[bytes], left: int) -> Iterator[str]:
         yield text.decode()
 
 
-def documents(text: str) -> Iterator[Document]:
-    """The documents in *text*, which is as pipeline 500 writes it."""
-    for doc in _DOC.finditer(text):
-        attributes = {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(doc[1])}
-        yield Document(attributes, [_unescaped(match[1]) for match in _PARAGRAPH.finditer(doc[2])])
+def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix == ".zst":
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
+
+
+def _attributes(tag: str) -> dict[str, str]:
+    return {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(tag)}
 
 
 def _unescaped(text: str) -> str:

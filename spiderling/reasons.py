@@ -33,11 +33,17 @@ class Reason(Enum):
     PORT_FORBIDDEN = ("port-forbidden", "its port is not one of SPIDERLING_PORTS")
     TOO_MANY_LINKS = ("too-many-links", "its page has more links than SPIDERLING_MAX_LINKS; the rest was not looked at")
 
+    TRAP_SECTION = ("trap-section", "in a part of its host whose pages have long said nothing new")
+    TRAP_COPY = ("trap-copy", "linked by a page that says the same as too many others of its domain")
+    TRAP_SUBDOMAINS = ("trap-subdomains", "a new name in a domain where made-up names all show the same page")
+
     # ends before a request
     HOST_RETIRED = ("host-retired", "its host gave too little text for the bytes it cost")
     HOST_SPENT = ("host-spent", "its host gave as much as SPIDERLING_MAX_HOST_DOCUMENTS or _BYTES lets it")
     HOST_BLOCKED = ("host-blocked", "its host was blocked by the user")
     HOST_FULL = ("host-full", "its host's queue was full")
+    TRAPPED = ("trapped", "it waited in what turned out to be a trap: a fruitless part of its host, a made-up name")
+    MIRROR = ("mirror", "its host shows the pages of another host under the same paths")
     DNS = ("dns", "the host name does not resolve")
     ADDRESS_FORBIDDEN = ("address-forbidden", "the host name resolves to a private or reserved address only")
     ROBOTS_FORBIDDEN = ("robots-forbidden", "robots.txt forbids it")
@@ -67,6 +73,10 @@ class Reason(Enum):
     NOINDEX = ("noindex", "the page asks not to be indexed, or not any more")
     OPTED_OUT = ("opted-out", "the page refuses text mining, or to be used for training")
     DUPLICATE = ("duplicate", "the same bytes or the same text were kept before")
+    SOFT_NOT_FOUND = (
+        "soft-not-found",
+        "the same page as many others of its domain, but for numbers and words of its URL",
+    )
     NEAR_DUPLICATE = ("near-duplicate", "nearly all of its text was kept before")
     DROPPED_BY_PIPELINE = ("dropped-by-pipeline", "a pipeline that is not ours dropped the item")
     ITEM_ERROR = ("item-error", "a pipeline raised an exception")
@@ -85,6 +95,6 @@ _BY_KEY = {reason.value: reason for reason in Reason}
 
 MENTIONS = frozenset({
     Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP, Reason.PORT_FORBIDDEN,
-    Reason.TOO_MANY_LINKS,
+    Reason.TOO_MANY_LINKS, Reason.TRAP_SECTION, Reason.TRAP_COPY, Reason.TRAP_SUBDOMAINS,
 })  # fmt: skip
 """Reasons that refuse a mention; all others are ends."""

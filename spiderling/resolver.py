@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import aiodns
 import pycares
@@ -25,6 +26,7 @@ _RECORD_TYPES = {"4": "A", "6": "AAAA"}
 # a new channel every so many queries keeps that to some tens of megabytes.
 _QUERIES_PER_CHANNEL = 20_000
 
+_SOCKETS_OF_THEIR_OWN = 32
 _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 
@@ -80,6 +82,7 @@ class Resolver:
         self._record_types = [_RECORD_TYPES[version] for version in ip_versions.split(",")]
         self._ttl_bounds_s = ttl_bounds_s
         self._slots = asyncio.Semaphore(concurrency)
+        self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
         self._channel: aiodns.DNSResolver | None = None
         self._asked = 0
@@ -111,7 +114,8 @@ class Resolver:
         task = self._running.get(name)
         if task is None:
             task = self._running[name] = asyncio.ensure_future(self._look_up(name))
-            task.add_done_callback(lambda done: self._finished(name, done))
+            task.add_done_callback(_seen)
+            task.add_done_callback(lambda done: self._running.pop(name))
         return await asyncio.shield(task)
 
     async def close(self) -> None:
@@ -132,11 +136,6 @@ class Resolver:
             return "127.0.0.1"
         return literal_address(name)
 
-    def _finished(self, name: str, task: asyncio.Task[Resolution]) -> None:
-        del self._running[name]
-        if not task.cancelled():
-            task.exception()  # marked as seen, for when every caller was cancelled
-
     async def _look_up(self, name: str) -> Resolution:
         queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in self._record_types]
         try:
@@ -144,6 +143,7 @@ class Resolver:
         finally:
             for query in queries:
                 query.cancel()
+                query.add_done_callback(_seen)
         records = [record for answer in found for record in answer]
         if not records:
             raise NameNotFound(f"{name} has no address")
@@ -168,7 +168,7 @@ class Resolver:
         """The answer for one record type, CNAMEs included, empty when there is no address; raises as `resolve`."""
         try:
             async with self._slots:
-                result = await self._current_channel().query_dns(name, record_type)
+                result = await self._ask(name, record_type)
         except aiodns.error.DNSError as error:
             code = error.args[0] if error.args else None
             if code == aiodns.error.ARES_ENODATA:
@@ -178,14 +178,41 @@ class Resolver:
         records = list(result.answer)
         return records if any(isinstance(record.data, _ADDRESS) for record in records) else []
 
+    async def _ask(self, name: str, record_type: str) -> pycares.DNSResult:
+        """The answer; raises DNSError.
+
+        c-ares gives up a socket, and all queries that run over it, for one malformed answer: what
+        failed so is asked again over a socket of its own, where only the culprit fails.
+        """
+        try:
+            return await self._current_channel().query_dns(name, record_type)
+        except aiodns.error.DNSError as error:
+            if not error.args or error.args[0] != aiodns.error.ARES_EBADRESP:
+                raise
+        async with self._alone:
+            channel = self._new_channel()
+            try:
+                return await channel.query_dns(name, record_type)
+            finally:
+                await channel.close()
+
+    def _new_channel(self) -> aiodns.DNSResolver:
+        return aiodns.DNSResolver(self._servers, timeout=self._timeout_s, tries=self._tries)
+
     def _current_channel(self) -> aiodns.DNSResolver:
         """The channel to ask; made on first use, when the event loop runs, and renewed in between."""
         if self._asked % _QUERIES_PER_CHANNEL == 0:
             self._channel = None  # queries that still run hold it; it closes with the last of them
         if self._channel is None:
-            self._channel = aiodns.DNSResolver(self._servers, timeout=self._timeout_s, tries=self._tries)
+            self._channel = self._new_channel()
         self._asked += 1
         return self._channel
+
+
+def _seen(task: asyncio.Future[Any]) -> None:
+    """An outcome that nobody waits for any more is no error."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _is_dns_name(name: str) -> bool:

@@ -26,7 +26,7 @@ from scrapy.utils.request import request_from_dict
 
 from spiderling import signals
 from spiderling.addresses import HostMap
-from spiderling.crawl import Crawl, directory_of, fetch_of, options_of, send_retired
+from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
 from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
@@ -158,6 +158,7 @@ class Scheduler(BaseScheduler):
         except StorageError as error:  # a queue could not be read: nothing more can be handed out
             crawl.failed(error)
             return None
+        log_reopened(crawl)
         self._resolve_names()
         if fetch is None:
             return None

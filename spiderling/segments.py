@@ -35,6 +35,7 @@ class SegmentWriter:
         self._max_bytes = max_bytes
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         rows = {row.name: row for row in known}
+        self._known = {name: row.length_bytes for name, row in rows.items()}
         _recover(directory, rows)
         names = sorted(rows)
         self._number = len(names)
@@ -42,6 +43,10 @@ class SegmentWriter:
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
         """Where the frame that was last appended begins in its segment."""
+
+    def lengths(self) -> dict[str, int]:
+        """The recorded lengths that it was opened with."""
+        return dict(self._known)
 
     def append(self, documents: list[bytes]) -> SegmentRow | None:
         """Write *documents* as one frame, durably; the segment's new row, or None for no documents.

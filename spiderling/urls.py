@@ -26,10 +26,21 @@ _PLAIN = re.compile(
     r"(https?://)((?:www\.)?((?:[a-z0-9_-]{1,63}\.)+[a-z]{2,63}))(/[A-Za-z0-9_~!$&()*+,:=@/.%-]*)"
     r"(\?[A-Za-z0-9_~!$&()*+,:=@/.%?;-]*)?(?:#[!-~]*)?"
 )
-_SESSION_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?#;]*", re.IGNORECASE)
-_DROPPED_PARAMETER = re.compile(
-    r"(?:utm_\w+|gclid|fbclid|msclkid|phpsessid|jsessionid|sessionid|aspsessionid\w*)(?:=|$)", re.IGNORECASE
+# session ids in the path: ';jsessionid=1' of Java servers, '/(S(1))' of ASP.NET without cookies
+_SESSION_PATH = re.compile(
+    r";(?:jsessionid|phpsessid|sid)=[^/?#;]*|/\((?:[A-Z]\([0-9a-z]{8,}\))+\)(?=/)", re.IGNORECASE
 )
+# by the documentation of those who append them: session ids, then campaigns and clicks; short names only with the
+# look of an id
+_DROPPED = (
+    r"(?:phpsessid|jsessionid|sessionid|session_id|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid"
+    r"|(?:utm|mtm|pk|piwik|matomo|hsa|vero|oly|fb_action)_\w+|_ga|_gl|_hsenc|_hsmi|__hs\w+|_openstat|dclid|epik"
+    r"|fbclid|gbraid|gclid|gclsrc|igshid|li_fat_id|mc_[ce]id|mkt_tok|msclkid|rb_clickid|s_cid|srsltid|ttclid|twclid"
+    r"|wbraid|wickedid|yclid|zanpid)(?:=|&|$)"
+    r"|(?:s|sid|sess|session)=[0-9a-f]{16,}(?:&|$)"
+)
+_HAS_DROPPED = re.compile(rf"[?&](?:{_DROPPED})", re.IGNORECASE)
+_DROPPED_PARAMETER = re.compile(_DROPPED, re.IGNORECASE)
 _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
 _suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
@@ -70,8 +81,8 @@ def canonicalize(url: str) -> CanonicalUrl | None:
 
 
 def _needs_parser(url: str) -> bool:
-    """Whether a URL of the plain form may still be changed: dot segments, punycode, a long name."""
-    return "/." in url or "xn--" in url or len(url) > 250 or ("%2" in url and "%2e" in url.lower())
+    """Whether a URL of the plain form may still be changed: dot segments, sessions, punycode, a long name."""
+    return "/." in url or "/(" in url or "xn--" in url or len(url) > 250 or ("%2" in url and "%2e" in url.lower())
 
 
 def _parsed(url: str) -> CanonicalUrl | None:
@@ -86,7 +97,7 @@ def _parsed(url: str) -> CanonicalUrl | None:
     name = name.removesuffix(".")
     if not _is_name(name):
         return None
-    if ";" in path and (shorter := _SESSION_PATH.sub("", path)) != path:
+    if (";" in path or "/(" in path) and (shorter := _SESSION_PATH.sub("", path)) != path:
         return canonicalize(f"{scheme}://{name}{port}{shorter}{search}")  # what is left may hold '/./'
     path += _clean_query(search)
     origin = f"{scheme}://{name}{port}"
@@ -107,8 +118,11 @@ def url_key(host_id: int, url: str, salt: bytes = b"") -> int:
     """The seen key: 24 bits of host id above 40 bits of hash; stable across processes and machines.
 
     *salt* tells apart requests for one URL (method and body; a number for ``dont_filter``).
-    The value fits a signed 64-bit integer.
+    The order of parameters does not count.  The value fits a signed 64-bit integer.
     """
+    if "&" in url:
+        address, _, query = url.partition("?")
+        url = address + "?" + "&".join(sorted(query.split("&")))
     digest = xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass") + salt)
     return _signed(host_id << HASH_BITS | digest & _HASH_MASK)
 
@@ -145,7 +159,7 @@ def _clean_query(search: str) -> str:
     """The query with its leading '?', without session ids and campaign parameters; '' when nothing is left."""
     if len(search) < 2:
         return ""
-    if _DROPPED_PARAMETER.search(search) is None:
+    if _HAS_DROPPED.search(search) is None:
         return search
     kept = [part for part in search[1:].split("&") if _DROPPED_PARAMETER.match(part) is None]
     return "?" + "&".join(kept) if any(kept) else ""

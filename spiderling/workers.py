@@ -35,6 +35,7 @@ __all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]
 
 QUEUED_PER_WORKER = 3
 START_TIMEOUT_S = 60.0
+_BUFFER_BYTES = 1 << 18
 _MAX_FAILED_STARTS = 3
 
 
@@ -199,7 +200,7 @@ class WorkerPool:
         task.add_done_callback(self._tasks.discard)
 
 
-class _Worker(asyncio.Protocol):
+class _Worker(asyncio.BufferedProtocol):
     """The parent's side of one worker process."""
 
     process: subprocess.Popen[bytes]
@@ -209,7 +210,8 @@ class _Worker(asyncio.Protocol):
         self._config = config
         self._page_timeout_s = page_timeout_s
         self._pool = pool
-        self._buffer = bytearray()
+        self._buffer = bytearray(_BUFFER_BYTES)  # answers as they arrive
+        self._filled = 0
         self._transport: asyncio.Transport | None = None
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -267,16 +269,30 @@ class _Worker(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while len(self._buffer) >= ANSWER.size:
-            length, kind = ANSWER.unpack_from(self._buffer)
-            end = ANSWER.size + length
-            if len(self._buffer) < end:
-                return
-            with memoryview(self._buffer) as view:
-                value = pickle.loads(view[ANSWER.size : end])  # from our own process
-            del self._buffer[:end]
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the loop reads to; at least half of the usual buffer is free."""
+        if len(self._buffer) - self._filled < _BUFFER_BYTES // 2:
+            self._buffer = self._buffer[: self._filled] + bytearray(max(_BUFFER_BYTES, self._filled))
+        return memoryview(self._buffer)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take out the answers that are complete; what is left of the next one moves to the front."""
+        self._filled += nbytes
+        start, answers = 0, []
+        with memoryview(self._buffer) as view:
+            while start + ANSWER.size <= self._filled:
+                length, kind = ANSWER.unpack_from(view, start)
+                end = start + ANSWER.size + length
+                if end > self._filled:
+                    break
+                answers.append((kind, pickle.loads(view[start + ANSWER.size : end])))  # from our own process
+                start = end
+            if start:
+                view[: self._filled - start] = view[start : self._filled]
+                self._filled -= start
+        if not self._filled and len(self._buffer) > _BUFFER_BYTES:
+            self._buffer = bytearray(_BUFFER_BYTES)
+        for kind, value in answers:
             self._answer(kind, value)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -292,8 +308,8 @@ class _Worker(asyncio.Protocol):
         pages are done, and the first without an answer is the guilty one."""
         assert self._spare
         with self._spare as spare, contextlib.suppress(OSError):
-            while data := spare.recv(1 << 18):
-                self.data_received(data)
+            while number := spare.recv_into(self.get_buffer(-1)):
+                self.buffer_updated(number)
 
     def _answer(self, kind: int, value: Any) -> None:
         if not self._ready.done():

@@ -45,6 +45,7 @@ DEFAULTS = {
     "SPIDERLING_CHECKPOINT_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
+    "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
     "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
 DEADLINE_S = 60

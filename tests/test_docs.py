@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from spiderling import signals
-from spiderling.options import PREFIX, Options
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.reasons import MENTIONS, Reason
 from spiderling.text.quality import NOTHING

@@ -69,8 +69,11 @@ def reply(body: bytes = PAGE, *extra: bytes) -> bytes:
     return OK + b"Content-Length: %d\r\n" % len(body) + b"".join(line + b"\r\n" for line in extra) + b"\r\n" + body
 
 
+CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
 def chunked(*chunks: bytes) -> bytes:
-    return OK + b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(b"%x\r\n%b\r\n" % (len(c), c) for c in chunks)
+    return CHUNKED_HEAD + b"".join(b"%x\r\n%b\r\n" % (len(c), c) for c in chunks)
 
 
 class Site:
@@ -812,6 +815,7 @@ async def test_a_late_event_loop_is_not_held_against_the_server():
         writer.write(OK + b"Content-Length: 2\r\n\r\n")
         await asyncio.sleep(0.2)
         time.sleep(1)
+        await asyncio.sleep(0.05)
         writer.write(b"ab")
 
     _, response = await fetch(late, options={"MIN_BYTES_PER_S": 1, "SLOW_WINDOW_S": 0.4})
@@ -887,12 +891,34 @@ async def bodiless_flood(writer):
     await flood(writer, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
-FLOODS = [header_flood, one_endless_header, interim_flood, endless_status_line, chunk_header_flood, trailer_flood]
+async def tiny_chunk_flood(writer):
+    writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+    await flood(writer, b"1\r\na\r\n")
+
+
+async def test_a_page_may_come_in_small_chunks():
+    body = PAGE * 20
+    answer = chunked(*(body[at : at + 20] for at in range(0, len(body), 20))) + b"0\r\n\r\n"
+    assert (await fetch(answer))[1].body == body
+
+
+FLOODS = [
+    tiny_chunk_flood,
+    header_flood,
+    one_endless_header,
+    interim_flood,
+    endless_status_line,
+    chunk_header_flood,
+    trailer_flood,
+]
 
 
 @pytest.mark.parametrize("answer", [*FLOODS, bodiless_flood], ids=lambda answer: answer.__name__)
 async def test_floods_end_soon_and_in_bounded_memory(answer):
-    async with serving(answer) as site, handling(TIMEOUT_S=20, FIRST_BYTE_TIMEOUT_S=20) as handler:
+    async with (
+        serving(answer) as site,
+        handling(TIMEOUT_S=20, FIRST_BYTE_TIMEOUT_S=20, MAX_BODY_BYTES=5_000_000) as handler,
+    ):
         request = Request(site.url, meta={"address": "127.0.0.1"})
         begin = time.monotonic()
         tracemalloc.start()

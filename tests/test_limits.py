@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spiderling.options import PREFIX, Options
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX
 from spiderling.reasons import Reason
 
 ROOT = Path(__file__).resolve().parents[1]

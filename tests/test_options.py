@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
-from spiderling.options import PREFIX, YIELD_PROFILES, Options, parse_ports, parse_yield_profile
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 

@@ -31,12 +31,14 @@ def test_unknown_key() -> None:
 
 def test_refused_mentions_are_no_ends() -> None:
     values = {"bad-url", "out-of-scope", "seen", "too-far", "trap", "port-forbidden", "too-many-links"}
+    values |= {"trap-section", "trap-copy", "trap-subdomains"}
     assert {reason.value for reason in MENTIONS} == values
     assert not MENTIONS & set(CLOSED_STATES.values())
 
 
 def test_options_named_in_helps_exist() -> None:
-    from spiderling.options import PREFIX, Options
+    from spiderling.options import Options
+    from spiderling.optionvalues import PREFIX
 
     for reason in Reason:
         for name in re.findall(PREFIX + r"[A-Z_]+", reason.help):

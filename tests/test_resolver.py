@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import ipaddress
+import random
 import socket
 import struct
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 import uvloop
@@ -81,10 +85,8 @@ def record(kind, ttl, data, name=b"\xc0\x0c"):
 
 
 @asynccontextmanager
-async def resolving(hosts="", **options):
-    transport, server = await asyncio.get_running_loop().create_datagram_endpoint(
-        NameServer, local_addr=("127.0.0.1", 0)
-    )
+async def resolving(hosts="", server=NameServer, **options):
+    transport, server = await asyncio.get_running_loop().create_datagram_endpoint(server, local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
     resolver = Resolver(HostMap.parse(hosts), f"127.0.0.1:{port}", **{"timeout_s": 0.3, "tries": 2, **options})
     try:
@@ -224,6 +226,58 @@ async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
     async with resolving() as (resolver, _):
         results = await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
         assert len(results) == 200
+
+
+async def test_a_malformed_answer_harms_nobody_but_its_own_name():
+    """c-ares closes the socket over which all other queries run; with its usual three tries they come through."""
+    async with resolving(timeout_s=1, tries=3) as (resolver, _):
+        names = [f"slow{n}.org" for n in range(60)] + ["garbage.org"] + [f"v4.x{n}.org" for n in range(60)]
+        results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
+        assert isinstance(results[60], NameServerFailure)
+        others = results[:60] + results[61:]
+        assert [result for result in others if not isinstance(result, Resolution)] == []
+        assert {result.addresses for result in others} == {V4}
+
+
+class Mutating(NameServer):
+    """Answers, and spoils some of them."""
+
+    rng = random.Random(1)
+
+    def datagram_received(self, query, client):
+        sent = []
+        transport, self.transport = self.transport, SimpleNamespace(sendto=lambda data, client: sent.append(data))
+        super().datagram_received(query, client)
+        self.transport = transport
+        data = bytearray(sent[0])
+        for _ in range(self.rng.choice((0, 1, 1, 3))):
+            at = self.rng.randrange(2, len(data))
+            kind = self.rng.randrange(4)
+            if kind == 0:
+                data[at] = self.rng.randrange(256)
+            elif kind == 1:
+                del data[at : at + self.rng.choice((1, 5))]
+            elif kind == 2:
+                data[at:at] = self.rng.randbytes(self.rng.choice((1, 4, 60)))
+            else:
+                data[-10:] = self.rng.randbytes(10)
+        transport.sendto(bytes(data), client)
+
+
+async def test_random_answers_raise_nothing_else_and_leave_the_resolver_at_work():
+    complaints = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+    async with resolving(server=Mutating, timeout_s=0.2, tries=1) as (resolver, _):
+        names = [f"{kind}.x{n}.org" for n in range(60) for kind in ("cname", "both", "v4", "v6", "none", "nx")]
+        results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
+        for result in results:
+            if isinstance(result, Resolution):
+                assert all(map(ipaddress.ip_address, result.addresses)) and result.ttl_s >= 60
+            else:
+                assert isinstance(result, (NameNotFound, NameServerFailure)), repr(result)
+        assert 20 < sum(isinstance(result, Resolution) for result in results) < len(results)
+    gc.collect()
+    assert not complaints
 
 
 async def test_closing_ends_what_runs():

@@ -339,3 +339,13 @@ def test_under_uvloop():
         check=True,
     )
     assert done.stdout.splitlines()[1] == "False ok"
+
+
+async def test_answers_larger_than_the_buffer_and_many_small_ones():
+    """Pages of all sizes come back whole and in order, however the socket cuts them up."""
+    pool = WorkerPool(1, FAKE, page_timeout_s=30.0)
+    await pool.start()
+    bodies = [b"x" * size for size in (1, 3_000_000, 0, 262_139, 10, 131_072, 700_000, *range(20))]
+    pages = await asyncio.gather(*(pool.process(Task(body, "http://127.0.0.1/")) for body in bodies))
+    await pool.close()
+    assert [len(page.title) for page in pages] == [len(body) for body in bodies]

@@ -16,7 +16,7 @@ from scrapy import signals
 from spiderling.crawl import crawl_of
 from spiderling.errors import BadInput
 from spiderling.frontier.yields import RetirementRule
-from spiderling.options import YIELD_PROFILES, parse_yield_profile
+from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile
 
 if TYPE_CHECKING:
     from scrapy import Spider

@@ -65,12 +65,13 @@ class Progress:
         totals = ledger.totals
         pages, self._last_pages = totals["pages"] - self._last_pages, totals["pages"]
         states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
+        near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
             f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {ledger.waiting:,} URLs wait; "
-            f"hosts: {hosts}; bottleneck: {self._bottleneck(crawl, states)}"
+            f"hosts: {hosts}; {near}bottleneck: {self._bottleneck(crawl, states)}"
         )
 
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
@@ -123,6 +124,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
         ("hosts", f"{len(crawl.frontier.hosts):,}, {retired:,} of them retired"),
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
+        ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
         ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common())),
         ("balance", _balance(crawl)),
@@ -139,6 +141,16 @@ def _parked(crawl: Crawl) -> str:
     if not number or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
     return f"{number:,} URLs of retired, blocked or forbidden hosts; 'reopen' in control.yaml lets a host go on"
+
+
+def _remembered(crawl: Crawl) -> str:
+    """What the near-duplicate filter knows."""
+    if crawl.near is None:
+        return ""
+    seen = crawl.near.filter
+    text = f"the text of {seen.documents:,} documents in {seen.bytes / 1e6:,.0f} MB, to know near-duplicates by"
+    forgotten = f"; {seen.forgotten:,} are forgotten: SPIDERLING_DEDUP_BYTES" if seen.forgotten else ""
+    return f"{text}{' (every fourth shingle)' if seen.is_sampling else ''}{forgotten}"
 
 
 def _hint(crawl: Crawl) -> str:

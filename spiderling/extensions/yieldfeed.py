@@ -39,6 +39,9 @@ class YieldFeed:
 
     def _scraped(self, item: Any) -> None:
         if isinstance(item, PageItem):
+            crawl = crawl_of(self._crawler)
+            if crawl is not None and crawl.near is not None:
+                crawl.near.settle(id(item), kept=True)
             self._settle(of_item(item, Reason.KEPT))
 
     def _dropped(self, item: Any, exception: BaseException) -> None:
@@ -63,6 +66,8 @@ class YieldFeed:
         crawl = crawl_of(self._crawler)
         if crawl is not None:
             crawl.known_digests.difference_update(item.digests)
+            if crawl.near is not None:
+                crawl.near.settle(id(item), kept=False)
 
     def _settle(self, outcome: Outcome) -> None:
         scheduler = self._crawler.engine.scheduler

@@ -13,11 +13,11 @@ closed ones that only a person reopens: retired, blocked, forbidden.
 
 How a URL passes, and who decides:
 
-    admission.py   scope.py, distance, seen.py      may it be discovered?
+    admission.py   scope.py, traps.py, seen.py      may it be discovered?
     priority.py    its rank in the queue
     queues.py      entries.py                       where it waits: head in memory, chunks on disk, newest in a log
-    schedule.py    names.py, workbench.py           when is its host looked at?
-    backlog.py     hosttable.py, hosts.py           hosts beyond the workbench's places, out of memory
+    schedule.py    names, workbench, backlog, crowd  when is its host looked at?
+    hosttable.py   hosts.py                         hosts beyond the workbench's places, out of memory
     robots.py      is it allowed?
     frontier.py    put, take, may_start, report     the only door
     closing.py     yields.py: has the host earned its next request?

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from spiderling.frontier.books import Books
 from spiderling.frontier.entries import line_of, plain_line
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl
-from spiderling.frontier.priority import LAST_RANK
+from spiderling.frontier.priority import LAST_RANK, SEED_RANK
 from spiderling.frontier.scope import Scope
+from spiderling.frontier.traps import Traps
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, canonicalize, url_key
@@ -20,6 +21,7 @@ class Admission:
     def __init__(self, options: Options, books: Books) -> None:
         self._books = books
         self._scope = Scope(options)
+        self.traps = Traps(options, books.hosts)
         self.allows_port = self._scope.allows_port
         self._max_distance = options.max_distance
         self.accepted = 0
@@ -43,7 +45,7 @@ class Admission:
             if key in books.seen:
                 self.accepted = host_id
                 return self.refuse(Reason.SEEN)
-        refusal = self._refusal(target, distance, payload)
+        refusal = self._refusal(target, distance, payload) or self._trap(host_id, target, rank, payload)
         if refusal is not None:
             return self.refuse(refusal)
         if not host_id:
@@ -89,7 +91,7 @@ class Admission:
             return None
         if self.is_blocked(host.name):
             return HostState.BLOCKED
-        return HostState.RETIRED if self._books.hosts.is_unit_retired(host) else None
+        return HostState.RETIRED if not host.leniency and self._books.hosts.is_unit_retired(host) else None
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""
@@ -105,3 +107,7 @@ class Admission:
         # what a subclass asks for by a Request of its own is not judged by its form
         refusal = None if payload else self._scope.refusal(target)
         return Reason.TOO_FAR if refusal is None and distance > self._max_distance else refusal
+
+    def _trap(self, host_id: int, target: CanonicalUrl, rank: int, payload: bytes | None) -> Reason | None:
+        """What is known against a URL that nobody asked for by name."""
+        return None if payload or rank == SEED_RANK else self.traps.refusal(host_id, target)

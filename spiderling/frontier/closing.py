@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.state import Shelf
 from spiderling.frontier.tasks import RobotsTasks
-from spiderling.frontier.yields import RetirementRule
+from spiderling.frontier.yields import MAX_STEPS, RetirementRule, YieldAccount
 from spiderling.options import Options
+
+_AT_WORK = (HostState.RESOLVING, HostState.READY, HostState.IN_PROCESS, HostState.SNOOZED)
 
 
 class Closing:
@@ -21,6 +25,11 @@ class Closing:
     ) -> None:
         self.rule = RetirementRule(options.yield_factor(), options.yield_min_pages, options.yield_min_bytes)
         """May be changed while the crawl runs."""
+        self.reopened: list[Host] = []
+        """Hosts that went on because the web ran dry, for whoever writes the log; to be emptied by him."""
+        self._floor = options.min_active_hosts
+        self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
+        """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
         self._max_documents = options.max_host_documents
         self._max_bytes = options.max_host_bytes
         self._books = books
@@ -80,21 +89,61 @@ class Closing:
         documents, downloaded = self._max_documents, self._max_bytes
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
-    def restore(self, now: float) -> None:
-        """After a start: hosts whose budget has grown go on."""
-        marks = self._books.marks
-        for host_id in range(1, len(marks) + 1):
-            if marks.state(host_id) is HostState.SPENT:
-                host = self._books.hosts.by_id(host_id)
-                if not self.is_spent(host):
-                    self.reopen(host, now, exempt=host.exempt)
+    def restore(self, shelf: Shelf, now: float) -> None:
+        """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
+        spent = []
+        for mark in shelf.host_marks():
+            if mark.state == HostState.SPENT.value:
+                spent.append(mark.id)
+            elif mark.state == HostState.RETIRED.value and self._floor:
+                account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
+                self._note_retired(mark.id, account, max(0, -mark.exempt))
+        for host_id in spent:
+            host = self._books.hosts.by_id(host_id)
+            if not self.is_spent(host):
+                self.reopen(host, now, exempt=host.exempt)
+
+    def relax(self, now: float) -> bool:
+        """When too few hosts are at work: reopen the best retired ones, at the next milder step first.
+
+        Whether any was.  What they gave so far stays on their account, and the Reason of their URLs on the trail.
+        """
+        if not any(self._second_chances):
+            return False
+        states = self._books.marks.hosts_by_state()
+        wanted = self._floor - sum(states.get(state, 0) for state in _AT_WORK)
+        before = len(self.reopened)
+        for step, heap in enumerate(self._second_chances):
+            while wanted > 0 and heap:
+                host = self._books.hosts.by_id(heapq.heappop(heap)[1])
+                if host.state is HostState.RETIRED and host.queued:
+                    self._give_chance(host, step, now)
+                    wanted -= 1
+        return len(self.reopened) > before
+
+    def _give_chance(self, host: Host, step: int, now: float) -> None:
+        host.leniency = step
+        number = self.reopen(host, now, exempt=False)
+        factor = self.rule.milder(step).factor
+        what = (
+            f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
+        )
+        self._books.journal.event(now, what)
+        self.reopened.append(host)
+
+    def _note_retired(self, host_id: int, account: YieldAccount, taken: int) -> None:
+        step = self.rule.steps_for(account, taken)
+        if self._floor and step is not None:
+            heapq.heappush(self._second_chances[step], (-account.rate, host_id))
 
     def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
         hosts = self._books.hosts
-        if host.is_closed or host.exempt or not self.rule.retires(hosts.account_of(host)):
+        rule = self.rule.milder(host.leniency)
+        if host.is_closed or host.exempt or not rule.retires(hosts.account_of(host)):
             return ()
         unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
         for member in unit:
             self.close(member, HostState.RETIRED)
+            self._note_retired(member.id, member.account, member.leniency)
         return unit

@@ -19,6 +19,7 @@ from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
 from spiderling.frontier.tasks import RobotsTasks
+from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
@@ -49,12 +50,15 @@ class Frontier:
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
         self._books = Books(options, self._shelf)
         self._admission = Admission(options, self._books)
+        self._traps = self._admission.traps
         self._robots = Robots(options, self._stored_robots)
         self._allows = allows
         self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues = self._books.queues
-        self.schedule = Schedule(options, self._books.hosts, self._queues, self._may_connect, self._vet)
+        self.schedule = Schedule(
+            options, self._books.hosts, self._queues, self._may_connect, self._vet, lambda: self.ledger.yield_rate
+        )
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
@@ -93,7 +97,10 @@ class Frontier:
         distance, page = self._admission.found_on(source, target)
         return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
 
-    def put_links(self, source: Host, links: Iterable[Link], verdict: Reason, now: float, page: int = 0) -> None:
+    def put_links(
+        self, source: Host, links: Iterable[Link], verdict: Reason, now: float,
+        page: int = 0, visit: Visit | None = None,
+    ) -> None:  # fmt: skip
         """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
         ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
         recent, name, near, seen = self._recent, source.name, source.distance, 0
@@ -106,8 +113,14 @@ class Frontier:
             if target is None:
                 self._admission.refuse(Reason.BAD_URL)
                 continue
+            if visit is not None and visit.refuses(target):
+                self._admission.refuse(Reason.TRAP_COPY)
+                continue
             same_host = target.host == name
-            self._accept(target, near + (not same_host), ranks[link.text_block, same_host], now, page=page)
+            rank = ranks[link.text_block, same_host]
+            refused = self._accept(target, near + (not same_host), rank, now, page=page)
+            if visit is not None and refused is None:
+                visit.found(target)
             if self._admission.accepted:
                 recent.note(link.url, self._admission.accepted)
         if seen:
@@ -140,6 +153,7 @@ class Frontier:
             fetch = self._next_fetch(host, address, now)
             if fetch is not None:
                 return self._hand_out(fetch, now)
+        self.closing.relax(now)
         return None
 
     def _next_fetch(self, host: Host, address: str, now: float) -> Fetch | None:
@@ -176,8 +190,11 @@ class Frontier:
         return self._judge(head, name.address, now)
 
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
-        """What robots.txt says of *url*, as in ``_examine``."""
+        """What is known of traps and what robots.txt says of *url*, as in ``_examine``."""
         target = url.target
+        if url.rank != SEED_RANK and not url.payload and self._traps.holds(url.host, target):
+            self._end_head(url.host, Reason.TRAPPED, now)
+            return None
         verdict = self._robots.judge(target.origin, target.url, now)
         if verdict is RobotsVerdict.ALLOWED:
             return Fetch(url.key, url.url, address, url.host, url.payload)
@@ -240,6 +257,11 @@ class Frontier:
 
     # -- answers come back
 
+    def is_copy(self, url: str, sketch: int) -> bool:
+        """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
+        target = canonicalize(url)
+        return target is not None and self._traps.is_copy(target.host, sketch)
+
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
         """*name* has *addresses* for *ttl_s* seconds; the first allowed one is used."""
         self.schedule.resolved(name, addresses, ttl_s, now)
@@ -273,7 +295,13 @@ class Frontier:
             return Report(None)
         self._account(host, outcome)
         end = self._end_or_wait(url, outcome, now) if url else None
-        self.put_links(host, outcome.links, outcome.reason, now, outcome.url_id or 0)
+        visit = None
+        if url is not None and end is not None and target is not None and not url.payload:
+            visit = self._traps.visit(host, target.path, outcome)
+        self.put_links(host, outcome.links, outcome.reason, now, outcome.url_id or 0, visit)
+        if visit is not None and (mirror := self._traps.leave(visit)) is not None:
+            self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")
+            self.close(mirror, HostState.MIRROR)
         retired = self.closing.review(host)
         if url is not None:
             self.schedule.release(host, now)
@@ -365,7 +393,7 @@ class Frontier:
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.schedule.restore(self._books.restore(state, self._shelf), now)
-        self.closing.restore(now)
+        self.closing.restore(self._shelf, now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""

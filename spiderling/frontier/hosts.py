@@ -15,7 +15,7 @@ from spiderling.urls import CanonicalUrl
 
 
 class HostState(Enum):
-    """Where a host stands; RETIRED, SPENT, BLOCKED and FORBIDDEN last until somebody reopens it."""
+    """Where a host stands; RETIRED, SPENT, BLOCKED, FORBIDDEN and MIRROR last until somebody reopens it."""
 
     RESOLVING = "resolving"
     READY = "ready"
@@ -24,6 +24,7 @@ class HostState(Enum):
     RETIRED = "retired"
     BLOCKED = "blocked"
     FORBIDDEN = "forbidden"
+    MIRROR = "mirror"
     EXHAUSTED = "exhausted"
     SPENT = "spent"
 
@@ -33,6 +34,7 @@ CLOSED_STATES = {
     HostState.SPENT: Reason.HOST_SPENT,
     HostState.BLOCKED: Reason.HOST_BLOCKED,
     HostState.FORBIDDEN: Reason.CRAWL_DELAY,
+    HostState.MIRROR: Reason.MIRROR,
 }
 """States in which no URL of the host is handed out, with the Reason its URLs end as."""
 _STATES = list(HostState)
@@ -129,6 +131,8 @@ class Host:
     """The address of the last request."""
     exempt: bool = False
     """Reopened by the user: not retired again."""
+    leniency: int = 0
+    """How many times it was reopened because the web ran dry: it is judged by so many milder steps (yields.py)."""
     last_start: float = -math.inf
     """When its last request started; forgotten with the host, for ``due`` is at least an interval later."""
     in_transit: int = 0
@@ -144,6 +148,8 @@ class Host:
     """Whether it holds one of the workbench's places."""
     turns: int = 0
     """Requests since it has held its place."""
+    benched: float = 0.0
+    """When it was last put on the workbench."""
     place: str = ""
     """The address under which its place is counted."""
 

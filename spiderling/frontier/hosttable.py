@@ -141,7 +141,7 @@ class HostTable:
             if state not in CLOSED_STATES:
                 ids.append(mark.id)
                 dues.append(mark.due)
-            if mark.exempt:
+            if mark.exempt > 0:
                 self.exempt.add(mark.id)
             if self._units is not None:
                 unit = self._units.setdefault(registrable_domain(mark.name), _Unit())

@@ -29,7 +29,7 @@ def host_row(host: Host, queues: Queues) -> HostRow:
         crawl_delay_s=host.crawl_delay_s,
         slowdown=host.slowdown,
         failures=host.failures,
-        exempt=host.exempt,
+        exempt=1 if host.exempt else -host.leniency,
         address=host.address,
         positions=queues.positions(host.id),
         first=b"\n".join(queues.first(host.id)),
@@ -50,7 +50,8 @@ def host_of(row: HostRow, marks: Marks) -> Host:
         slowdown=row.slowdown,
         failures=row.failures,
         address=row.address,
-        exempt=bool(row.exempt),
+        exempt=row.exempt > 0,
+        leniency=max(0, -row.exempt),
     )
 
 

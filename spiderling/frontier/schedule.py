@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from spiderling.frontier.backlog import Backlog
+from spiderling.frontier.crowd import Crowd
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
@@ -25,8 +26,6 @@ from spiderling.urls import canonicalize
 
 _RESOLVE_AHEAD_S = 60.0
 """Names of hosts that are due later than this are not resolved yet."""
-_TURNS = 16
-"""Requests after which a host makes room for those in the backlog."""
 _LONG_S = 60.0
 """A host that is due later than this makes room at once."""
 _LOOKS_PER_STEP = 16
@@ -50,13 +49,13 @@ class Schedule:
 
     def __init__(
         self, options: Options, hosts: HostTable, queues: Queues, allows: Callable[[str], bool],
-        vet: Callable[[Host], None],
+        vet: Callable[[Host], None], yield_rate: Callable[[], float],
     ) -> None:  # fmt: skip
-        """*vet* may close a host that is about to get a place."""
+        """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
         self.host_interval_s = options.host_interval_s
         self.ip_interval_s = options.ip_interval_s
         self._hosts, self._queues, self._vet = hosts, queues, vet
-        self._places = options.active_hosts
+        self.crowd = Crowd(options.active_hosts, options.crowd == "adaptive", yield_rate)
         self._places_used = 0
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
@@ -80,13 +79,17 @@ class Schedule:
     def next_due(self) -> float | None:
         """When ``pop`` will next have something to look at; None when nothing waits for a time."""
         due = self._workbench.next_due()
-        waiting = self._backlog.next_due() if self._places_used < self._places else None
+        waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
         return due if waiting is None else waiting if due is None else min(due, waiting)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""
         self._fill(now)
-        return self._workbench.pop(now)
+        found = self._workbench.pop(now)
+        if found is not None:
+            host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
+            self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
+        return found
 
     def restore(self, waiting: Iterable[int], now: float) -> None:
         """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
@@ -113,7 +116,7 @@ class Schedule:
         """The host has new work: if it was at rest it is due from *now* on, behind those that have waited longer."""
         if self._hosts.marks.state(host_id) is not HostState.EXHAUSTED:
             return
-        if self._places_used < self._places and not len(self._backlog):
+        if self._places_used < self.crowd.places and not len(self._backlog):
             host = self._hosts.by_id(host_id)
             self._vet(host)
             host.due = max(host.due, now)
@@ -135,7 +138,7 @@ class Schedule:
             return
         head = next_up(host, self._queues)
         name = self.lookup(head, now)
-        if len(self._backlog) and not host.tasks and self._makes_room(host, name, now):
+        if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
@@ -149,9 +152,12 @@ class Schedule:
         self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
 
     def _makes_room(self, host: Host, name: Name, now: float) -> bool:
-        """Whether *host* goes back to the end of the backlog: its turn is over, or its address is crowded."""
-        if host.turns >= _TURNS or host.due > now + _LONG_S:
+        """Whether *host* goes to the end of the backlog: its turn is over, it is not due, or its address is crowded."""
+        others_wait = len(self._backlog) > 0
+        if host.turns and self.crowd.makes_room(host, self._places_used, others_wait):
             return True
+        if not others_wait or host.due > now + _LONG_S:
+            return others_wait
         if name.status is NameStatus.FRESH and name.address != host.place and self._is_crowded(name.address):
             host.address = name.address  # by which it is passed over next time
             return True
@@ -162,6 +168,7 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
+        host.benched = now
         self._workbench.add(host, address)
 
     def rest(self, host: Host) -> None:
@@ -173,7 +180,7 @@ class Schedule:
     def _fill(self, now: float) -> None:
         """Give free places to the hosts that are next in the backlog."""
         for _ in range(_LOOKS_PER_STEP):
-            if self._places_used >= self._places or (host_id := self._backlog.pop(now)) is None:
+            if self._places_used >= self.crowd.places or (host_id := self._backlog.pop(now)) is None:
                 return
             if self._hosts.marks.state(host_id) is not HostState.READY:
                 continue  # closed meanwhile

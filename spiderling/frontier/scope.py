@@ -6,7 +6,8 @@ import re
 from collections import Counter
 
 from spiderling import filetypes
-from spiderling.options import Options, parse_ports
+from spiderling.options import Options
+from spiderling.optionvalues import parse_ports
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, top_level_domain
 

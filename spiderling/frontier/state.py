@@ -61,6 +61,7 @@ class HostRow(NamedTuple):
     slowdown: float
     failures: int
     exempt: int
+    """1: reopened by the user and not retired again; below 0: reopened so many times because the web ran dry."""
     address: str
     positions: str
     """``band:used`` of the first chunk of each band in use, with spaces."""

@@ -10,7 +10,10 @@ The factor .01 is the paper's; the default profile is milder (options.py).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+MAX_STEPS = 3
+_MILDER = 0.4
 
 
 def threshold(pages: int, factor: float) -> float:
@@ -45,6 +48,18 @@ class RetirementRule:
     factor: float | None
     min_pages: int
     min_bytes: int
+
+    def milder(self, steps: int) -> RetirementRule:
+        """The rule by which a host is judged that was reopened *steps* times: each leaves two fifths of the factor.
+
+        So one step leads from the profile normal to permissive.
+        """
+        return self if self.factor is None else replace(self, factor=self.factor * _MILDER**steps)
+
+    def steps_for(self, account: YieldAccount, taken: int) -> int | None:
+        """The fewest steps beyond those *taken* after which *account* is not retired; None if there are too many."""
+        wanted = range(taken + 1, MAX_STEPS + 1)
+        return next((n for n in wanted if account.kept_bytes and not self.milder(n).retires(account)), None)
 
     def retires(self, account: YieldAccount) -> bool:
         """Whether the account's yield rate lies below t(n) and both minima are reached."""

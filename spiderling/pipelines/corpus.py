@@ -41,7 +41,7 @@ class CorpusPipeline:
     def process_item(self, item: Any) -> Any:
         if not isinstance(item, PageItem) or item.page is None or self._crawl is None:
             return item
-        item.kept_bytes = item.page.clean_bytes
+        item.kept_bytes = item.page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item)
         item.document = render(item.attributes, item.page.paragraphs)
         return item
@@ -85,7 +85,8 @@ def render(attributes: dict[str, object], paragraphs: Iterable[Paragraph]) -> by
         if paragraph.kept:
             heading = ' heading="1"' if paragraph.heading else ""
             language = f' lang="{paragraph.language}"' if paragraph.language else ""
-            lines += [f'<p class="{paragraph.cls}"{heading}{language}>', escape(paragraph.text), "</p>"]
+            duplicate = ' dup="1"' if paragraph.duplicate else ""
+            lines += [f'<p class="{paragraph.cls}"{heading}{language}{duplicate}>', escape(paragraph.text), "</p>"]
     lines.append("</doc>\n")
     return "\n".join(lines).encode("utf-8", "replace")
 

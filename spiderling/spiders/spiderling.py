@@ -24,6 +24,8 @@ class SpiderlingSpider(Spider):
     """Languages of the corpus: ISO 639 codes or English names, with commas."""
     recognise: str = ""
     """Further languages to be told apart."""
+    seen: str = ""
+    """Earlier corpora whose text is not new: prevertical files or directories, with commas."""
     words: str = ""
     """Words kept at which the crawl stops, to go on with a larger number."""
     seeds: str = ""

@@ -16,13 +16,14 @@
     badness.py      do the function words fall short
     documents.py    docx, odt, epub and converted text -> paragraphs; pdf.py: the same for pdf
     quality.py      further signals of a document's quality
+    shingles.py     what near-duplicates are known by
     training.py     plain text -> a language model
     fitting.py      marked pages (marking.py) -> a boilerplate model
 
 Nothing here reads the network or a clock, and no files but the weights of learned.py.
 """
 
-from spiderling.text.cleaning import clean_text, process, process_document
+from spiderling.text.cleaning import clean_text, measure_clean, process, process_document
 from spiderling.text.language import LanguageModel, LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 
@@ -34,6 +35,7 @@ __all__ = [
     "Paragraph",
     "TextOptions",
     "clean_text",
+    "measure_clean",
     "process",
     "process_document",
 ]

@@ -19,6 +19,8 @@ from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
+from spiderling.text.shingles import shingles
+from spiderling.text.sketch import sketch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -45,14 +47,22 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks)
         _links(page, parsed, url, options, scores)
-    return _measured(page)
+    return _measured(page, options, url)
 
 
-def _measured(page: Page) -> Page:
-    clean = clean_text(page.paragraphs).encode("utf-8")
-    page.clean_bytes = len(clean)
+def measure_clean(page: Page) -> str:
+    """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
+    clean = clean_text(page.paragraphs)
+    page.clean_bytes = len(clean.encode("utf-8"))
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
-    page.text_digest = xxhash.xxh3_128_digest(clean)
+    return clean
+
+
+def _measured(page: Page, options: TextOptions, url: str = "") -> Page:
+    page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
+    page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
+    if options.with_shingles and page.clean_bytes:
+        page.shingles = shingles([paragraph.text for paragraph in page.paragraphs if paragraph.kept])
     return page
 
 
@@ -70,7 +80,7 @@ def process_document(
         page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
         lenient = replace(options, boilerplate="justext", preset="permissive")
         _Judge(page, models, lenient).judge("", document.blocks)
-    return _measured(page)
+    return _measured(page, options)
 
 
 def clean_text(paragraphs: Collection[Paragraph]) -> str:

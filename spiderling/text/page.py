@@ -8,6 +8,7 @@ costs the event loop more than all else, and half of the pages are dropped befor
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
+from spiderling.text.shingles import NONE, Shingles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +39,8 @@ class Paragraph(NamedTuple):
     """Recognised language, or None: not good, too short or unsure, or of no recognised language."""
     kept: bool
     """Whether it belongs to the clean text of the page."""
+    duplicate: bool = False
+    """Whether most of it was kept before; nothing in ``text/`` can know, a crawl sets it."""
 
 
 class PageLink(NamedTuple):
@@ -75,6 +79,7 @@ class TextOptions:
     language_method: str = "bayes"
     """'bayes' (text/language.py) or 'cosine' (the papers', text/cosine.py)."""
     max_links: int = MAX_LINKS
+    with_shingles: bool = False
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
@@ -88,6 +93,7 @@ class TextOptions:
             options.min_likeness(),
             options.language_method,
             options.max_links,
+            options.knows_shingles(),
         )
 
 
@@ -138,17 +144,21 @@ class Page:
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""
     """xxh3_128 of the clean text."""
+    sketch: int = 0
+    """What the page says, boilerplate included, apart from numbers and words of its URL (text/sketch.py)."""
     clean_bytes: int = 0
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
     words: int = 0
     """White-space separated words of the clean text."""
+    shingles: Shingles = NONE
+    """Of the kept paragraphs, if asked for (text/shingles.py)."""
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         values["_packed"] = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
-        return _restored, (values,)
+        return copyreg.__newobj__, (Page,), (None, values)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def __getattr__(self, name: str) -> Any:
         """Called for rows that are still packed: they become lists now."""
@@ -161,10 +171,3 @@ class Page:
 
 
 _ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}
-
-
-def _restored(values: dict[str, Any]) -> Page:
-    page = Page.__new__(Page)
-    for name, value in values.items():
-        setattr(page, name, value)
-    return page

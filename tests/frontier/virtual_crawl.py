@@ -36,6 +36,7 @@ class Answer:
     body: bytes = b""
     """Of a robots.txt."""
     reason: Reason | None = None
+    sketch: int = 0
 
     @property
     def outcome_reason(self) -> Reason:
@@ -249,6 +250,7 @@ class VirtualCrawl:
             redirect_to=answer.location,
             body_bytes=answer.body_bytes,
             kept_bytes=answer.kept_bytes if answer.outcome_reason is Reason.KEPT else 0,
+            sketch=answer.sketch,
             links=tuple(Link(url) for url in answer.links),
         )
         if self.frontier.report(outcome, self.now).ended:

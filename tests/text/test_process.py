@@ -118,12 +118,15 @@ def test_options_of_a_crawl():
 
 
 def test_a_page_survives_pickling():
-    page = run(f"<p>{CZECH} <a href=x>y</a></p>")
+    page = run(f"<p>{CZECH} <a href=x>y</a></p>", TextOptions(("cs",), with_shingles=True))
+    assert page.shingles.counts.tolist() == [len(CZECH.split()) + 1 - 6]
+    shingles = [part.tolist() for part in page.shingles]
     for copy in (
         pickle.loads(pickle.dumps(page, 5)),
         pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(page, 5)), 5)),
     ):
-        assert all(getattr(copy, name) == getattr(page, name) for name in Page.__slots__)
+        assert [part.tolist() for part in copy.shingles] == shingles
+        assert all(getattr(copy, name) == getattr(page, name) for name in Page.__slots__ if name != "shingles")
         assert [type(copy.paragraphs[0]), type(copy.links[0])] == [Paragraph, PageLink]
         with pytest.raises(AttributeError):
             _ = copy.nothing

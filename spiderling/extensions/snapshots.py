@@ -1,0 +1,50 @@
+"""Writes a snapshot of the near-duplicate filter from time to time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+
+from spiderling.crawl import crawl_of
+from spiderling.errors import StorageError
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from spiderling.crawl import Crawl
+
+
+class Snapshots:
+    """Bounds what has to be read again after a kill; the last snapshot is written as the crawl closes."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._task: asyncio.Task[None] | None = None
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Snapshots:
+        return cls(crawler)
+
+    def _opened(self, spider: Spider) -> None:
+        crawl = crawl_of(self._crawler)
+        if crawl is not None and crawl.near is not None:
+            self._task = asyncio.ensure_future(self._repeat(crawl))
+
+    async def _closed(self, spider: Spider) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])  # a snapshot that is being written must not meet the last one
+
+    async def _repeat(self, crawl: Crawl) -> None:
+        while True:
+            await asyncio.sleep(crawl.options.dedup_snapshot_s)
+            try:
+                await crawl.snapshot()
+            except StorageError as error:
+                crawl.failed(error)
+                return

@@ -1,0 +1,94 @@
+"""Values of options: as they come from settings, the command line or ``control.yaml``, read and checked.
+
+Each function raises BadInput with one sentence: what is wrong, and what it must be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import Field
+from typing import Any
+
+from spiderling import filetypes
+from spiderling.errors import BadInput
+from spiderling.optouts import Policy
+
+PREFIX = "SPIDERLING_"
+
+YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
+
+
+def parse_yield_profile(text: str) -> float | None:
+    """The factor of a profile's name or of a number; raises BadInput for anything else."""
+    if text in YIELD_PROFILES:
+        return YIELD_PROFILES[text]
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = -1.0
+    if not 0 < factor < 1:
+        raise BadInput(
+            f"{PREFIX}YIELD_PROFILE is {text!r}; it must be one of {', '.join(YIELD_PROFILES)} "
+            "or a number between 0 and 1."
+        )
+    return factor
+
+
+def checked(name: str, spec: Field[Any], value: Any) -> Any:
+    """*value* as the option's type, within its bounds."""
+    value = _converted(name, type(spec.default), value)
+    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
+    if choices and value not in choices:
+        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+        raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
+    if spec.name in _CHECKS:
+        _CHECKS[spec.name](value)
+    return value
+
+
+def parse_ports(text: str) -> frozenset[int] | None:
+    """The ports of a list, None for 'all'; raises BadInput for anything else."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if parts == ["all"]:
+        return None
+    if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
+        raise BadInput(f"{PREFIX}PORTS is {text!r}; write port numbers with commas, such as 80,443, or all.")
+    return frozenset(map(int, parts))
+
+
+def _check_preset(text: str) -> None:
+    from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
+
+    try:
+        parse_rules(text)
+    except ValueError as error:
+        raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "yield_profile": parse_yield_profile,
+    "justext_preset": _check_preset,
+    "documents": filetypes.parse,
+    "optouts": lambda text: Policy.parse("research", text),
+    "ports": parse_ports,
+}
+"""Options that are languages of their own; each raises BadInput."""
+
+
+def _converted(name: str, kind: type, value: Any) -> Any:
+    """*value* as *kind*; settings from the command line are strings."""
+    if kind is str:
+        if isinstance(value, (list, tuple)):
+            return ",".join(str(part) for part in value)
+        return str(value).strip()
+    try:
+        number = float(value)
+        if not math.isfinite(number) or (kind is int and number != int(number)):
+            raise ValueError
+        return kind(number)
+    except (TypeError, ValueError, OverflowError):
+        what = "a whole number" if kind is int else "a number"
+        raise BadInput(f"{name} is {value!r}; it must be {what}.") from None

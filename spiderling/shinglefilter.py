@@ -1,0 +1,118 @@
+"""Which shingles were seen: a Bloom filter in memory that grows, and forgets the oldest text when it may grow no more.
+
+A shingle takes five bits of one 64-bit word (a blocked Bloom filter, Putze et al.
+2007): one place in memory for each question.  The filter is a list of layers; a full
+layer is never written again, and a new one four times its size takes over.
+
+``max_bytes`` bounds them all.  Beyond half of it only every fourth shingle of a longer
+paragraph counts; when the bound is reached the oldest layer is forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from spiderling.text.shingles import Shingles
+
+FIRST_BYTES = 1 << 20
+BYTES_PER_SHINGLE = 2.5
+"""Where a layer is full: in a full layer one shingle in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
+_LARGEST_SHARE = 4
+"""A layer takes at most this part of ``max_bytes``, so that at most this part is forgotten at once."""
+_MIN_SAMPLED = 8
+"""A paragraph with fewer shingles could well have none in the sample."""
+_SAMPLE_SHIFT, _SAMPLE_MASK = np.uint64(30), np.uint64(3)
+
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(slots=True)
+class Layer:
+    """One piece of the filter: a power of two of words."""
+
+    words: Hashes
+    shingles: int = 0
+    documents: int = 0
+    number: int = 0
+    """Counts the layers of a filter, those forgotten too."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.shingles * BYTES_PER_SHINGLE >= self.words.nbytes
+
+    def places(self, hashes: Hashes) -> NDArray[np.int64]:
+        bits = len(self.words).bit_length() - 1
+        places: NDArray[np.int64] = (hashes >> np.uint64(64 - bits)).astype(np.int64)
+        return places
+
+
+@dataclass(slots=True)
+class ShingleFilter:
+    """A set of shingles that may say "seen" of one that was not, and never the other way round while it remembers."""
+
+    max_bytes: int
+    layers: list[Layer] = field(default_factory=list)
+    forgotten: int = 0
+    """Documents that it does not remember any more."""
+
+    @property
+    def documents(self) -> int:
+        """Documents that it remembers."""
+        return sum(layer.documents for layer in self.layers)
+
+    @property
+    def bytes(self) -> int:
+        return sum(layer.words.nbytes for layer in self.layers)
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether only every fourth shingle counts."""
+        return 2 * self.bytes > self.max_bytes
+
+    def counted(self, found: Shingles) -> NDArray[np.bool_]:
+        """Which of a document's shingles count: all, or a sample of those of its longer paragraphs."""
+        if not self.is_sampling:
+            return np.ones(len(found.hashes), np.bool_)
+        is_short = np.repeat(found.counts < _MIN_SAMPLED, found.counts)
+        counted: NDArray[np.bool_] = is_short | ((found.hashes >> _SAMPLE_SHIFT) & _SAMPLE_MASK == 0)
+        return counted
+
+    def seen(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which of *hashes* were added."""
+        found = np.zeros(len(hashes), np.bool_)
+        masks = _masks(hashes)
+        for layer in self.layers:
+            found |= layer.words[layer.places(hashes)] & masks == masks
+        return found
+
+    def add(self, hashes: Hashes) -> None:
+        """Remember shingles of one document, those that count."""
+        layer = self._open_layer()
+        np.bitwise_or.at(layer.words, layer.places(hashes), _masks(hashes))
+        layer.shingles += len(hashes)
+        layer.documents += 1
+
+    def _open_layer(self) -> Layer:
+        if self.layers and not self.layers[-1].is_full:
+            return self.layers[-1]
+        largest = max(FIRST_BYTES, self.max_bytes // _LARGEST_SHARE)
+        size = min(4 * self.layers[-1].words.nbytes if self.layers else FIRST_BYTES, largest)
+        words = 1 << (max(size, 8) // 8).bit_length() - 1
+        number = self.layers[-1].number + 1 if self.layers else 0
+        while self.layers and self.bytes + 8 * words > self.max_bytes:
+            self.forgotten += self.layers.pop(0).documents
+        self.layers.append(Layer(np.zeros(words, np.uint64), number=number))
+        return self.layers[-1]
+
+
+def _masks(hashes: Hashes) -> Hashes:
+    """Five bits of a word for each hash, from its low 30 bits."""
+    masks = np.zeros(len(hashes), np.uint64)
+    for shift in range(0, 30, 6):
+        masks |= np.uint64(1) << ((hashes >> np.uint64(shift)) & np.uint64(63))
+    return masks

@@ -1,0 +1,102 @@
+"""Shingles: hashes of the runs of words by which near-duplicates are known (onion's 7-tuples, W12, section 2).
+
+The window never crosses a paragraph; a paragraph shorter than the window has one
+shingle, of the whole.  Text without spaces between words has characters for words:
+runs of about as much text as seven words of its script take.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WINDOW = 7
+_MEMO_WORDS = 200_000
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_SHIFT = np.uint64(32)
+
+_HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
+_UNSPACED = re.compile(f"{_HAN_KANA.pattern}|{_BRAHMIC.pattern}")
+_CHARS = {_HAN_KANA: 11, _BRAHMIC: 28}
+"""Characters of a shingle, for seven words."""
+
+
+class _WordHashes(dict[str, int]):
+    """Hashes of words, the first that come remembered: frequent words are among them."""
+
+    def __missing__(self, word: str) -> int:
+        hashed = xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
+        if len(self) < _MEMO_WORDS:
+            self[word] = hashed
+        return hashed
+
+
+_hash_of = _WordHashes().__getitem__
+
+
+class Shingles(NamedTuple):
+    """The shingles of some paragraphs, in their order."""
+
+    hashes: NDArray[np.uint64]
+    counts: NDArray[np.uint32]
+    """How many of them each paragraph has; 0 for one without a word."""
+
+
+NONE = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
+
+
+def shingles(paragraphs: Sequence[str]) -> Shingles:
+    """The shingles of *paragraphs*, 64 bits each; equal texts give equal shingles in every process."""
+    tokens = [_tokens(paragraph) for paragraph in paragraphs]
+    lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    total = int(lengths.sum())
+    if not total:
+        return Shingles(NONE.hashes, np.zeros(len(tokens), np.uint32))
+    words = np.fromiter(map(_hash_of, chain.from_iterable(tokens)), np.uint64, total)
+    # short paragraphs are filled up with zeros, so that each has a full window
+    counts = np.where(lengths > 0, np.maximum(lengths - WINDOW + 1, 1), 0)
+    padded = np.where(lengths > 0, np.maximum(lengths, WINDOW), 0)
+    starts = np.cumsum(padded) - padded
+    places = np.arange(total) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    filled = np.zeros(int(padded.sum()), np.uint64)
+    filled[places] = words
+    windows = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return Shingles(_combined(filled, windows), counts.astype(np.uint32))
+
+
+def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """One hash for the words from each of *windows* on; depends on their order."""
+    runs = words[: len(words) - WINDOW + 1].copy()
+    for offset in range(1, WINDOW):
+        runs *= _MULTIPLIER
+        runs += words[offset : len(words) - WINDOW + 1 + offset]
+    hashes: NDArray[np.uint64] = runs[windows]
+    for _ in range(2):  # every bit of the filter's places depends on every bit of every word
+        hashes ^= hashes >> _SHIFT
+        hashes *= _MIX
+    hashes ^= hashes >> _SHIFT
+    return hashes
+
+
+def _tokens(paragraph: str) -> Sequence[str]:
+    """Words, or in text without spaces overlapping runs of characters that give shingles of the stated length."""
+    words = paragraph.split()
+    if paragraph.isascii() or not _UNSPACED.search(paragraph):
+        return words
+    text = "".join(words)
+    for script, chars in _CHARS.items():
+        if 2 * len(script.findall(text)) > len(text):
+            size = chars - WINDOW + 1
+            return [text[start : start + size] for start in range(max(1, len(text) - size + 1))]
+    return words

@@ -1,0 +1,110 @@
+"""Whole crawls with near-duplicates on-line: dropped, marked, against earlier corpora, and through kills."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+from conftest import SENTENCES, Crawl, serving
+
+from spiderling.prevertical import read_documents
+from spiderling.simulation.web import FixedWeb, html
+
+HOST = "near.test"
+WORDS = " ".join(SENTENCES).split()
+
+
+def paragraph(seed: object, words: int = 70) -> str:
+    """Czech words in an order of their own: no two seeds share a shingle."""
+    rng = random.Random(f"near {seed}")
+    return " ".join(rng.choices(WORDS, k=words)).capitalize() + "."
+
+
+def site(*pages: tuple[str, list[str]]) -> dict:
+    """A start page that links to *pages* one after the other: each links to the next, so their order is fixed."""
+    paths = [path for path, _ in pages]
+    return {
+        path: html("".join(f"<p>{text}</p>" for text in texts) + f"<ul><li><a href='{following}'>dál</a></ul>")
+        for (path, texts), following in zip(pages, [*paths[1:], "/gone"], strict=True)
+    }
+
+
+SHARED = [paragraph(f"shared {number}") for number in range(3)]
+SITE = site(
+    ("/", [paragraph("start"), *SHARED]),
+    ("/partly", [SHARED[0], paragraph("new"), SHARED[1]]),
+    ("/nearly", [SHARED[0] + " Nakonec dodáváme dvě slova.", "Ano. " + SHARED[2], paragraph("crumb", 8)]),
+    ("/new", [paragraph("other")]),
+)
+
+
+def crawled(directory, web=SITE, **settings) -> Crawl:
+    with serving(FixedWeb({HOST: web}, {HOST: "127.84.9.7"})) as server:
+        crawl = Crawl(directory, server, **{"DEDUP": "near", **settings})
+        assert crawl.run(f"http://{HOST}/").code == 0
+    return crawl
+
+
+def texts(crawl: Crawl) -> dict[str, list[str]]:
+    return {doc.url.removeprefix(f"http://{HOST}"): doc.paragraphs for doc in crawl.documents()}
+
+
+def test_only_new_text_is_kept_and_counts_as_yield(tmp_path):
+    crawl = crawled(tmp_path / "job")
+    assert texts(crawl) == {
+        "/": [paragraph("start"), *SHARED],
+        "/partly": [paragraph("new")],
+        "/new": [paragraph("other")],
+    }
+    state = crawl.state()
+    assert (state.ends["kept"], state.ends["near-duplicate"]) == (3, 1) and "duplicate" not in state.ends
+    documents = crawl.documents()
+    lengths = [len("\n".join(doc.paragraphs).encode()) for doc in documents]
+    assert [int(doc.attributes["length"]) for doc in documents] == lengths
+    words = [len(" ".join(doc.paragraphs).split()) for doc in documents]
+    assert [int(doc.attributes["words"]) for doc in documents] == words
+    assert state.hosts[HOST]["kept_bytes"] == state.counts["total/kept_bytes"] == sum(lengths)
+
+
+def test_marked_they_stay_and_count_no_yield(tmp_path):
+    crawl = crawled(tmp_path / "job", DEDUP="mark")
+    found = texts(crawl)
+    assert len(found) == 4 and found["/partly"] == [SHARED[0], paragraph("new"), SHARED[1]]
+    new = [paragraph("start"), *SHARED, paragraph("new"), paragraph("other"), *found["/nearly"][2:]]
+    expected = sum(len(text.encode()) for text in new)
+    assert crawl.state().counts["total/kept_bytes"] == pytest.approx(expected, abs=100)
+    path = next(crawl.directory.glob("corpus/*.prevert.zst"))
+    marked = {}
+    for doc in read_documents(path):
+        marked[doc.attributes["url"]] = ["dup" in attributes for attributes in doc.details]
+    assert marked.pop(f"http://{HOST}/partly") == [True, False, True]
+    assert marked.pop(f"http://{HOST}/nearly")[:2] == [True, True]
+    assert not any(flag for flags in marked.values() for flag in flags)
+
+
+def test_text_of_an_earlier_corpus_is_not_new(tmp_path):
+    first = crawled(tmp_path / "first", site(("/", SHARED)))
+    second = crawled(tmp_path / "second", SEEN=first.directory / "corpus")
+    assert texts(second) == {"/": [paragraph("start")], "/partly": [paragraph("new")], "/new": [paragraph("other")]}
+
+
+def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
+    pages = [(f"/{number}" if number else "/", [paragraph(number), *SHARED[: number % 2]]) for number in range(30)]
+    reference = crawled(tmp_path / "reference", site(*pages))
+    with serving(FixedWeb({HOST: site(*pages)}, {HOST: "127.84.9.8"})) as server:
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near", DEDUP_SNAPSHOT_S=1, CHECKPOINT_S=1)
+        rng, kills = random.Random(5), 0
+        for _ in range(4):
+            running = crawl.start(f"http://{HOST}/")
+            deadline = time.monotonic() + 3 + 2 * rng.random()
+            while running.process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if running.process.poll() is None:
+                running.process.send_signal(signal.SIGKILL)
+                kills += 1
+            running.process.wait()
+        assert crawl.run(f"http://{HOST}/").code == 0
+    assert kills
+    assert texts(crawl) == texts(reference) and len(texts(crawl)) == 30

@@ -1,0 +1,251 @@
+"""Traps are left after few requests, and nothing that gives anything is taken for one."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_crawl import Answer, Resolution, VirtualCrawl, page
+
+from spiderling.frontier.hosts import HostState
+from spiderling.frontier.traps import Counts, sections_of
+from spiderling.reasons import Reason
+
+LIMIT = 20
+
+
+class Endless(Mapping[str, Any]):
+    """A web or a name service that has an answer to everything."""
+
+    def __init__(self, answer: Callable[[str], Any]) -> None:
+        self._answer = answer
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default if key.endswith(("/robots.txt", "/tdmrep.json", "/ai.txt")) else self._answer(key)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.get(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return 1
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+def bare(*links: str, **kwargs: Any) -> Answer:
+    return Answer(links=links, reason=Reason.BOILERPLATE_ONLY, kept_bytes=0, **kwargs)
+
+
+def calendar(url: str) -> Answer:
+    """Every day links to the days and months around it."""
+    parts = url.rpartition("/kalendar/")[2].split("/") if "/kalendar/" in url else ["2026", "11", "21"]
+    day = datetime.date(*(int(part) for part in (*parts, "1", "1")[:3]))
+    days = [day + datetime.timedelta(step) for step in (-1, 1, 7, 31)]
+    months = [f"http://a.cz/kalendar/{day.year}/{day.month}" for day in days]
+    return bare(*(f"http://a.cz/kalendar/{day:%Y/%m/%d}" for day in days), *months)
+
+
+def crawl_of(answer: Callable[[str], Answer], **options: Any) -> VirtualCrawl:
+    return VirtualCrawl(Endless(answer), yield_profile="off", host_interval_s=1.0, **options)
+
+
+def test_calendar_is_left_when_it_has_given_nothing() -> None:
+    crawl = crawl_of(calendar).run("http://a.cz/")
+    assert LIMIT <= len(crawl.fetched()) <= 4 * LIMIT, "days and months are a section each"
+    assert crawl.mentions[Reason.TRAP_SECTION] > 0
+    assert crawl.ends[Reason.TRAPPED] > 0, "what waited when it was found out"
+
+
+def test_without_the_detectors_it_has_no_end() -> None:
+    crawl = crawl_of(calendar, trap_pages=0).run("http://a.cz/", until=1000.0 + 600)
+    assert len(crawl.fetched()) > 450
+
+
+def test_pages_that_are_kept_have_no_end_either() -> None:
+    crawl = crawl_of(lambda url: page(f"http://a.cz/{int(url.rpartition('/')[2] or 0) + 1}"))
+    crawl.run("http://a.cz/", until=1000.0 + 300)
+    assert len(crawl.fetched()) > 200
+
+
+def test_lists_that_lead_to_new_pages_are_no_trap() -> None:
+    """Two hundred pages of a list without text, each with one article that no other has."""
+
+    def answer(url: str) -> Answer:
+        number = int(url.rpartition("=")[2]) if "=" in url else 0
+        if "/clanek-" in url or number >= 200:
+            return page()
+        return bare(f"http://a.cz/seznam?strana={number + 1}", f"http://a.cz/clanek-{number}-o-vode")
+
+    crawl = crawl_of(answer).run("http://a.cz/")
+    assert crawl.ends[Reason.KEPT] == 201
+    assert Reason.TRAPPED not in crawl.ends
+    assert not crawl.mentions.keys() & {Reason.TRAP_SECTION, Reason.TRAP_COPY}
+
+
+@pytest.mark.parametrize("reason", [Reason.WRONG_LANGUAGE, Reason.UNDECODABLE, Reason.WORKER_CRASH, Reason.OPTED_OUT])
+def test_other_ends_tell_nothing_of_a_trap(reason: Reason) -> None:
+    urls = [f"http://a.cz/{number}" for number in range(5 * LIMIT)]
+    crawl = crawl_of(lambda url: Answer(reason=reason, links=tuple(urls))).run(urls[0])
+    assert len(crawl.fetched()) == len(urls)
+
+
+def test_one_kept_page_saves_its_section() -> None:
+    """A dozen empty days, then one with something on it, and so on."""
+
+    def answer(url: str) -> Answer:
+        day = int(url.rpartition("/")[2] or 0)
+        links = (f"http://a.cz/den/{day + 1}",)
+        return page(*links) if day % 12 == 11 else bare(*links)
+
+    crawl = crawl_of(answer).run("http://a.cz/", until=1000.0 + 400)
+    assert len(crawl.fetched()) > 250
+
+
+def test_facets_are_left_and_goods_are_not() -> None:
+    def answer(url: str) -> Answer:
+        if "/zbozi/" in url:
+            return page()
+        chosen = url.partition("?")[2]
+        facets = [f"{name}={value}" for name in ("barva", "cena", "razeni") for value in range(9)]
+        links = [f"http://a.cz/vyber?{'&'.join(filter(None, (chosen, facet)))}" for facet in facets]
+        return bare(*links[:60], *(f"http://a.cz/zbozi/{number}" for number in range(30)))
+
+    crawl = crawl_of(answer).run("http://a.cz/vyber")
+    assert crawl.ends[Reason.KEPT] == 30
+    assert len(crawl.fetched()) < 30 + 4 * LIMIT
+
+
+def test_links_of_copies_are_not_followed() -> None:
+    """The same page under every path, with relative links: they would grow for ever."""
+    crawl = crawl_of(lambda url: Answer(links=(f"{url}a/", f"{url}b/", "http://b.cz/"), sketch=7)).run("http://a.cz/")
+    assert crawl.mentions[Reason.TRAP_COPY] > 0
+    assert len(crawl.fetched("a.cz")) <= 5 * 2 + 1
+    assert crawl.fetched("b.cz"), "links to elsewhere are"
+
+
+def test_frontier_tells_the_pipeline_what_a_copy_is() -> None:
+    crawl = crawl_of(lambda url: Answer(sketch=7)).run(*(f"http://a.cz/{number}" for number in range(4)))
+    assert not crawl.frontier.is_copy("http://a.cz/x", 7)
+    crawl.run("http://www.a.cz/5")
+    assert crawl.frontier.is_copy("http://sub.a.cz/x", 7), "five pages of the domain said it"
+    assert not crawl.frontier.is_copy("http://a.cz/x", 8)
+    assert not crawl.frontier.is_copy("http://b.cz/x", 7)
+    assert not crawl.frontier.is_copy("http://a.cz/x", 0), "next to no text is no copy of anything"
+
+
+def names(url: str) -> Answer:
+    label = url.split("/")[2].partition(".")[0]
+    return Answer(links=tuple(f"http://{label}{number}.wild.cz/" for number in range(8)), sketch=9)
+
+
+def wild(**options: Any) -> VirtualCrawl:
+    dns = Endless(lambda name: Resolution(("10.9.9.9",)))
+    return VirtualCrawl(Endless(names), dns, yield_profile="off", ip_interval_s=0.0, trap_copies=0, **options)
+
+
+def test_made_up_names_come_to_an_end() -> None:
+    crawl = wild().run("http://a.wild.cz/")
+    assert len(crawl.frontier.hosts) < 100
+    assert crawl.ends[Reason.TRAPPED] > 0
+    assert crawl.mentions[Reason.TRAP_SUBDOMAINS] > 0
+    crawl.run("http://seed.wild.cz/")
+    assert crawl.fetched("seed.wild.cz") == ["http://seed.wild.cz/"], "a name that the user gave is not made up"
+
+
+def test_hosts_with_pages_of_their_own_are_no_made_up_names() -> None:
+    """Every blog of a platform begins with another text."""
+
+    def answer(url: str) -> Answer:
+        number = int(url.removeprefix("http://h").partition(".")[0])
+        return Answer(links=(f"http://h{number + 1}.blog.cz/",), sketch=1000 + number)
+
+    crawl = VirtualCrawl(Endless(answer), yield_profile="off").run("http://h0.blog.cz/")
+    assert len(crawl.frontier.hosts) == 51, "as far as distance goes"
+    assert crawl.mentions == {Reason.TOO_FAR: 1}
+
+
+def site(name: str, pages: int, text: Callable[[int], int]) -> dict[str, Answer]:
+    urls = [f"http://{name}/strana-{number}" for number in range(pages)]
+    return {f"http://{name}/": page(*urls), **{url: page(sketch=text(number)) for number, url in enumerate(urls)}}
+
+
+def test_mirror_is_closed_and_the_other_host_is_not() -> None:
+    web = {**site("a.cz", 60, lambda n: 100 + n), **site("b.cz", 60, lambda n: 100 + n)}
+    crawl = VirtualCrawl(web, yield_profile="off").run("http://a.cz/", until=1000 + 200)
+    crawl.run("http://b.cz/")
+    assert crawl.host("b.cz").state is HostState.MIRROR
+    assert len(crawl.fetched("b.cz")) == 11
+    assert crawl.ends[Reason.MIRROR] == 50
+    assert len(crawl.fetched("a.cz")) == 61
+
+
+def test_hosts_that_share_some_pages_only_are_no_mirrors() -> None:
+    """Both have the same conditions of use; every third of their pages is the other's."""
+    web = {**site("a.cz", 60, lambda n: 100 + n), **site("b.cz", 60, lambda n: 100 + n if n % 3 == 0 else 1000 + n)}
+    crawl = VirtualCrawl(web, yield_profile="off").run("http://a.cz/", "http://b.cz/")
+    assert crawl.ends == {Reason.KEPT: 122}
+
+
+def test_reopened_mirror_goes_on() -> None:
+    web = {**site("a.cz", 60, lambda n: 100 + n), **site("b.cz", 60, lambda n: 100 + n)}
+    crawl = VirtualCrawl(web, yield_profile="off").run("http://a.cz/", until=1000 + 400)
+    crawl.run("http://b.cz/")
+    crawl.commit()
+    crawl.frontier.reopen(crawl.host("b.cz"), crawl.now)
+    crawl.run()
+    assert crawl.ends == {Reason.KEPT: 122}
+
+
+def test_subclass_and_seeds_are_not_judged() -> None:
+    crawl = crawl_of(calendar).run("http://a.cz/")
+    assert crawl.frontier.put_seed("http://a.cz/kalendar/1999/1/1", crawl.now) is None
+    assert crawl.frontier.put_request("http://a.cz/kalendar/1999/1/2", b"x", b"", None, crawl.now) is None
+    crawl.run()
+    assert [url[-8:] for url in crawl.fetched()[-2:]] == ["1999/1/1", "1999/1/2"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sections"),
+    [
+        ("/", {"/*": 2}),
+        ("/a/b", {"/a/*": 2}),
+        ("/a/12/b7.html", {"/a/0/b0.html": 1, "/a/0/*": 2}),
+        ("/2026/11/", {"/0/0/": 1, "/0/0/*": 2}),
+        ("/a7?b=1&c", {"/a0?b": 1, "/a0?c": 1, "?b": 2, "?c": 2}),
+        ("/a?b=1&b=2&", {"/a?b": 1, "?b": 2, "/a?": 1, "?": 2}),
+    ],
+)
+def test_sections(path: str, sections: dict[str, int]) -> None:
+    assert sections_of(path) == sections
+
+
+def test_sections_of_many_parameters_are_few() -> None:
+    assert len(sections_of("/a?" + "&".join(f"p{number}=1" for number in range(1000)))) == 16
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
+def test_counts_never_tell_more_than_there_were(steps: list[tuple[int, bool]]) -> None:
+    """Two bits of table for forty keys: most are displaced, none is taken for another."""
+    counts, true = Counts(2), Counter[int]()
+    for key, is_cleared in steps:
+        if is_cleared:
+            counts.lower(key)
+            true[key] = 0
+        else:
+            true[key] += 1
+            assert 1 <= counts.add(key) <= true[key]
+        assert all(counts.get(key) <= true[key] for key in range(41))
+
+
+@given(st.text())
+def test_any_path_has_sections(path: str) -> None:
+    assert 1 <= len(sections_of(path)) <= 16

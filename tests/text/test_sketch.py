@@ -1,0 +1,36 @@
+"""What makes two pages the same: all words but numbers, short ones and those of the address."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.text.sketch import MIN_CHARS, sketch
+
+TEXT = "Stránka, kterou hledáte, na tomto serveru není. Zkuste to znovu, nebo se vraťte na úvodní stránku webu."
+
+
+def test_numbers_and_words_of_the_address_do_not_count() -> None:
+    first = sketch([TEXT, "Hledáno: /zlate-hodinky/ dne 21. 11. 2026"], "http://a.cz/zlate-hodinky/")
+    assert first == sketch([TEXT, "Hledáno: /modre-boty/ dne 1. 1. 1999"], "http://a.cz/modre-boty/")
+    assert first == sketch([TEXT, "Hledáno: /žluté-boty/"], "http://a.cz/%C5%BElut%C3%A9-boty/")
+    assert first
+
+
+def test_words_that_stand_in_an_address_by_chance_count() -> None:
+    first = sketch([TEXT, "Hledáno: /znovu/"], "http://a.cz/znovu/")
+    assert first == sketch([TEXT, "Hledáno: /nebo/"], "http://a.cz/nebo/") != 0
+
+
+def test_any_other_word_does() -> None:
+    assert sketch([TEXT], "http://a.cz/") != sketch([TEXT + " Sleva!"], "http://a.cz/")
+
+
+def test_next_to_no_text_is_like_nothing() -> None:
+    assert sketch([], "http://a.cz/") == sketch(["1 2 3", "ahoj"], "http://a.cz/") == 0
+    assert sketch(["abcd " * (MIN_CHARS // 4)], "") != 0
+
+
+@given(st.lists(st.text()), st.text())
+def test_never_raises_and_fits_64_bits(texts: list[str], url: str) -> None:
+    assert 0 <= sketch(texts, url) < 1 << 64

@@ -315,6 +315,14 @@ def _prefixed(settings: dict) -> dict:
     return {name if name.startswith(_SCRAPY) else f"SPIDERLING_{name}": value for name, value in settings.items()}
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Lines that tests left by ``record_property("summary", line)``, also when they ran in other processes."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, line in report.user_properties:
+            if name == "summary" and report.when == "call":
+                terminalreporter.write_line(line)
+
+
 def pages_asked(entries) -> list:
     """The entries of an access log that are not for robots.txt."""
     return [entry for entry in entries if entry.path != "/robots.txt"]

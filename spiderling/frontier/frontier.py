@@ -57,7 +57,12 @@ class Frontier:
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues = self._books.queues
         self.schedule = Schedule(
-            options, self._books.hosts, self._queues, self._may_connect, self._vet, lambda: self.ledger.yield_rate
+            options,
+            self._books.hosts,
+            self._queues,
+            self._may_connect,
+            lambda host: self.closing.vet(host),
+            lambda: self.ledger.yield_rate,
         )
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
@@ -376,9 +381,6 @@ class Frontier:
         return self._allows(address) and not self._is_blocked_address(address)
 
     # -- the store
-
-    def _vet(self, host: Host) -> None:
-        self.closing.vet(host)
 
     def _stored_robots(self, origin: str) -> RobotsRecord | None:
         row = self._shelf.robots(origin)

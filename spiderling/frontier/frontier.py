@@ -56,10 +56,10 @@ class Frontier:
         self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues = self._books.queues
-        vet: Callable[[Host], None] = lambda host: self.closing.vet(host)  # which is made below
         self.schedule = Schedule(
-            options, self._books.hosts, self._queues, self._may_connect, vet, lambda: self.ledger.yield_rate
-        )
+            options, self._books.hosts, self._queues, self._may_connect,
+            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate,
+        )  # fmt: skip
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
         self.journal = self._books.journal

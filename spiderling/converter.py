@@ -17,25 +17,37 @@ import shutil
 import signal
 import tempfile
 import time
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, NoReturn
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
 
-from spiderling.filetypes import FILE_TYPES
 from spiderling.text.documents import CONVERTERS, Document, DocumentError, from_text
 from spiderling.text.html import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-PROGRAMS: Mapping[str, Sequence[Sequence[str]]] = {
-    "doc": (("catdoc", "-w", "-d", "utf-8"), ("antiword", "-w", "0", "-m", "UTF-8.txt", "-")),
-    "rtf": (("catdoc", "-w", "-d", "utf-8"),),
-    "ps": (("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=txtwrite", "-sOutputFile=-", "-"),),
+
+class Program(NamedTuple):
+    """An external program from standard input to standard output."""
+
+    command: Sequence[str]
+    gives: str = "text"
+    """'text': UTF-8, a paragraph a line; else a kind of document that is converted in its turn."""
+
+
+_CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
+# the text device of gs knows lines but no paragraphs; those of a PDF are found by their places
+_GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
+PROGRAMS: Mapping[str, Sequence[Program]] = {
+    "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
+    "rtf": (_CATDOC,),
+    "ps": (_GS,),
 }
-"""External programs from standard input to UTF-8 text, the preferred one first."""
+"""The preferred one first: antiword leaves field codes out, catdoc reads what antiword does not."""
 MAX_OUTPUT_BYTES = 50_000_000
 _PROGRAM_FILE_BYTES = 50_000_000
 _MIN_CPU_S = 1
+_MAX_FILES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,46 +69,60 @@ def usable(kinds: Iterable[str]) -> tuple[frozenset[str], list[str]]:
 
 
 def _missing(kind: str) -> str:
-    if kind == "pdf" and importlib.util.find_spec("pypdfium2") is None:
+    programs = PROGRAMS.get(kind, ())
+    if programs and not any(map(_path, programs)):
+        return f"{' or '.join(program.command[0] for program in programs)} is not installed"
+    if "pdf" in (kind, *(program.gives for program in programs)) and importlib.util.find_spec("pypdfium2") is None:
         return "the package pypdfium2 is not installed"
-    if FILE_TYPES[kind].is_external and _program(kind) is None:
-        return f"{' or '.join(command[0] for command in PROGRAMS[kind])} is not installed"
     return ""
 
 
-def _program(kind: str) -> list[str] | None:
-    for command in PROGRAMS[kind]:
-        path = shutil.which(command[0])
-        if path:
-            return [path, *command[1:]]
-    return None
+def _path(program: Program) -> str | None:
+    return shutil.which(program.command[0])
 
 
 def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
     """The text of a document; None when it is broken, not supported, or reaches a limit."""
     if len(body) > limits.input_bytes:
         return None
-    command = _program(kind) if FILE_TYPES[kind].is_external else None
-    if command is None and kind not in CONVERTERS:
-        return None
+    if kind not in CONVERTERS:
+        return _by_programs(kind, body, limits)
     if kind == "pdf":
         importlib.import_module("spiderling.text.pdf")  # once here, not in each child
-    with tempfile.TemporaryFile() as source:
-        if command is not None:
-            source.write(body)
-            source.seek(0)
-        output = _run(kind, body, command, source, limits)
-    if output is None:
-        return None
-    return from_text(output.decode("utf-8", "replace")) if command is not None else _parsed(output)
+    output = _run(limits, lambda: _answer(kind, body, limits))
+    return None if output is None else _parsed(output)
 
 
-def _run(kind: str, body: bytes, command: list[str] | None, source: IO[bytes], limits: Limits) -> bytes | None:
-    """What the child wrote; None unless it ended well."""
+def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
+    """By the first program that finds text in it; all of them have the time of one."""
+    found, deadline = None, time.monotonic() + limits.wall_s
+    for program in filter(_path, PROGRAMS.get(kind, ())):
+        limits = replace(limits, wall_s=max(0.0, deadline - time.monotonic()))
+        output = _by_program(program, body, limits)
+        if output is not None and program.gives != "text":
+            return convert(program.gives, output, limits)
+        document = from_text(output.decode("utf-8", "replace")) if output is not None else None
+        if document is not None and document.blocks:
+            return document
+        found = found or document
+    return found
+
+
+def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
+    # the directory is all that it may write to: gs allows documents the one of temporary files
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
+        source.write(body)
+        source.seek(0)
+        command = [_path(program) or "", *program.command[1:]]
+        return _run(limits, lambda: _become(command, source, home, limits))
+
+
+def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
+    """What a child that does *act* wrote to its standard output; None unless it ended well."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _child(kind, body, command, source, writer, limits)
+        _child(act, writer)
     os.close(writer)
     try:
         output = _read(reader, time.monotonic() + limits.wall_s)
@@ -119,27 +145,38 @@ def _read(reader: int, deadline: float) -> bytes | None:
     return None
 
 
-def _child(
-    kind: str, body: bytes, command: list[str] | None, source: IO[bytes], writer: int, limits: Limits
-) -> NoReturn:
+def _child(act: Callable[[], None], writer: int) -> NoReturn:
     """The rest of a child's life."""
     status = 1
     try:
-        _restrict(limits, 0 if command is None else _PROGRAM_FILE_BYTES)
-        os.dup2(source.fileno(), 0)
         os.dup2(writer, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os.closerange(3, 1024)
-        if command is not None:
-            os.execv(command[0], command)
-        data = memoryview(_packed(CONVERTERS[kind](body)))
-        while data:
-            data = data[os.write(1, data) :]
+        act()
         status = 0
     except DocumentError:
         pass
     finally:
         os._exit(status)  # neither buffers nor handlers of the worker are the child's business
+
+
+def _answer(kind: str, body: bytes, limits: Limits) -> None:
+    """In the child: convert by a function of text/documents.py."""
+    _restrict(limits, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.closerange(3, _MAX_FILES)
+    data = memoryview(_packed(CONVERTERS[kind](body)))
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits) -> None:
+    """In the child: become an external program."""
+    _restrict(limits, _PROGRAM_FILE_BYTES)
+    os.dup2(source.fileno(), 0)
+    os.closerange(3, _MAX_FILES)
+    os.chdir(home)
+    environment = {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"}
+    os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
 
 
 def _restrict(limits: Limits, file_bytes: int) -> None:

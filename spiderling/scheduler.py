@@ -302,7 +302,8 @@ class Scheduler(BaseScheduler):
         assert fetch.payload is not None
         request = self._unpicklable.get(fetch.payload)
         if request is None and len(fetch.payload) != 16:
-            request = request_from_dict(pickle.loads(fetch.payload), spider=self._crawler.spider)
+            data = pickle.loads(fetch.payload)  # noqa: S301 - written by _payload into our own state
+            request = request_from_dict(data, spider=self._crawler.spider)
         if request is None:
             return Request(fetch.url, dont_filter=True)
         meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}

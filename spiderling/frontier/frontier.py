@@ -26,7 +26,7 @@ from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, canonicalize, serialize
 
-_MAX_ENDS_PER_STEP = 500
+_MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
 _STEP_PAUSE_S = 0.01
 _FAILURES_PER_RETRY = 3

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 GOOD, NEARGOOD, SHORT, BAD = "good", "neargood", "short", "bad"
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+# how many characters a script without spaces takes for what English says in one (translated news)
+_SCALES = {
+    "\u0e00-\u0e7f": 1.0,  # Thai
+    "\u0e80-\u0eff": 1.1,  # Lao
+    "\u1000-\u109f": 1.25,  # Burmese
+    "\u1780-\u17ff": 1.15,  # Khmer
+    "\u3400-\u9fff\uf900-\ufaff": 0.35,  # Chinese
+}
+_KANA, _JAPANESE_SCALE, _KANA_SHARE = "\u3040-\u30ff", 0.45, 0.1
+_UNSPACED = re.compile(f"[{''.join(_SCALES)}{_KANA}]")
+_SCRIPTS = {re.compile(f"[{letters}]"): scale for letters, scale in _SCALES.items()}
+_KANA_LETTERS = re.compile(f"[{_KANA}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,6 @@ PRESETS = {
 }
 _MAX_LENGTH = 100_000
 _SENTENCE_CHARS = 35
-_UNSPACED_SCALE = 0.36  # 25 of 70 characters: what a sentence takes in Chinese, Japanese or Thai
 
 
 def parse_rules(text: str) -> Rules:
@@ -75,22 +85,39 @@ def _rule(part: str) -> tuple[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def rules_for(preset: str, unspaced: bool, stopwords: bool = True) -> Rules:
+def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules:
     """The rules that *preset* names (`parse_rules`) for one page.
 
-    A script without spaces has shorter paragraphs and no stop words; without *stopwords*
-    (none are known of the language) paragraphs are judged by lengths and links alone.
+    A script without spaces, that is with a *scale* (`length_scale`), has lengths of its own and no stop words;
+    without *stopwords* (none are known of the language) paragraphs are judged by lengths and links alone.
     """
     rules = parse_rules(preset)
-    if unspaced:
-        low, high = round(rules.length_low * _UNSPACED_SCALE), round(rules.length_high * _UNSPACED_SCALE)
-        rules = replace(rules, length_low=low, length_high=high)
-    return replace(rules, stopwords_low=0.0, stopwords_high=0.0) if unspaced or not stopwords else rules
+    if scale is not None:
+        low, high, distance = (
+            round(length * scale) for length in (rules.length_low, rules.length_high, rules.max_heading_distance)
+        )
+        rules = replace(rules, length_low=low, length_high=high, max_heading_distance=distance)
+    return rules if scale is None and stopwords else replace(rules, stopwords_low=0.0, stopwords_high=0.0)
 
 
 def is_unspaced(text: str) -> bool:
     """Whether most letters are of a script that writes no spaces between words."""
     return 2 * len(_UNSPACED.findall(text)) > sum(map(str.isalpha, text))
+
+
+def length_scale(text: str) -> float | None:
+    """Length of what the script of *text* says, where English is 1; None for scripts with spaces between words.
+
+    >>> length_scale("今天天气很好"), length_scale("人間は自由である"), length_scale("Kočka")
+    (0.35, 0.45, None)
+    """
+    if not is_unspaced(text):
+        return None
+    counts = {len(script.findall(text)): scale for script, scale in _SCRIPTS.items()}
+    kana = len(_KANA_LETTERS.findall(text))
+    # Japanese is Chinese characters with kana in between
+    is_japanese = kana > _KANA_SHARE * len(_UNSPACED.findall(text))
+    return _JAPANESE_SCALE if is_japanese else counts[max(counts)]
 
 
 def classify(
@@ -151,7 +178,9 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
 def _holds_sentence(block: Block) -> bool:
     """Whether it is long enough for a short one, its links not counted."""
     length = len(block.text) - block.link_chars
-    return length >= _SENTENCE_CHARS or (length >= _SENTENCE_CHARS * _UNSPACED_SCALE and is_unspaced(block.text))
+    if length >= 2 * _SENTENCE_CHARS:
+        return True
+    return length >= _SENTENCE_CHARS * (length_scale(block.text) or 1)
 
 
 def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:

@@ -21,6 +21,7 @@ from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
+from spiderling.text.zones import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -45,7 +46,7 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         page.utf8_bytes = recode_size(text)
         parsed = parse(text)
         fill_head(page, parsed, url)
-        scores = _Judge(page, models, options).judge(text, parsed.blocks)
+        scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
         _links(page, parsed, url, options, scores)
     return _measured(page, options, url)
 
@@ -79,7 +80,7 @@ def process_document(
         page.encoding_detected = ""
         page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
         lenient = replace(options, boilerplate="justext", preset="permissive")
-        _Judge(page, models, lenient).judge("", document.blocks)
+        _Judge(page, models, lenient).judge("", document.blocks, Tree())
     return _measured(page, options)
 
 
@@ -119,13 +120,13 @@ class _Judge:
         self._models = models
         self._options = options
 
-    def judge(self, html: str, blocks: list[Block]) -> list[float] | None:
+    def judge(self, html: str, blocks: list[Block], tree: Tree) -> list[float] | None:
         """Fill in paragraphs, languages, known share and badness; returns the blocks' scores in the learned mode."""
         self._identify(blocks)
         scores = None
         if self._options.boilerplate == "learned":
             model = self._options.block_model or bundled()
-            scores = model.probabilities(blocks)
+            scores = model.probabilities(blocks, tree)
             classes = boilerplate.choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)
@@ -176,9 +177,9 @@ class _Judge:
         sample = sorted(self._row, key=lambda index: -len(blocks[index].text))[:_SAMPLE_BLOCKS]
         own = self._guesses.nearest([self._row[index] for index in sample])
         codes = {*self._options.accepted, *([own] if own else [])}
-        unspaced = boilerplate.is_unspaced("".join(blocks[index].text[:1000] for index in sample))
+        scale = boilerplate.length_scale("".join(blocks[index].text[:1000] for index in sample))
         stoplist = frozenset().union(*(self._models[code].stoplist for code in codes))
-        return stoplist, boilerplate.rules_for(self._options.preset, unspaced)
+        return stoplist, boilerplate.rules_for(self._options.preset, scale, bool(stoplist))
 
     def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
         """What holds for the good text as a whole; what is too short to tell goes with it."""

@@ -22,7 +22,7 @@ from lxml import etree
 
 from spiderling.text.html import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, parse
 from spiderling.text.metadata import MAX_META_CHARS
-from spiderling.text.normal import normal_form, rejoined
+from spiderling.text.normal import normal_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ MAX_INFLATED_BYTES = 100_000_000
 MAX_CHAPTERS = 2000
 _PIECE_BYTES = 1 << 16
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
-_BLANK_LINE = re.compile(r"\n\s*\n|\f")
+_FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
 
 
 class DocumentError(Exception):
@@ -95,10 +95,11 @@ def from_epub(body: bytes) -> Document:
 
 
 def from_text(text: str) -> Document:
-    """The output of a converter: paragraphs between blank lines, words divided at the ends of lines joined again."""
+    """The output of a converter of word processor files: a paragraph a line, without what stands for pictures and
+    the codes of fields."""
     document = Document()
-    for paragraph in _BLANK_LINE.split(text.replace("\r\n", "\n")):
-        document.add(rejoined(paragraph.strip()))
+    for line in text.splitlines():
+        document.add(_FIELDS.sub(" ", line))
     return document
 
 

@@ -33,6 +33,7 @@ _OVERRULING_COST = 3.1  # what overrules a label must be in one of the languages
 _MARGIN = 12.0  # ... and so much likelier (natural logarithm of the odds)
 _NO_MATCH = 0.1  # chardet's confidence in an encoding that nothing speaks for
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
+_ASCII = bytes(range(0x80))
 _NOT_LEADING = bytes(range(0xC2))  # bytes that do not begin a multi-byte sequence of UTF-8
 
 
@@ -160,7 +161,15 @@ def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tu
         text = body.decode(name, "replace")
         if _looks_like_text(text):
             return text, name
-    return None, None
+    return _nearly_ascii(body)
+
+
+def _nearly_ascii(body: bytes) -> tuple[str | None, str | None]:
+    """A page with so few other bytes that they prove no encoding is read as browsers read it."""
+    if len(body.translate(None, _ASCII)) > _MAX_BAD_SHARE * len(body):
+        return None, None
+    text = body.decode("cp1252", "replace")
+    return (text, "cp1252") if _looks_like_text(text) else (None, None)
 
 
 def _telling(body: bytes) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from spiderling.text.html import Block
+    from spiderling.text.zones import Inherited
 
 Array = npt.NDArray[np.float32]
 
@@ -49,41 +51,51 @@ OWN = [
 _BROAD = [OWN.index(name) for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
 _LINK_DENSITY = OWN.index("link density")
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
-NAMES = [
+PAGE = [
     *OWN,
     *(f"{step} or more words" for step in _LADDER),
     *(f"link density over {step}" for step in _LINK_LADDER),
     "place", "text before", "text after", "share of the text", "share of the longest", "log text of the page",
     "link density of the page",
     *(f"page: {kind}" for kind in KINDS),
+]  # fmt: skip
+"""Names of the features of a block by itself and in its page."""
+NAMES = [
+    *PAGE,
     *(f"{offset:+d}: {name}" for offset in _OFFSETS for name in OWN),
     *(f"within {width}: {OWN[column]}" for width in _WINDOWS for column in _BROAD),
 ]  # fmt: skip
 """Names of the columns of `features`; they belong to the fitted weights."""
 
 
-def features(blocks: Sequence[Block]) -> Array:
-    """One row a block, one column for each of NAMES, most of them between 0 and 1.  Requires a block."""
-    own, words = _own(blocks)
+def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
+    """One row a block, one column for each of NAMES, most of them between 0 and 1.  Requires a block.
+
+    *inherited* is that of the page's tree.
+    """
+    own, words = _own(blocks, inherited.zones)
     density = own[:, _LINK_DENSITY]
-    columns = [
+    rows = np.empty((len(own), len(NAMES)), np.float32)
+    place = 0
+    parts = (
         own,
         words[:, None] >= np.array(_LADDER, np.float32),
         density[:, None] > np.array(_LINK_LADDER, np.float32),
         _place(words, density),
         np.broadcast_to(own[:, _ZONES].mean(0), (len(own), len(KINDS))),
-        *_neighbours(own),
-        *_surroundings(own[:, _BROAD]),
-    ]
-    return np.hstack(columns).astype(np.float32, copy=False)
+    )
+    for part in chain(parts, shifted(own, _OFFSETS), _surroundings(own[:, _BROAD])):
+        rows[:, place : place + part.shape[1]] = part
+        place += part.shape[1]
+    return rows
 
 
-def _own(blocks: Sequence[Block]) -> tuple[Array, Array]:
+def _own(blocks: Sequence[Block], zones: Sequence[int]) -> tuple[Array, Array]:
     """The features of each block by itself, and its words."""
-    texts = [block.text for block in blocks]
+    texts, headings, link_counts, tags, piece_counts, elements = zip(*blocks, strict=True)
     chars = np.fromiter(map(len, texts), np.float32, len(texts))
-    values = np.array([(block.link_chars, block.heading, block.pieces, block.zone) for block in blocks], np.int64)
-    link_chars, heading, pieces, zone = values.T
+    link_chars, heading, pieces = (np.array(part, np.float32) for part in (link_counts, headings, piece_counts))
+    zone = np.array(zones, np.int64)[list(elements)]
     counts = _counts(texts, chars)
     words = counts[:, _SPACE] + 1 + _WIDE_WORD * counts[:, _WIDE]
     density = np.minimum(1, link_chars / chars)
@@ -94,7 +106,7 @@ def _own(blocks: Sequence[Block]) -> tuple[Array, Array]:
         link_chars == 0,
         np.minimum(1, 4 * counts[:, _STOP] / words),
         np.minimum(1, 4 * counts[:, _COMMA] / words),
-        [text[-1] in _STOPS or text[-2:-1] in _ENDS for text in texts],
+        [text[-1] in _ENDS or text[-2:-1] in _ENDS for text in texts],
         heading,
         counts[:, _DIGIT] / chars,
         counts[:, _UPPER] / chars,
@@ -106,7 +118,7 @@ def _own(blocks: Sequence[Block]) -> tuple[Array, Array]:
     own = np.empty((len(texts), len(OWN)), np.float32)
     for place, column in enumerate(columns):
         own[:, place] = column
-    own[:, len(columns) : len(columns) + len(_TAGS)] = _TAG_ROWS[[_TAG_PLACES.get(block.tag, -1) for block in blocks]]
+    own[:, len(columns) : len(columns) + len(_TAGS)] = _TAG_ROWS[[_TAG_PLACES.get(tag, -1) for tag in tags]]
     own[:, _ZONES] = (zone[:, None] >> np.arange(len(KINDS))) & 1
     return own, words
 
@@ -137,25 +149,30 @@ def _place(words: Array, density: Array) -> Array:
     return columns
 
 
-def _neighbours(own: Array) -> Iterator[Array]:
-    """The rows of the blocks some places before and after; zero beyond the page's ends."""
-    for offset in _OFFSETS:
-        moved = np.zeros_like(own)
-        if offset < 0:
-            moved[-offset:] = own[:offset]
-        else:
-            moved[:-offset] = own[offset:]
-        yield moved
+def shifted(rows: Array, offsets: Sequence[int]) -> Iterator[Array]:
+    """For each of *offsets*, the rows of the blocks so many places after each; zero beyond the page's ends."""
+    most = max(map(abs, offsets))
+    padded = np.zeros((len(rows) + 2 * most, rows.shape[1]), np.float32)
+    padded[most : most + len(rows)] = rows
+    for offset in offsets:
+        yield padded[most + offset : most + offset + len(rows)]
+
+
+def window_sums(rows: Array, widths: Sequence[int]) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]]:
+    """For each of *widths*, sums of each row over the blocks at most so many places away, and how many these are."""
+    number = rows.shape[1]
+    sums = np.zeros((len(rows), number + 1))
+    np.cumsum(rows, 1, out=sums[:, 1:])
+    places = np.arange(number)
+    for width in widths:
+        low, high = np.maximum(0, places - width), np.minimum(number, places + width + 1)
+        yield sums[:, high] - sums[:, low], high - low
 
 
 def _surroundings(columns: Array) -> Iterator[Array]:
     """Means over windows around each block."""
-    number = len(columns)
-    sums = np.vstack([np.zeros((1, columns.shape[1])), np.cumsum(columns, 0, dtype=np.float64)])
-    for width in _WINDOWS:
-        low = np.maximum(0, np.arange(number) - width)
-        high = np.minimum(number, np.arange(number) + width + 1)
-        yield ((sums[high] - sums[low]) / (high - low)[:, None]).astype(np.float32)
+    for sums, number in window_sums(np.ascontiguousarray(columns.T), _WINDOWS):
+        yield (sums / number).T
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,8 @@
 Fitted by stochastic gradient descent (Adam: Kingma, Ba 2015) on logistic loss; the same
 pages give the same weights.  A block counts by the root of its words, a page by the root
 of its blocks', so that neither a menu of hundred items nor one huge page prevails.
+The second network learns from guesses about pages whose hosts the first did not see
+(Wolpert 1992): on pages that it was fitted to the first is surer than it will ever be.
 """
 
 from __future__ import annotations
@@ -13,20 +15,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spiderling.text.boilerplate import GOOD, classify, is_unspaced, rules_for
+from spiderling.text.boilerplate import GOOD, classify, length_scale, rules_for
+from spiderling.text.context import context
 from spiderling.text.features import Array, features
 from spiderling.text.html import parse
-from spiderling.text.learned import BlockModel
+from spiderling.text.learned import BlockModel, Network
 from spiderling.text.marking import MarkedPage, f1, labels, score, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from spiderling.text.html import Block
+    from spiderling.text.zones import Inherited, Tree
 
 UNITS = 32
 FOLDS = 5
-_EPOCHS = 4
+_INNER_FOLDS = 3
+_EPOCHS = 4, 12  # of the first network and of the second, which is harder to lead astray
+_NETWORKS = 1, 2  # whose mean is taken
 _BATCH = 1024
 _RATE = 3e-3
 _DECAY = 2e-3
@@ -41,6 +47,8 @@ class Sample:
 
     page: MarkedPage
     blocks: list[Block]
+    tree: Tree
+    inherited: Inherited
     rows: Array
     truth: Array | None
     """1 for text, 0 for boilerplate; None when only stretches are known."""
@@ -49,30 +57,52 @@ class Sample:
     @property
     def fold(self) -> int:
         """Which part of the check its host belongs to."""
-        return zlib.crc32(self.page.host.encode("utf-8", "replace")) % FOLDS
+        return _part(self.page.host, FOLDS)
+
+    @property
+    def inner_fold(self) -> int:
+        """The same when the second network is fitted, independent of `fold`."""
+        return _part(f"inner {self.page.host}", _INNER_FOLDS)
+
+
+def _part(name: str, parts: int) -> int:
+    return zlib.crc32(name.encode("utf-8", "replace")) % parts
 
 
 def samples(pages: Iterable[MarkedPage]) -> list[Sample]:
     """Pages with blocks and some text; the rest cannot teach anything."""
     made = []
     for page in pages:
-        blocks = parse(page.html).blocks
+        parsed = parse(page.html)
+        blocks = parsed.blocks
         known = len(words_of(page.text)) >= _MIN_WORDS if page.text is not None else bool(page.wanted)
         if blocks and known:
-            made.append(_sample(page, blocks))
+            made.append(_sample(page, blocks, parsed.tree))
     return made
 
 
-def fit(chosen: Sequence[Sample], units: int = UNITS, seed: int = 0) -> BlockModel:
-    """The model of those of *chosen* whose text is known as a whole; requires one."""
+def fit(chosen: Sequence[Sample]) -> BlockModel:
+    """The model of those of *chosen* whose text is known as a whole; requires two hosts with such pages."""
     known = [sample for sample in chosen if sample.truth is not None]
-    rows = np.vstack([sample.rows for sample in known])
-    truth = np.concatenate([sample.truth for sample in known if sample.truth is not None])
-    weights = np.concatenate([sample.weights for sample in known])
-    mean, spread = rows.mean(0), rows.std(0) + _MIN_SPREAD
-    parts = _descend((rows - mean) / spread, truth, weights / weights.mean(), units, seed)
-    hidden = parts[0] / spread[:, None]
-    return BlockModel(hidden, parts[1] - mean @ hidden, parts[2], float(parts[3][0]))
+    rows = [sample.rows for sample in known]
+    first = _network(known, rows, _EPOCHS[0], _NETWORKS[0])
+    guesses = _inner_guesses(known)
+    seen = [
+        context(one.rows, guesses[place] if place in guesses else first(one.rows), one.blocks, one.tree, one.inherited)
+        for place, one in enumerate(known)
+    ]
+    return BlockModel(first, _network(known, seen, _EPOCHS[1], _NETWORKS[1]))
+
+
+def _inner_guesses(known: Sequence[Sample]) -> dict[int, Array]:
+    """By place, a first network's that saw no page of the host."""
+    found: dict[int, Array] = {}
+    for fold in range(_INNER_FOLDS):
+        rest = [sample for sample in known if sample.inner_fold != fold]
+        if rest:
+            network = _network(rest, [sample.rows for sample in rest], _EPOCHS[0], _NETWORKS[0])
+            found |= {place: network(one.rows) for place, one in enumerate(known) if one.inner_fold == fold}
+    return found
 
 
 def held_out(every: Sequence[Sample]) -> dict[int, Array]:
@@ -83,7 +113,11 @@ def held_out(every: Sequence[Sample]) -> dict[int, Array]:
         if not any(sample.truth is not None for sample in rest):
             continue
         model = fit(rest)
-        found |= {place: model.of_features(one.rows) for place, one in enumerate(every) if one.fold == fold}
+        found |= {
+            place: model.of_features(one.rows, one.blocks, one.tree, one.inherited)
+            for place, one in enumerate(every)
+            if one.fold == fold
+        }
     return found
 
 
@@ -100,7 +134,7 @@ def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool
 def by_rules(sample: Sample, preset: str, stoplist: Collection[str]) -> list[bool]:
     """jusText's choice; without stop words for an empty *stoplist*."""
     longest = sorted((block.text for block in sample.blocks), key=len)[-12:]
-    rules = rules_for(preset, is_unspaced("".join(longest)), bool(stoplist))
+    rules = rules_for(preset, length_scale("".join(longest)), bool(stoplist))
     return [cls == GOOD for cls in classify(sample.blocks, stoplist, rules)]
 
 
@@ -109,26 +143,47 @@ def mean(values: Mapping[str, float]) -> float:
     return sum(values.values()) / max(1, len(values))
 
 
-def _sample(page: MarkedPage, blocks: list[Block]) -> Sample:
-    texts = [block.text for block in blocks]
-    truth = None if page.text is None else np.array(labels(texts, page), np.float32)
-    weights = np.sqrt(np.array([max(1, len(words_of(text))) for text in texts], np.float32))
-    return Sample(page, blocks, features(blocks), truth, weights / np.sqrt(weights.sum()))
+def _sample(page: MarkedPage, blocks: list[Block], tree: Tree) -> Sample:
+    words = [words_of(block.text) for block in blocks]
+    weights = np.sqrt(np.array([max(1, len(one)) for one in words], np.float32))
+    weights /= np.sqrt(weights.sum())
+    truth = None
+    if page.text is not None:
+        truth = np.array(labels([block.text for block in blocks], page), np.float32)
+        known = set(words_of(page.text))
+        # of a single word that the text holds, a heading perhaps, nobody knows whether it belongs to it
+        weights[[len(one) == 1 and one[0] in known for one in words]] = 0
+    inherited = tree.inherited()
+    return Sample(page, blocks, tree, inherited, features(blocks, inherited), truth, weights)
 
 
-def _descend(rows: Array, truth: Array, weights: Array, units: int, seed: int) -> list[Array]:
+def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> Network:
+    """Fitted to the truth about *chosen*, seen as the rows *each*; *number* networks side by side are one."""
+    rows = np.vstack(each)
+    truth = np.concatenate([sample.truth for sample in chosen if sample.truth is not None])
+    weights = np.concatenate([sample.weights for sample in chosen])
+    mean, spread = rows.mean(0), rows.std(0) + _MIN_SPREAD
+    rows = (rows - mean) / spread
+    every = [_descend(rows, truth, weights / weights.mean(), epochs, seed) for seed in range(number)]
+    hidden = np.hstack([parts[0] for parts in every]) / spread[:, None]
+    bias = np.concatenate([parts[1] for parts in every]) - mean @ hidden
+    output = np.concatenate([parts[2] for parts in every]) / np.float32(number)
+    return Network(hidden, bias, output, float(sum(parts[3][0] for parts in every)) / number)
+
+
+def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) -> list[Array]:
     """Hidden weights and biases, output weights and bias."""
     random = np.random.default_rng(seed)
     width = rows.shape[1]
     parts: list[Array] = [
-        random.normal(0, width**-0.5, (width, units)).astype(np.float32),
-        np.zeros(units, np.float32),
-        random.normal(0, units**-0.5, units).astype(np.float32),
+        random.normal(0, width**-0.5, (width, UNITS)).astype(np.float32),
+        np.zeros(UNITS, np.float32),
+        random.normal(0, UNITS**-0.5, UNITS).astype(np.float32),
         np.zeros(1, np.float32),
     ]
     first, second = ([np.zeros_like(part) for part in parts] for _ in range(2))
     batch = min(_BATCH, len(rows))
-    steps = _EPOCHS * (len(rows) // batch)
+    steps = epochs * (len(rows) // batch)
     order = np.zeros(0, np.intp)
     for step in range(1, steps + 1):
         if len(order) < batch:
@@ -148,7 +203,7 @@ def _gradients(parts: Sequence[Array], rows: Array, truth: Array, weights: Array
     """Of the weighted mean logistic loss."""
     hidden, hidden_bias, output, output_bias = parts
     units = np.maximum(0, rows @ hidden + hidden_bias)
-    probability = BlockModel(hidden, hidden_bias, output, float(output_bias[0])).of_features(rows)
+    probability = Network(hidden, hidden_bias, output, float(output_bias[0]))(rows)
     wrong = ((probability - truth) * weights / len(rows)).astype(np.float32)
     back = np.outer(wrong, output) * (units > 0)
     return [

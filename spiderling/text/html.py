@@ -16,7 +16,7 @@ from lxml import etree
 from spiderling.text.metadata import MAX_META_CHARS, Metadata
 from spiderling.text.normal import normal_form
 from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
-from spiderling.text.zones import ZONED, zone_of
+from spiderling.text.zones import ZONED, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_DATA_CHARS = 50_000
 
-# what a start tag means for the text; _ZONED ones do nothing to it but may name a zone
+# what a start tag means for the text; _ZONED ones do nothing to it but may hold blocks
 _INLINE, _BLOCK, _HEADING, _LINK, _ZONED, _BREAK, _AREA, _THROUGH, _DEAD, _HEAD = range(10)
 _BLOCKS = """
 body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
@@ -64,8 +64,8 @@ class Block(NamedTuple):
     """The tag that opened it; empty when the end of another block did."""
     pieces: int = 0
     """Stretches of text between tags that it is made of."""
-    zone: int = 0
-    """What the enclosing elements are called (text/zones.py), one bit a kind."""
+    element: int = 0
+    """The innermost element around it, a number in the page's tree."""
 
 
 class RawLink(NamedTuple):
@@ -94,6 +94,8 @@ class Parsed(NamedTuple):
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
     links_cut: int
     """Links beyond MAX_LINKS."""
+    tree: Tree
+    """The elements around the blocks."""
 
 
 def parse(html: str, builder: Builder | None = None) -> Parsed:
@@ -139,9 +141,10 @@ class Builder:
         self._anchor: list[str] | None = None
         self._after_break = False
         self._break_end = 0
-        self._zones = [0]  # of the open elements
-        self._zone = 0  # where the current block began
-        self._zone_changes: list[tuple[int, int]] = []  # after so many tokens of it
+        self._tree = Tree()
+        self._opened = self._tree.opened
+        self._element = 0  # where the current block began
+        self._element_changes: list[tuple[int, int]] = []  # after so many tokens of it
         self._dead = 0
         self._dead_start = 0
         self._wanted: list[str] | None = None  # takes the text of the element that is open
@@ -161,14 +164,11 @@ class Builder:
             self._tokens.append(EDGE)
             self._after_break = False
         elif _BLOCK <= kind <= _HEADING:
-            zone = self._zones[-1]
-            if attributes and tag in ZONED:
-                zone |= zone_of(tag, attributes)
-            self._zones.append(zone)
+            element = self._tree.enter(tag, attributes) if tag in ZONED else self._tree.stay()
             if kind == _HEADING:
                 self._open_headings += 1
             self._new_block(tag)
-            self._zone = zone
+            self._element = element
         else:
             self._open(tag, kind, attributes)
 
@@ -177,7 +177,8 @@ class Builder:
             self.ignore()
             return
         if tag in ZONED:
-            self._enter(tag, attributes)
+            self._tree.enter(tag, attributes)
+            self._element_changed()
         if kind == _THROUGH:
             if tag == "iframe":
                 self._link(_AREA, attributes)
@@ -199,10 +200,7 @@ class Builder:
             if kind == _HEADING:
                 self._open_headings -= 1
             self._new_block()
-            zones = self._zones
-            if len(zones) > 1:
-                zones.pop()
-            self._zone = zones[-1]
+            self._element = self._tree.leave()
         elif kind == _LINK:
             self._end_link()
             self._end_anchor()
@@ -212,8 +210,8 @@ class Builder:
                 self._end_wanted()
                 self._tokens.append(EDGE)
             if tag in ZONED:
-                self._leave()
-                self._zone_changed()
+                self._tree.leave()
+                self._element_changed()
 
     def ignore(self) -> None:
         """What comes now, up to the end of the element that was just begun, is no text."""
@@ -240,7 +238,7 @@ class Builder:
         head = self._metadata
         return Parsed(
             self.blocks, links, title, head.meta, head.rels, head.base, head.html_lang, head.alternates, data,
-            self._links_cut,
+            self._links_cut, self._tree,
         )  # fmt: skip
 
     def _new_block(self, opener: str = "") -> None:
@@ -252,7 +250,7 @@ class Builder:
                 self._add_block(text)
             tokens.clear()
             self._link_start = self._break_end = 0
-            self._zone_changes.clear()
+            self._element_changes.clear()
             if len(self.blocks) >= MAX_BLOCKS:
                 raise _Full
         if self._first_link < len(self._hrefs):
@@ -266,7 +264,9 @@ class Builder:
         if self._after_break:
             self._after_break = self._is_after_break()
         pieces = 1
-        zone = self._zone if self._zone == self._zones[-1] and not self._zone_changes else self._text_zone()
+        element = (
+            self._element if self._element == self._opened[-1] and not self._element_changes else self._text_element()
+        )
         if EDGE in text:
             pieces = sum(map(bool, map(str.strip, text.split(EDGE))))
             text = self.joined(text)
@@ -274,7 +274,7 @@ class Builder:
         if len(text) > MAX_BLOCK_CHARS:
             text = text[:MAX_BLOCK_CHARS].rstrip()
         if text:
-            self.blocks.append(Block(text, self._heading, self._link_chars, self._opener, pieces, zone))
+            self.blocks.append(Block(text, self._heading, self._link_chars, self._opener, pieces, element))
             self._first_link = len(self._hrefs)
         self._link_chars = 0
 
@@ -288,31 +288,23 @@ class Builder:
         self._link_blocks[self._first_link :] = [-1] * (end - self._first_link)
         self._first_link = end
 
-    def _enter(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._zones.append(self._zones[-1] | zone_of(tag, attributes))
-        self._zone_changed()
-
-    def _leave(self) -> None:
-        if len(self._zones) > 1:
-            self._zones.pop()
-
-    def _zone_changed(self) -> None:
+    def _element_changed(self) -> None:
         if self._tokens:
-            self._zone_changes.append((len(self._tokens), self._zones[-1]))
+            self._element_changes.append((len(self._tokens), self._opened[-1]))
         else:
-            self._zone = self._zones[-1]
+            self._element = self._opened[-1]
 
-    def _text_zone(self) -> int:
-        """The zone in which the first piece of the current block ended."""
-        zone, last = self._zone, self._zones[-1]
-        if zone == last and not self._zone_changes:
-            return zone
+    def _text_element(self) -> int:
+        """The element in which the first piece of the current block ended."""
+        element, last = self._element, self._opened[-1]
+        if element == last and not self._element_changes:
+            return element
         tokens = self._tokens
         first = next(place for place, token in enumerate(tokens) if not token.isspace())
         end = next((place for place in range(first, len(tokens)) if tokens[place][:1] == EDGE), None)
         if end is None:
             return last
-        return next((zone for place, zone in reversed(self._zone_changes) if place <= end), zone)
+        return next((element for place, element in reversed(self._element_changes) if place <= end), element)
 
     def _break(self) -> None:
         """Two <br> in a row end the block, one is a space."""

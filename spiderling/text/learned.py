@@ -1,8 +1,9 @@
 """The learned boilerplate model: how likely a block is running text.
 
-A small network on the block features of features.py: one hidden layer of rectified
-units, then logistic regression (which it beats by 1.5 points of F1, docs/text.md).
-It needs neither stop words nor a language.  The bundled weights stand in
+Two small networks in a row, each with one hidden layer of rectified units before a
+logistic one: the first sees the features of features.py, the second those of
+context.py, among them what the first said of all blocks (docs/text.md has what each
+brings).  They need neither stop words nor a language.  The bundled weights stand in
 ``boilerplate.json``; they and files named by SPIDERLING_BOILERPLATE_MODEL are the only
 things that ``text/`` reads.  ``scrapy train boilerplate`` fits new ones.
 """
@@ -19,20 +20,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spiderling.errors import BadInput
-from spiderling.text.features import NAMES, Array, features
+from spiderling.text import context as context_module
+from spiderling.text import features as features_module
+from spiderling.text.context import context
+from spiderling.text.features import Array, features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from spiderling.text.html import Block
+    from spiderling.text.zones import Inherited, Tree
 
 DIGITS = 3
 _STEEPEST = 30.0  # exp does not overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockModel:
-    """Weights; a value that can be pickled."""
+class Network:
+    """Weights of one network."""
 
     hidden: Array
     """(feature, unit)"""
@@ -40,29 +45,66 @@ class BlockModel:
     output: Array
     """(unit)"""
     output_bias: float
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    """On how many pages it was fitted and what it achieved on others."""
 
-    def probabilities(self, blocks: Sequence[Block]) -> list[float]:
-        """How likely each block of a page is running text, 0 .. 1."""
-        return self.of_features(features(blocks)).tolist() if blocks else []
-
-    def of_features(self, rows: Array) -> Array:
-        """The same for rows of `features`."""
+    def __call__(self, rows: Array) -> Array:
+        """The probability of each row."""
         units = np.maximum(0, rows @ self.hidden + self.hidden_bias)
         score = np.clip(units @ self.output + self.output_bias, -_STEEPEST, _STEEPEST)
         probability: Array = 1 / (1 + np.exp(-score))
-        return probability
+        return probability.astype(np.float32, copy=False)
+
+    def to_json(self, names: Sequence[str]) -> str:
+        """The weights by feature; one line a feature."""
+        rows = ",\n".join(
+            f"   {json.dumps(name)}: {_listed(row)}" for name, row in zip(names, self.hidden, strict=True)
+        )
+        return (
+            f'{{\n  "hidden": {{\n{rows}\n  }},\n  "hidden_bias": {_listed(self.hidden_bias)},\n'
+            f'  "output": {_listed(self.output)},\n  "output_bias": {self.output_bias:.{DIGITS}g}\n }}'
+        )
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
+        """Raises ValueError when *values* are no weights for the features *names*."""
+        hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
+        bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
+        network = cls(hidden, bias, output, float(values["output_bias"]))
+        shapes = {hidden.shape[1:], bias.shape, output.shape}
+        if values["hidden"] or len(shapes) != 1 or bias.ndim != 1 or not network._is_finite():
+            raise ValueError("features or numbers of units do not match")
+        return network
+
+    def _is_finite(self) -> bool:
+        return all(np.isfinite(part).all() for part in (self.hidden, self.hidden_bias, self.output, self.output_bias))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockModel:
+    """Both networks; a value that can be pickled."""
+
+    first: Network
+    second: Network
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """On how many pages it was fitted and what it achieved on others."""
+
+    def probabilities(self, blocks: Sequence[Block], tree: Tree) -> list[float]:
+        """How likely each block of a page is running text, 0 .. 1."""
+        if not blocks:
+            return []
+        inherited = tree.inherited()
+        found: list[float] = self.of_features(features(blocks, inherited), blocks, tree, inherited).tolist()
+        return found
+
+    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> Array:
+        """The same for *rows* of `features`."""
+        return self.second(context(rows, self.first(rows), blocks, tree, inherited))
 
     def to_json(self) -> str:
-        """The weights by feature, readable by `from_json`; one line a feature."""
-        rows = ",\n".join(f"  {json.dumps(name)}: {_listed(row)}" for name, row in zip(NAMES, self.hidden, strict=True))
+        """The weights, readable by `from_json`."""
         parts = {
             "origin": json.dumps(self.origin),
-            "hidden": f"{{\n{rows}\n }}",
-            "hidden_bias": _listed(self.hidden_bias),
-            "output": _listed(self.output),
-            "output_bias": f"{self.output_bias:.{DIGITS}g}",
+            "first": self.first.to_json(features_module.NAMES),
+            "second": self.second.to_json(context_module.NAMES),
         }
         return "{\n" + ",\n".join(f" {json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
 
@@ -71,18 +113,11 @@ class BlockModel:
         """Raises ValueError when *text* holds no weights for these features."""
         try:
             values = json.loads(text)
-            hidden = np.array([values["hidden"].pop(name) for name in NAMES], np.float32)
-            bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
-            model = cls(hidden, bias, output, float(values["output_bias"]), values.get("origin", {}))
+            first = Network.from_values(values["first"], features_module.NAMES)
+            second = Network.from_values(values["second"], context_module.NAMES)
+            return cls(first, second, values.get("origin", {}))
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
-        shapes = {hidden.shape[1:], bias.shape, output.shape}
-        if values["hidden"] or len(shapes) != 1 or bias.ndim != 1 or not model._is_finite():
-            raise ValueError("features or numbers of units do not match")
-        return model
-
-    def _is_finite(self) -> bool:
-        return all(np.isfinite(part).all() for part in (self.hidden, self.hidden_bias, self.output, self.output_bias))
 
 
 def load(path: str) -> BlockModel:

@@ -20,7 +20,7 @@ import pypdfium2.raw as pdfium
 from spiderling.text.documents import Document, DocumentError
 from spiderling.text.html import MAX_BLOCKS
 from spiderling.text.metadata import MAX_META_CHARS
-from spiderling.text.normal import normal_form
+from spiderling.text.normal import normal_form, rejoined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -172,11 +172,5 @@ def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:
 
 def _text(paragraph: Sequence[_Line]) -> str:
     """The lines as running text, with the words joined that were divided."""
-    text = ""
-    for line in paragraph:
-        part = line.text.strip()
-        if (text.endswith(("-", "\u00ad")) and text[-2:-1].isalpha() and part[:1].islower()) or text.endswith(_HYPHEN):
-            text = text[:-1] + part
-        else:
-            text = f"{text} {part}" if text else part
-    return text.rstrip(_HYPHEN).replace(_HYPHEN, "")
+    lines = (line.text.strip().replace(_HYPHEN, "\u00ad") for line in paragraph)
+    return normal_form(rejoined("\n".join(lines)))

@@ -8,8 +8,9 @@ of such kinds as bits; a block has the bits of all elements that enclose it.
 from __future__ import annotations
 
 import re
+import zlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,17 +72,93 @@ Names on html and body describe the whole page.
 """
 
 
-def zone_of(tag: str, attributes: Mapping[str, str]) -> int:
-    """The kinds, as bits, that an element's tag, class and id name."""
-    if not attributes:
-        return _BITS[_TAGS[tag]] if tag in _TAGS else 0
-    return _named(tag, attributes.get("class"), attributes.get("id"))
+MAX_ELEMENTS = 100_000
+_MAX_DEPTH = 250
+_FACTOR, _SHAPE = 1_000_003, (1 << 48) - 1
+_DIGITS = re.compile(r"\d+")
+
+
+class Inherited(NamedTuple):
+    """What elements have from those around them, by number."""
+
+    ends: list[int]
+    """The number after the last descendant."""
+    depths: list[int]
+    shapes: list[int]
+    """The same for elements with the same tags and classes, digits apart, up to the page."""
+    zones: list[int]
+
+
+class Tree:
+    """The elements that may hold blocks, numbered in the order of their opening; 0 is the page.
+
+    Filled while the page is read; what is beyond MAX_ELEMENTS or too deep counts as its parent.
+    """
+
+    __slots__ = ("_names", "opened", "parents")
+
+    def __init__(self) -> None:
+        self.parents = [0]
+        self._names = [(0, 0)]
+        self.opened = [0]
+        """Numbers of the elements that have begun and not ended, the innermost last."""
+
+    def enter(self, tag: str, attributes: Mapping[str, str]) -> int:
+        """An element of ZONED begins; returns its number."""
+        opened, parents = self.opened, self.parents
+        number = len(parents)
+        if number >= MAX_ELEMENTS or len(opened) > _MAX_DEPTH:
+            return self.stay()
+        parents.append(opened[-1])
+        self._names.append(
+            _named(tag, attributes.get("class"), attributes.get("id")) if attributes else _WITHOUT_NAME[tag]
+        )
+        opened.append(number)
+        return number
+
+    def stay(self) -> int:
+        """An element begins that makes no difference; returns the number of the one around it."""
+        self.opened.append(self.opened[-1])
+        return self.opened[-1]
+
+    def leave(self) -> int:
+        """The innermost element ends; returns the number of the one around it."""
+        if len(self.opened) > 1:
+            self.opened.pop()
+        return self.opened[-1]
+
+    def path(self, number: int) -> list[int]:
+        """The elements from the page to *number*."""
+        path = [number]
+        while number:
+            number = self.parents[number]
+            path.append(number)
+        return path[::-1]
+
+    def inherited(self) -> Inherited:
+        """What follows from the elements' places."""
+        found = Inherited(list(range(1, len(self.parents) + 1)), [1], [0], [0])
+        ends, depths, shapes, zones = found
+        for parent, (zone, shape) in zip(self.parents[1:], self._names[1:], strict=True):
+            depths.append(depths[parent] + 1)
+            shapes.append((shapes[parent] * _FACTOR + shape) & _SHAPE)
+            zones.append(zones[parent] | zone)
+        for number in range(len(ends) - 1, 0, -1):
+            parent = self.parents[number]
+            if ends[number] > ends[parent]:
+                ends[parent] = ends[number]
+        return found
 
 
 @lru_cache(maxsize=16384)
-def _named(tag: str, *names: str | None) -> int:
+def _named(tag: str, classes: str | None = None, name: str | None = None) -> tuple[int, int]:
+    """Zone and shape of an element by itself."""
     zone = _BITS[_TAGS[tag]] if tag in _TAGS else 0
-    for name in filter(None, names):
-        for match in _NAMES.finditer(name[:_MAX_NAME_CHARS].lower()):
+    for given in filter(None, (classes, name)):
+        for match in _NAMES.finditer(given[:_MAX_NAME_CHARS].lower()):
             zone |= _BITS[match.lastgroup or ""]
-    return zone
+    shape = f"{tag} {_DIGITS.sub('', (classes or '')[:_MAX_NAME_CHARS])}"
+    return zone, zlib.crc32(shape.encode("utf-8", "replace"))
+
+
+_WITHOUT_NAME = {tag: _named(tag) for tag in ZONED}

@@ -14,18 +14,21 @@ import lxml.html
 import pytest
 import zstandard
 
+from spiderling.options import Options
 from spiderling.text import fitting
 from spiderling.text.learned import bundled
 from spiderling.text.marking import MarkedPage
 
 PAGES = Path(__file__).resolve().parents[2] / "examples/miniweb/pages.tar.zst"
-# host -> where the text is, what in it is none, floor of F1
+# host -> where the text is, what in it is none, floor of F1; the handbooks' went from .93 to .92 when the second
+# network came, which wins 2.6 points on pages of other kinds (docs/text.md)
 SITES = {
-    "handbook.cs-cz.test": ('//div[@class="chapter" or @class="section"]', '//div[@class="toc"]', 0.93),
-    "handbook.pl-pl.test": ('//div[@class="chapter" or @class="section"]', '//div[@class="toc"]', 0.93),
+    "handbook.cs-cz.test": ('//div[@class="chapter" or @class="section"]', '//div[@class="toc"]', 0.92),
+    "handbook.pl-pl.test": ('//div[@class="chapter" or @class="section"]', '//div[@class="toc"]', 0.92),
     "upg.de.test": ('//div[@id="content"]', "//nav", 0.9),
     "install.test": ('//div[@class="sect1"]', '//div[@class="toc"]', 0.97),
 }
+THRESHOLD = Options().boilerplate_threshold
 PER_HOST, LEAST_CHARS = 12, 1500
 
 
@@ -60,7 +63,7 @@ def every():
 
 def learned(every) -> dict[str, float]:
     model = bundled()
-    return fitting.table(every, lambda _, one: [bool(p >= 0.4) for p in model.of_features(one.rows)])
+    return fitting.table(every, lambda _, one: [p >= THRESHOLD for p in model.probabilities(one.blocks, one.tree)])
 
 
 def test_floors(every):
@@ -71,5 +74,5 @@ def test_floors(every):
 
 def test_the_fit_that_made_the_weights_reached_its_floor():
     scores = bundled().origin["held_out_f1"]
-    assert fitting.mean(scores) >= 0.87
-    assert min(scores.values()) > 0.6
+    assert fitting.mean(scores) >= 0.914
+    assert min(scores.values()) > 0.75

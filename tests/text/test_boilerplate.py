@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from justext.core import revise_paragraph_classification
 from justext.paragraph import Paragraph as StockParagraph
 
-from spiderling.text.boilerplate import PRESETS, Rules, classify, is_unspaced, rules_for, stock
+from spiderling.text.boilerplate import PRESETS, Rules, classify, length_scale, rules_for, stock
 from spiderling.text.html import Block
 
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
@@ -90,13 +90,48 @@ def test_presets_are_ordered():
         assert mild.max_link_density < milder.max_link_density
 
 
-def test_scripts_without_spaces():
-    chinese = "今天天气很好,我们一起去公园散步,看到了很多美丽的花和树,大家都很高兴,晚上才回到家里吃饭休息。" * 2
-    assert [is_unspaced(text) for text in (chinese, "ภาษาไทยเขียนติดกัน", "Příliš žluťoučký", "한국어 문장", "")] == [
-        True, True, False, False, False,
+# article 1 of the Universal Declaration of Human Rights (public domain)
+ARTICLE = {
+    "zh": "人人生而自由，在尊严和权利上一律平等。他们赋有理性和良心，并应以兄弟关系的精神相对待。",
+    "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。人間は、理性と良心とを"
+    "授けられており、互いに同胞の精神をもって行動しなければならない。",
+    "th": "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ ต่างมีเหตุผลและมโนธรรม และควรปฏิบัติต่อกันด้วยเจตนารมณ์แห่งภราดรภาพ",
+    "lo": "ມະນຸດທຸກຄົນເກີດມາມີກຽດສັກສີ, ສິດທິ, ເສລີພາບ ແລະ ຄວາມສະເໝີພາບເທົ່າທຽມກັນ. ທຸກໆຄົນມີເຫດຜົນ ແລະ "
+    "ຄວາມຄິດຄວາມເຫັນສ່ວນຕົວຂອງໃຜຂອງມັນ, ແຕ່ວ່າມະນຸດທຸກໆຄົນຕ້ອງປະພຶດຕໍ່ກັນ ຄືກັນກັບເປັນອ້າຍນ້ອງກັນ.",
+    "km": "មនុស្សទាំងអស់កើតមកមានសេរីភាព និងភាពស្មើៗគ្នាក្នុងសេចក្ដីថ្លៃថ្នូរនិងសិទ្ធិ។ មនុស្សមានវិចារណញ្ញាណនិងសតិសម្បជញ្ញៈ"
+    "ជាប់ពីកំណើត ហើយគប្បីប្រព្រឹត្ដចំពោះគ្នាទៅវិញទៅមកក្នុងស្មារតីភាតរភាពជាបងប្អូន។",
+    "my": "လူတိုင်းသည် တူညီ လွတ်လပ်သော ဂုဏ်သိက္ခာဖြင့် လည်းကောင်း၊ တူညီလွတ်လပ်သော အခွင့်အရေးများဖြင့် လည်းကောင်း၊ "
+    "မွေးဖွားလာသူများ ဖြစ်သည်။ ထိုသူတို့၌ ပိုင်းခြား ဝေဖန်တတ်သော ဉာဏ်နှင့် ကျင့်ဝတ် သိတတ်သော စိတ်တို့ရှိကြ၍ "
+    "ထိုသူတို့သည် အချင်းချင်း မေတ္တာထား၍ ဆက်ဆံကျင့်သုံးသင့်၏။",
+}
+
+
+@pytest.mark.parametrize("code", ARTICLE)
+def test_scripts_without_spaces(code):
+    """Without stop words, and long enough by the measure of their script, in each preset."""
+    text = ARTICLE[code]
+    scale = length_scale(text)
+    menu, teaser = block(text[:12], link_chars=12), block(text[: int(30 * scale)])
+    for preset in PRESETS:
+        rules = rules_for(preset, scale)
+        assert classify([menu, teaser, block(text * 2), menu, teaser, menu], frozenset(), rules) == [
+            "bad", "bad", "good", "bad", "bad", "bad",
+        ]  # fmt: skip
+        assert classify([block(text * 2)], frozenset(), rules_for(preset, None)) == ["bad"]
+
+
+def test_lengths_of_scripts():
+    rules = {code: rules_for("strict", length_scale(text)) for code, text in ARTICLE.items()}
+    assert [(one.length_low, one.length_high) for one in rules.values()] == [
+        (24, 70), (32, 90), (70, 200), (77, 220), (80, 230), (88, 250),
     ]  # fmt: skip
-    assert classify([block(chinese)], frozenset(), rules_for("strict", unspaced=True)) == ["good"]
-    assert classify([block(chinese)], frozenset(), rules_for("strict", unspaced=False)) == ["bad"]
+    assert rules_for("length_low=100", length_scale(ARTICLE["zh"])).length_low == 35
+    assert [length_scale(text) for text in ("Příliš žluťoučký", "한국어 문장", "", "ABC 人")] == [None] * 4
+
+
+def test_without_a_stop_list_lengths_and_links_decide():
+    assert classify([block(LONG)], frozenset(), rules_for("strict", None, stopwords=False)) == ["good"]
+    assert classify([block(LONG)], frozenset(), rules_for("strict", None)) == ["bad"]
 
 
 def test_linear_time():

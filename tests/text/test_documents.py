@@ -66,11 +66,17 @@ def test_epub_chapters_come_in_the_order_of_the_spine():
 
 
 def test_the_text_of_other_programs():
-    text = "První odstavec je roz-\ndělen na řádky.\r\n\r\nDruhý\n  odstavec Jean-\nPaul.\f\n\n"
+    text = """
+   1. První odstavec[pic] je dlouhý.
+Viz  HYPERLINK "http://a.test/" odkaz
+  PAGE  12 TITLE  \\* MERGEFORMAT  Zpráva
+"""
     assert [block.text for block in from_text(text).blocks] == [
-        "První odstavec je rozdělen na řádky.",
-        "Druhý odstavec Jean-Paul.",
+        "1. První odstavec je dlouhý.",
+        "Viz odkaz",
+        "PAGE 12 Zpráva",
     ]
+    assert from_text('HYPERLINK "x' * 25_000 + " y").blocks
 
 
 def pdf(*pages) -> list[tuple[str, bool]]:

@@ -158,6 +158,12 @@ def test_one_stray_byte_is_not_utf8():
     assert (found.detected, "“yes”" in found.text) == ("cp1252", True)
 
 
+@pytest.mark.parametrize("stray", [b"\xb4", b"\xa0\xbd", b"\x92"])
+def test_a_stray_byte_does_not_spoil_a_page(stray):
+    body = b"<p>" + b"plain text in English " * 100 + stray + b" and more</p>"
+    assert decode(body, None) == (body.decode("cp1252"), None, "cp1252")
+
+
 def test_binary_is_undecodable():
     found = decode(bytes(range(256)) * 40, "utf-8", ENCODINGS)
     assert found.text is None

@@ -170,7 +170,9 @@ def test_pieces(html, pieces):
     ],
 )
 def test_zones(html, zones):
-    found = [(block.text, block.zone) for block in parse(html).blocks]
+    parsed = parse(html)
+    inherited = parsed.tree.inherited().zones
+    found = [(block.text, inherited[block.element]) for block in parsed.blocks]
     assert found[-len(zones) :] == zones
 
 

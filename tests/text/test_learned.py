@@ -16,12 +16,14 @@ from spiderling.languages import load
 from spiderling.options import Options
 from spiderling.text import TextOptions, fitting, process
 from spiderling.text.boilerplate import choose
+from spiderling.text.context import NAMES as CONTEXT_NAMES
+from spiderling.text.context import context
 from spiderling.text.features import NAMES, features
 from spiderling.text.html import Block, parse
 from spiderling.text.learned import BlockModel, bundled
 from spiderling.text.learned import load as load_weights
 from spiderling.text.marking import MarkedPage, f1, labels, score
-from spiderling.text.zones import KINDS
+from spiderling.text.zones import Tree
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 CHINESE = "今天天气很好，我们一起去公园散步，看到了很多美丽的花和树，大家都很高兴。"
@@ -29,8 +31,18 @@ MENU = "".join(f"<li><a href=/{word}>{word}</a>" for word in ["Domů", "Zprávy"
 PAGE = f"<nav><ul>{MENU}</ul></nav><h1>O kočce</h1><p>{CZECH * 3}<p>{CZECH * 2}<footer><p>© 2026 Redakce</footer>"
 
 
+def seen(html: str):
+    parsed = parse(html)
+    return features(parsed.blocks, parsed.tree.inherited())
+
+
+def chances(html: str) -> list[float]:
+    parsed = parse(html)
+    return bundled().probabilities(parsed.blocks, parsed.tree)
+
+
 def column(html: str, name: str) -> list[float]:
-    return [round(float(value), 3) for value in features(parse(html).blocks)[:, NAMES.index(name)]]
+    return [round(float(value), 3) for value in seen(html)[:, NAMES.index(name)]]
 
 
 @pytest.mark.parametrize(
@@ -56,26 +68,66 @@ def test_features(name, expected):
 
 
 def test_the_words_of_scripts_without_spaces():
-    (row,) = features([Block(CHINESE, False, 0)])
+    (row,) = features([Block(CHINESE, False, 0)], Tree().inherited())
     assert [row[NAMES.index(f"{least} or more words")] for least in (12, 50)] == [1, 0]
 
 
-@given(st.lists(st.tuples(st.text(min_size=1).filter(str.strip), st.booleans(), st.integers(0, 50)), min_size=1))
-def test_features_are_finite(rows):
-    blocks = [Block(text, heading, links, "p", 1, (1 << len(KINDS)) - 1) for text, heading, links in rows]
-    found = features(blocks)
+TEXTS = st.text(min_size=1).filter(str.strip)
+
+
+@given(st.lists(st.tuples(TEXTS, st.booleans(), st.integers(0, 50), st.integers(0, 3)), min_size=1), st.floats(0, 1))
+def test_features_are_finite(rows, chance):
+    tree = Tree()
+    for tag in ("div", "nav", "ul"):
+        tree.enter(tag, {"class": "main menu"})
+    blocks = [Block(text, heading, links, "p", 1, element) for text, heading, links, element in rows]
+    found = features(blocks, tree.inherited())
     assert found.shape == (len(blocks), len(NAMES))
+    around = context(found, np.full(len(blocks), chance, np.float32), blocks, tree, tree.inherited())
+    assert around.shape == (len(blocks), len(CONTEXT_NAMES))
     assert np.isfinite(found).all()
-    assert all(0 <= one <= 1 for one in bundled().probabilities(blocks))
+    assert np.isfinite(around).all()
+    assert all(0 <= one <= 1 for one in bundled().probabilities(blocks, tree))
+
+
+ITEMS = "".join(f"<div class=item{number}><p>word word</p></div>" for number in range(3))
+LIST = f"<div class=list>{ITEMS}</div><div class=other><p>one two three four five six</p></div>"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("chance", [0.5, 0.25, 0.25, 1.0]),
+        ("-1: chance", [0.0, 0.5, 0.25, 0.25]),
+        ("+2: chance", [0.25, 1.0, 0.0, 0.0]),
+        ("box 0: chance a block", [0.5, 0.25, 0.25, 1.0]),
+        ("box 2: chance a block", [0.333, 0.333, 0.333, 0.5]),  # the three in their list; the last in its page
+        ("same shape: chance a block", [0.333, 0.333, 0.333, 1.0]),  # digits of class names do not count
+        ("same shape: share of the text", [0.5, 0.5, 0.5, 0.5]),
+        ("common with the longest", [0.25, 0.25, 0.25, 1.0]),
+        ("levels below common", [0.375, 0.375, 0.375, 0.0]),
+        ("levels of the longest below common", [0.25, 0.25, 0.25, 0.0]),
+        ("page: highest chance", [1.0] * 4),
+        ("highest before", [0.0, 0.167, 0.167, 0.167]),
+        ("highest after", [1.0, 1.0, 1.0, 0.0]),
+        ("chances before", [0.0, 0.125, 0.187, 0.25]),
+    ],
+)
+def test_context(name, expected):
+    parsed = parse(LIST)
+    guesses = np.array([0.5, 0.25, 0.25, 1.0], np.float32)
+    rows = context(
+        features(parsed.blocks, parsed.tree.inherited()), guesses, parsed.blocks, parsed.tree, parsed.tree.inherited()
+    )
+    assert [round(float(value), 3) for value in rows[:, CONTEXT_NAMES.index(name)]] == expected
 
 
 def test_a_page():
-    blocks = parse(PAGE).blocks
-    chances = bundled().probabilities(blocks)
-    assert max(chances[:5]) < 0.3
-    assert min(chances[6:8]) > 0.9
-    assert chances[8] < 0.4
-    assert bundled().probabilities([]) == []
+    found = chances(PAGE)
+    assert max(found[:5]) < 0.3
+    assert min(found[6:8]) > 0.8
+    assert found[8] < 0.4
+    assert chances("") == []
 
 
 def test_a_page_of_snippets_is_no_text():
@@ -137,22 +189,23 @@ def test_labels_and_scores():
 def test_weights_survive_a_file(tmp_path):
     path = tmp_path / "weights.json"
     path.write_text(bundled().to_json())
-    blocks = parse(PAGE).blocks
+    parsed = parse(PAGE)
+    page = parsed.blocks, parsed.tree
     options = TextOptions.from_options(Options(boilerplate_model=str(path)), ["cs"])
     assert options.block_model is not None
     again = pickle.loads(pickle.dumps(options.block_model))
-    assert again.probabilities(blocks) == bundled().probabilities(blocks)
+    assert again.probabilities(*page) == bundled().probabilities(*page)
     assert bundled().origin["hosts"] > 500
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"hidden": {"a": [1]}}', "short", "nan"])
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"first": {"hidden": {"a": [1]}}}', "short", "nan"])
 def test_damaged_weights(tmp_path, content):
     path = tmp_path / "weights.json"
     values = json.loads(bundled().to_json())
     if content == "short":
-        values["output"].pop()
+        values["second"]["output"].pop()
     elif content == "nan":
-        values["output_bias"] = float("nan")
+        values["first"]["output_bias"] = float("nan")
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(values).encode())
     with pytest.raises(BadInput, match="scrapy train boilerplate"):
         load_weights(str(path))
@@ -162,8 +215,11 @@ def test_damaged_weights(tmp_path, content):
         BlockModel.from_json(path.read_bytes())
 
 
-def test_many_blocks_take_bounded_time():
-    blocks = parse("<div>x</div>" * 20_000).blocks
+@pytest.mark.parametrize(
+    "html", ["<div>x</div>" * 20_000, "<div>x" * 20_000, "<div class=a>" * 50_000 + "x</div>" * 50_000]
+)
+def test_many_blocks_take_bounded_time(html):
+    parsed = parse(html)
     start = time.process_time()
-    bundled().probabilities(blocks)
+    bundled().probabilities(parsed.blocks, parsed.tree)
     assert time.process_time() - start < 4

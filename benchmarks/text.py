@@ -206,7 +206,9 @@ def _rivals() -> dict[str, Callable[[bytes, str], object]]:
     with suppress(ImportError):
         from resiliparse.extract.html2text import extract_plain_text
 
-        found["resiliparse, main content"] = lambda body, _: extract_plain_text(body.decode(), main_content=True)
+        found["resiliparse, main content"] = lambda body, _: extract_plain_text(
+            body.decode("utf-8", "replace"), main_content=True
+        )
     return found
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spiderling.pickles import read_page, read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
 from spiderling.text.shingles import NONE, Shingles
@@ -157,16 +158,23 @@ class Page:
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
-        values["_packed"] = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
+        packed = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
+        shingles = values.pop("shingles")
+        packed["shingles"] = pickle.dumps(shingles, 5) if len(shingles.counts) else b""  # dear even when empty
+        values["_packed"] = packed
         return copyreg.__newobj__, (Page,), (None, values)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def __getattr__(self, name: str) -> Any:
-        """Called for rows that are still packed: they become lists now."""
-        if name not in _ROWS:
+        """Called for what is still packed: it is unpacked now."""
+        if name in _ROWS:
+            # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
+            rows = map(partial(tuple.__new__, _ROWS[name]), zip(*read_plain(self._packed.pop(name)), strict=True))
+            setattr(self, name, list(rows))
+        elif name == "shingles":
+            packed = self._packed.pop(name)
+            self.shingles = read_page(packed) if packed else NONE
+        else:
             raise AttributeError(name)
-        # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
-        rows = map(partial(tuple.__new__, _ROWS[name]), zip(*pickle.loads(self._packed.pop(name)), strict=True))
-        setattr(self, name, list(rows))
         return getattr(self, name)
 
 

@@ -135,9 +135,9 @@ def test_a_page_survives_pickling():
 def test_rows_stay_packed_until_they_are_asked_for():
     page = run(f"<p>{CZECH} <a href=x>y</a></p>")
     copy = pickle.loads(pickle.dumps(page, 5))
-    assert set(copy._packed) == {"paragraphs", "links"}
+    assert set(copy._packed) == {"paragraphs", "links", "shingles"}
     assert copy.links == page.links
-    assert set(copy._packed) == {"paragraphs"}
+    assert set(copy._packed) == {"paragraphs", "shingles"}
 
 
 @settings(max_examples=60, deadline=None)
@@ -156,3 +156,13 @@ def test_the_same_text_has_the_same_digest_everywhere():
     page = run(f"<p>{CZECH}</p>")
     assert page.text_digest == run(f"<div>\n{CZECH}</div><script>1</script>").text_digest
     assert page.raw_digest != run(f"<div>\n{CZECH}</div>").raw_digest
+
+
+def test_shingles_travel_with_the_page():
+    options = TextOptions(("cs",), with_shingles=True)
+    page = process(f"<p>{CZECH}".encode(), url="http://h.test/", http_charset=None, models=MODELS, options=options)
+    twice = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(page, 5)), 5))
+    assert len(page.shingles.hashes)
+    assert twice.shingles.hashes.tolist() == page.shingles.hashes.tolist()
+    assert twice.shingles.counts.tolist() == page.shingles.counts.tolist()
+    assert not len(pickle.loads(pickle.dumps(Page(), 5)).shingles.counts)

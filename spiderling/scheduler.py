@@ -153,7 +153,11 @@ class Scheduler(BaseScheduler):
         now = crawl.clock.now()
         if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
             return None
-        fetch = crawl.frontier.take(now)
+        try:
+            fetch = crawl.frontier.take(now)
+        except StorageError as error:  # a queue could not be read: nothing more can be handed out
+            crawl.failed(error)
+            return None
         log_reopened(crawl)
         self._resolve_names()
         if fetch is None:

@@ -24,6 +24,7 @@ setup(
     entry_points={
         "scrapy": ["settings = spiderling.settings"],
         "scrapy.commands": [
+            "export = spiderling.commands.export:Command",
             "inspect = spiderling.commands.inspect:Command",
             "page = spiderling.commands.page:Command",
             "train = spiderling.commands.train:Command",

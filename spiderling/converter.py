@@ -175,7 +175,8 @@ def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits
     os.dup2(source.fileno(), 0)
     os.closerange(3, _MAX_FILES)
     os.chdir(home)
-    os.execve(command[0], list(command), {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"})
+    environment = {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"}
+    os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
 
 
 def _restrict(limits: Limits, file_bytes: int) -> None:

@@ -38,29 +38,33 @@ OBEY, RECORD, IGNORE = RULES = ("obey", "record", "ignore")
 
 
 class Signal(Enum):
-    """One kind of statement: its name, the rule for it unless the user says otherwise, and where it stands."""
+    """One kind of statement; ``rule`` is what is done about it unless the user says otherwise."""
 
     rule: str
-    help: str
 
-    def __new__(cls, name: str, rule: str, help_text: str) -> Signal:
+    def __new__(cls, name: str, rule: str) -> Signal:
         member = object.__new__(cls)
-        member._value_ = name
-        member.rule, member.help = rule, help_text
+        member._value_, member.rule = name, rule
         return member
 
-    NOINDEX = ("noindex", OBEY, "noindex or none in meta robots or X-Robots-Tag")
-    NOARCHIVE = ("noarchive", RECORD, "noarchive, in the same places")
-    UNAVAILABLE_AFTER = ("unavailable-after", OBEY, "unavailable_after with a date that has passed, in the same places")
-    NOFOLLOW = ("nofollow", OBEY, "nofollow or none, in the same places: the links of the page are not followed")
-    REL_NOFOLLOW = ("rel-nofollow", OBEY, "rel=nofollow on a link: it is not followed")
-    NOAI = ("noai", OBEY, "noai in meta robots or X-Robots-Tag (noimageai is recorded with it: no text is meant)")
-    TDM = ("tdm", OBEY, "tdm-reservation in the header or meta of the page")
-    TDM_FILE = ("tdm-file", OBEY, "the same in /.well-known/tdmrep.json")
-    AI_TXT = ("ai-txt", OBEY, "/ai.txt")
-    CONTENT_SIGNAL = ("content-signal", OBEY, "Content-Signal lines in robots.txt, and the header")
-    CONTENT_USAGE = ("content-usage", OBEY, "Content-Usage lines in robots.txt, and the header")
-    AI_AGENTS = ("ai-agents", RECORD, "robots.txt or X-Robots-Tag forbids it to a crawler of SPIDERLING_AI_AGENTS")
+    # meta robots and X-Robots-Tag
+    NOINDEX = ("noindex", OBEY)
+    NOARCHIVE = ("noarchive", RECORD)
+    UNAVAILABLE_AFTER = ("unavailable-after", OBEY)
+    NOFOLLOW = ("nofollow", OBEY)
+    NOAI = ("noai", OBEY)
+    REL_NOFOLLOW = ("rel-nofollow", OBEY)
+    """On a link, which is not followed."""
+    TDM = ("tdm", OBEY)
+    """tdm-reservation in header or meta."""
+    TDM_FILE = ("tdm-file", OBEY)
+    """The same in /.well-known/tdmrep.json."""
+    AI_TXT = ("ai-txt", OBEY)
+    # lines in robots.txt, and headers
+    CONTENT_SIGNAL = ("content-signal", OBEY)
+    CONTENT_USAGE = ("content-usage", OBEY)
+    AI_AGENTS = ("ai-agents", RECORD)
+    """robots.txt, X-Robots-Tag or meta refuse it to a crawler of SPIDERLING_AI_AGENTS."""
 
 
 class Statement(NamedTuple):
@@ -97,6 +101,10 @@ class Policy:
     def sees(self, signal: Signal) -> bool:
         """Whether *signal* is looked for at all."""
         return self.rules[signal] != IGNORE
+
+    def asks(self, signal: Signal, refuses: frozenset[Purpose]) -> bool:
+        """Whether a file that can only refuse these purposes is worth a request: it may bind, or is to be recorded."""
+        return self.rules[signal] == RECORD or (self.obeys(signal) and self.purpose in refuses)
 
     def obeys(self, signal: Signal) -> bool:
         return self.rules[signal] == OBEY

@@ -59,6 +59,49 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
         raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
+class Source(NamedTuple):
+    """A file of prevertical, plain, .gz or .zst."""
+
+    path: Path
+    length: int | None = None
+    """Bytes that count; what lies behind them was not acknowledged.  None: all."""
+
+
+class StoredDocument(NamedTuple):
+    """One ``<doc>`` as it stands in a file."""
+
+    attributes: dict[str, str]
+    text: str
+
+
+def stored_documents(source: Source) -> Iterator[StoredDocument]:
+    """The documents of a file, one after the other; raises BadInput if it is none of a corpus, else StorageError."""
+    lines: list[str] = []
+    for line in _lines(source):
+        lines.append(line)
+        if len(lines) == 1 and not line.startswith("<doc"):
+            raise BadInput(f"{source.path} is no corpus file: a <doc> is missing before {line[:40]!r}.")
+        if line == "</doc>\n":
+            yield StoredDocument(_attributes(lines[0]), "".join(lines))
+            lines = []
+    if lines:
+        raise StorageError(f"{source.path} breaks off in the middle of a document.")
+
+
+def _lines(source: Source) -> Iterator[str]:
+    if source.length is not None:
+        rest = ""
+        for text in frames(source.path, source.length):
+            *whole, rest = (rest + text).split("\n")
+            yield from (line + "\n" for line in whole)
+        return
+    try:
+        with source.path.open("rb") as file:
+            yield from io.TextIOWrapper(_unpacked(file, source.path.suffix), "utf-8", newline="\n")
+    except (OSError, EOFError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise StorageError(f"{source.path} cannot be read: {error}.") from error
+
+
 def frame_at(segment: Path, offset: int) -> str:
     """The text of the frame that begins at *offset* bytes of *segment*; raises StorageError when there is none."""
     try:

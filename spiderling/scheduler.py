@@ -153,7 +153,11 @@ class Scheduler(BaseScheduler):
         now = crawl.clock.now()
         if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
             return None
-        fetch = crawl.frontier.take(now)
+        try:
+            fetch = crawl.frontier.take(now)
+        except StorageError as error:  # a queue could not be read: nothing more can be handed out
+            crawl.failed(error)
+            return None
         log_reopened(crawl)
         self._resolve_names()
         if fetch is None:
@@ -298,7 +302,8 @@ class Scheduler(BaseScheduler):
         assert fetch.payload is not None
         request = self._unpicklable.get(fetch.payload)
         if request is None and len(fetch.payload) != 16:
-            request = request_from_dict(pickle.loads(fetch.payload), spider=self._crawler.spider)
+            data = pickle.loads(fetch.payload)  # noqa: S301 - written by _payload into our own state
+            request = request_from_dict(data, spider=self._crawler.spider)
         if request is None:
             return Request(fetch.url, dont_filter=True)
         meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}

@@ -125,7 +125,7 @@ def main(fd: int) -> None:
         if setup is None:
             return
         try:
-            config: WorkerConfig = pickle.loads(setup[0])
+            config: WorkerConfig = pickle.loads(setup[0])  # noqa: S301 - from the crawl that started this process
             resource.setrlimit(resource.RLIMIT_AS, (config.memory_bytes, config.memory_bytes))
             work = _function(config.process)(config)
         except Exception as error:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from spiderling.errors import SpiderlingError
+from spiderling.pickles import read_page
 from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ class _Worker(asyncio.BufferedProtocol):
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
-        self._is_worn = False
+        self._is_worn = self._is_distrusted = False
         self._reason = "the text worker died"
         self.was_hung = False
         """Whether it was we who killed it, for a page that took too long."""
@@ -277,6 +278,8 @@ class _Worker(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take out the answers that are complete; what is left of the next one moves to the front."""
+        if self._is_distrusted:
+            return
         self._filled += nbytes
         start, answers = 0, []
         with memoryview(self._buffer) as view:
@@ -285,7 +288,11 @@ class _Worker(asyncio.BufferedProtocol):
                 end = start + ANSWER.size + length
                 if end > self._filled:
                     break
-                answers.append((kind, pickle.loads(view[start + ANSWER.size : end])))  # from our own process
+                try:
+                    answers.append((kind, read_page(view[start + ANSWER.size : end])))
+                except Exception as error:  # whatever pickle raises: a page may have taken the worker over
+                    self._distrust(error)
+                    break
                 start = end
             if start:
                 view[: self._filled - start] = view[start : self._filled]
@@ -294,6 +301,12 @@ class _Worker(asyncio.BufferedProtocol):
             self._buffer = bytearray(_BUFFER_BYTES)
         for kind, value in answers:
             self._answer(kind, value)
+
+    def _distrust(self, error: Exception) -> None:
+        """Listen no more; the page that it is at is the guilty one."""
+        self._is_distrusted, self._reason = True, f"the text worker sent what is no page ({error})"
+        if self._transport:
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()

@@ -21,6 +21,7 @@ import pytest
 from spiderling import signals
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX
+from spiderling.optouts import Signal
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.reasons import MENTIONS, Reason
 from spiderling.text.quality import NOTHING
@@ -152,6 +153,13 @@ def test_every_attribute_of_a_document_is_explained():
     page = (ROOT / "docs/corpus.md").read_text(encoding="utf-8")
     assert len(names) > 20
     assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+@pytest.mark.parametrize("signal", list(Signal), ids=lambda signal: signal.value)
+def test_every_opt_out_is_explained_with_its_rule(signal):
+    page = (ROOT / "docs/opt-outs.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{signal.value}` |"))
+    assert row.split("|")[3].strip() == signal.rule
 
 
 def test_options_named_in_the_documents_exist():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
 from spiderling.options import Options
-from spiderling.optouts import ANY, Policy, Signal, Statement, reservation, together, usage
+from spiderling.optouts import ANY, TRAINING, Policy, Signal, Statement, reservation, together, usage
 
 
 def binding(purpose: str, *statements: Statement, optouts: str = "") -> str | None:
@@ -45,6 +45,17 @@ def test_a_rule_of_the_user_wins():
     assert binding("ai-train", tdm, noarchive, optouts="noarchive=obey , tdm=record") == "noarchive"
     policy = Policy.parse("ai-train", "tdm=record,noai=ignore")
     assert policy.sees(Signal.TDM) and not policy.obeys(Signal.TDM) and not policy.sees(Signal.NOAI)
+
+
+def test_a_file_is_asked_for_when_it_could_bind_or_is_to_be_recorded():
+    asks = {
+        (purpose, rule): Policy.parse(purpose, f"ai-txt={rule}").asks(Signal.AI_TXT, TRAINING)
+        for purpose in ("research", "ai-train")
+        for rule in ("obey", "record", "ignore")
+    }
+    assert [key for key, asked in asks.items() if asked] == [
+        ("research", "record"), ("ai-train", "obey"), ("ai-train", "record"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

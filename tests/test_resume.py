@@ -8,6 +8,7 @@ import random
 import resource
 import signal
 import socket
+import sqlite3
 import time
 from contextlib import closing
 
@@ -248,6 +249,20 @@ async def test_what_the_kept_text_was_judged_by_cannot_change(tmp_path, name, va
     crawl = OpenCrawl(Options(**options), tmp_path / "job", pytest.fail)  # the refused one left no lock
     assert crawl.is_resumed
     await crawl.close()
+
+
+def test_a_queue_that_cannot_be_read_stops_the_crawl_with_one_message(tmp_path):
+    with serving(FixedWeb({"old.test": {"/": page("a")}}, {"old.test": "127.84.4.1"})) as server:
+        crawl = Crawl(tmp_path / "job", server)
+        assert crawl.run("http://old.test/").code == 0
+        with closing(sqlite3.connect(crawl.directory / "state/frontier.sqlite")) as state, state:
+            state.execute("UPDATE host SET waiting = 1")
+            state.execute("UPDATE count SET value = value + 1 WHERE key IN ('waiting', 'discovered')")
+            state.execute("INSERT INTO log(added, popped) VALUES (?, '')", (b"16\tno line of ours",))
+        result = crawl.run("http://old.test/")
+    assert result.code == 1
+    assert result.lines("ERROR", "The crawl stops: the queue of old.test is damaged")
+    assert "Traceback" not in result.output
 
 
 # -- segments and checkpoints

@@ -37,7 +37,7 @@ class SpiderState:
         path = self._path()
         try:
             if path is not None and path.exists():
-                state = pickle.loads(path.read_bytes())
+                state = pickle.loads(path.read_bytes())  # noqa: S301 - written below, in the user's own directory
         except Exception as error:  # pickle raises anything for a damaged file
             logger.warning("%s cannot be read (%s); the spider begins with an empty state", path, error)
         spider.state = state  # type: ignore[attr-defined]

@@ -15,14 +15,16 @@ How a URL passes, and who decides:
 
     admission.py   scope.py, traps.py, seen.py      may it be discovered?
     priority.py    its rank in the queue
+    queues.py      entries.py                       where it waits: head in memory, chunks on disk, newest in a log
     schedule.py    names, workbench, backlog, crowd  when is its host looked at?
+    hosttable.py   hosts.py                         hosts beyond the workbench's places, out of memory
     robots.py      is it allowed?
     frontier.py    put, take, may_start, report     the only door
     closing.py     yields.py: has the host earned its next request?
     books.py       ledger.py, journal.py, trail.py  every change of state, counted and kept
-    store.py       rows.py                          what survives a kill
+    store.py       state.py, rows.py, memory.py     what survives a kill
 
-Nothing here reads a clock or does I/O, except store.py.
+Nothing here reads a clock or does I/O, except store.py, and reading.py for people.
 """
 
 from spiderling.frontier.frontier import Frontier

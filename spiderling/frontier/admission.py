@@ -70,9 +70,9 @@ class Admission:
             self._books.hosts.changed.add(self._books.hosts.by_id(host_id))
         return min(distance, known)
 
-    def refuse(self, reason: Reason) -> Reason:
-        """Count a refused mention."""
-        self._books.ledger.mentions[reason] += 1
+    def refuse(self, reason: Reason, number: int = 1) -> Reason:
+        """Count refused mentions."""
+        self._books.ledger.mentions[reason] += number
         return reason
 
     def host(self, name: str, distance: int) -> Host:

@@ -26,7 +26,7 @@ from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, canonicalize, serialize
 
-_MAX_ENDS_PER_STEP = 500
+_MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
 _STEP_PAUSE_S = 0.01
 _FAILURES_PER_RETRY = 3
@@ -57,8 +57,9 @@ class Frontier:
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues = self._books.queues
         self.schedule = Schedule(
-            options, self._books.hosts, self._queues, self._may_connect, self._vet, lambda: self.ledger.yield_rate
-        )
+            options, self._books.hosts, self._queues, self._may_connect,
+            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate,
+        )  # fmt: skip
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
@@ -103,11 +104,11 @@ class Frontier:
     ) -> None:  # fmt: skip
         """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
         ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
-        recent, name, near = self._recent, source.name, source.distance
+        recent, name, near, seen = self._recent, source.name, source.distance, 0
         for link in links:
             host_id = recent.host_of(link.url)
             if host_id and near + (host_id != source.id) >= self._books.marks.distance(host_id):
-                self._admission.refuse(Reason.SEEN)
+                seen += 1
                 continue
             target = canonicalize(link.url)
             if target is None:
@@ -123,6 +124,8 @@ class Frontier:
                 visit.found(target)
             if self._admission.accepted:
                 recent.note(link.url, self._admission.accepted)
+        if seen:
+            self._admission.refuse(Reason.SEEN, seen)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,
@@ -374,9 +377,6 @@ class Frontier:
         return self._allows(address) and not self._is_blocked_address(address)
 
     # -- the store
-
-    def _vet(self, host: Host) -> None:
-        self.closing.vet(host)
 
     def _stored_robots(self, origin: str) -> RobotsRecord | None:
         row = self._shelf.robots(origin)

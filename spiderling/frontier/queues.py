@@ -16,6 +16,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from spiderling.errors import StorageError
 from spiderling.frontier.entries import line_of, url_of
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
 from spiderling.frontier.priority import BAND_OF_RANK, BANDS
@@ -95,7 +96,7 @@ class Queues:
         for pair in positions.split():
             band, _, used = pair.partition(":")
             head.used[host.id << BAND_BITS | int(band)] = int(used)
-        head.first = [url_of(line, host) for line in first or []]
+        head.first = [_url(line, host) for line in first or []]
         self._heads[host.id] = head
 
     def close(self, host_id: int) -> None:
@@ -143,7 +144,7 @@ class Queues:
                 head.next_up = head.first[0]
             else:
                 head.next_slot = next(self._slots(host.id, head))
-                head.next_up = url_of(self._front(head, head.next_slot), host)
+                head.next_up = _url(self._front(head, head.next_slot), host)
         return head.next_up
 
     def pop(self, host: Host) -> QueuedUrl:
@@ -161,7 +162,7 @@ class Queues:
         """The URL of the last band that has waited longest leaves the queue."""
         head = self._heads[host.id]
         slot = max(self._slots(host.id, head))
-        url = url_of(self._front(head, slot), host)
+        url = _url(self._front(head, slot), host)
         self._remove(head, slot)
         self._marks.queued[host.id] -= 1
         return url
@@ -269,3 +270,11 @@ class Queues:
     def committed(self) -> None:
         """The batch that was drained last is on the shelf."""
         self._committed, self._flushing = self.generation, {}
+
+
+def _url(line: bytes, host: Host) -> QueuedUrl:
+    """``url_of`` for lines from the store."""
+    try:
+        return url_of(line, host)
+    except (ValueError, TypeError, IndexError) as error:
+        raise StorageError(f"the queue of {host.name} is damaged: {line[:80]!r} is no URL of it ({error}).") from error

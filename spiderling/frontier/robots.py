@@ -5,8 +5,8 @@ after the retries the last copy counts again while it is not older than ``robots
 (2.4), and without one the origin's URLs end, to be tried again after a day: where 2.3.1.4 would
 let us take a file that was unreachable for 30 days for missing, we stay away.
 
-tdmrep.json and ai.txt are asked for when their opt-outs are obeyed or recorded and
-robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
+tdmrep.json and ai.txt are asked for when they may bind the crawl's purpose, or are to be
+recorded, and robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
 Files are kept compressed; parsed ones in a bounded cache, since a parser of a large file
 takes 38 kB.  Every answer goes into the consent ledger.
 """
@@ -20,10 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
 from spiderling.frontier.state import ConsentRow
 from spiderling.options import Options
-from spiderling.optouts import Signal, Statement
+from spiderling.optouts import MINING, TRAINING, Signal, Statement
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
@@ -83,8 +83,8 @@ class Robots:
         self._options = options
         self._lookup = lookup
         self._policy = options.policy()
-        wanted = {SiteFile.TDMREP: Signal.TDM_FILE, SiteFile.AI_TXT: Signal.AI_TXT}
-        self._others = [file for file, signal in wanted.items() if self._policy.sees(signal)]
+        asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
+        self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
         self.records: dict[str, RobotsRecord] = {}
         """Those in memory."""
         self.changed: set[str] = set()
@@ -119,7 +119,7 @@ class Robots:
             return RobotsVerdict.FORBIDDEN
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
-        opted_out = self._policy.binding(self.statements(origin, url)) is not None
+        opted_out = self._policy.binding(self._said(origin, url, self._policy.obeys)) is not None
         return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
 
     def missing(self, origin: str, now: float) -> SiteFile | None:
@@ -136,12 +136,7 @@ class Robots:
 
     def statements(self, origin: str, url: str) -> list[Statement]:
         """What the files of *origin* that are known say of the use of *url*, where it is looked at."""
-        path, found = url[len(origin) :], []
-        for file in (SiteFile.ROBOTS, *self._others):
-            rules = self._rules(origin, file)
-            if rules is not None:
-                found += [said for said in rules.statements(url, path) if self._policy.sees(said.signal)]
-        return found
+        return self._said(origin, url, self._policy.sees)
 
     def statements_of(self, url: str) -> list[Statement]:
         """The same for any URL."""
@@ -190,6 +185,14 @@ class Robots:
         """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
         rules = self._rules(origin, SiteFile.ROBOTS)
         return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
+
+    def _said(self, origin: str, url: str, wanted: Wanted) -> list[Statement]:
+        path, found = url[len(origin) :], []
+        for file in (SiteFile.ROBOTS, *self._others):
+            rules = self._rules(origin, file)
+            if rules is not None:
+                found += rules.statements(url, path, wanted)
+        return found
 
     def _allows(self, origin: str, url: str) -> bool:
         rules = self._rules(origin, SiteFile.ROBOTS)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import quote
 
 from protego import Protego
@@ -20,8 +21,11 @@ from spiderling.optouts import TRAINING, Signal, Statement, reservation, usage
 MAX_FILE_BYTES = 500 * 1024
 """RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
 MAX_RATE_S = 10**9
-MAX_RULES = 2000
+MAX_RULES = 1000
 """Of a tdmrep.json; and of usage lines in a robots.txt."""
+MAX_STARS = 4000
+"""More stars than anybody means, in a robots.txt or ai.txt: matching them would take milliseconds a URL, so that
+nothing is allowed.  A single pattern of ours matches nothing beyond a hundredth of it."""
 
 # as Google's parser reads it, the token ends where no letter, '-' or '_' follows (RFC 9309, 2.2.1)
 _AGENT_LINE = re.compile(
@@ -41,11 +45,18 @@ class SiteFile(Enum):
     AI_TXT = "/ai.txt"
 
 
+Wanted: TypeAlias = Callable[[Signal], bool]
+
+
+def all_signals(signal: Signal) -> bool:
+    return True
+
+
 class Rules(Protocol):
     """A parsed file."""
 
-    def statements(self, url: str, path: str) -> list[Statement]:
-        """What it says of the use of *url*; *path* is its path with query."""
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+        """What it says of the use of *url* by signals that are *wanted*; *path* is its path with query."""
 
 
 class RobotsTxt:
@@ -57,10 +68,11 @@ class RobotsTxt:
 
     def __init__(self, body: bytes, options: Options) -> None:
         text = _AGENT_LINE.sub(r"\1\2", body.decode("utf-8-sig", "replace"))
-        self._rules = Protego.parse(text)
+        self._rules = Protego.parse(text if text.count("*") <= MAX_STARS else "User-agent: *\nDisallow: /")
         self._usage, named = _usage_lines(text, options.robots_agent.lower())
         self._agent = options.robots_agent if options.robots_agent.lower() in named else "*"
-        self._ai_agents = [agent for agent in options.ai_agents.split(",") if agent.strip().lower() in named]
+        ai_agents = map(str.strip, options.ai_agents.split(","))
+        self._ai_agents = [agent for agent in ai_agents if agent.lower() in named]
 
     def allows(self, url: str) -> bool:
         return self._rules.can_fetch(url, self._agent)
@@ -76,23 +88,24 @@ class RobotsTxt:
         """Addresses on the Sitemap lines, as written."""
         return list(self._rules.sitemaps)
 
-    def statements(self, url: str, path: str) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
         """Preferences for the longest path that matches, as for Allow and Disallow; and AI crawlers kept out."""
-        found = []
-        for signal in _USAGE.values():
-            lines = [line for line in self._usage if line.signal is signal and matches(line.pattern, path)]
-            longest = max((len(line.pattern) for line in lines), default=0)
+        found: list[Statement] = []
+        for signal in filter(wanted, _USAGE.values()) if self._usage else ():
+            lines = [line for line in self._usage if line.signal is signal and line.pattern.matches(path)]
+            longest = max((line.pattern.length for line in lines), default=0)
             for line in lines:
-                if len(line.pattern) == longest:
+                if line.pattern.length == longest:
                     found += usage(signal, line.value)
-        kept_out = (agent for agent in self._ai_agents if not self._rules.can_fetch(url, agent.strip()))
-        found += [Statement(Signal.AI_AGENTS, agent.strip(), TRAINING) for agent in kept_out]
+        if self._ai_agents and wanted(Signal.AI_AGENTS):
+            kept_out = (agent for agent in self._ai_agents if not self._rules.can_fetch(url, agent))
+            found += [Statement(Signal.AI_AGENTS, agent, TRAINING) for agent in kept_out]
         return found
 
 
 class _UsageLine(NamedTuple):
     signal: Signal
-    pattern: str
+    pattern: PathPattern
     value: str
 
 
@@ -112,7 +125,7 @@ def _usage_lines(text: str, agent: str) -> tuple[list[_UsageLine], set[str]]:
             if field in _USAGE:
                 path, _, rest = value.replace("\t", " ").partition(" ") if value.startswith("/") else ("", "", value)
                 for name in group:
-                    lines[name].append(_UsageLine(_USAGE[field], path, rest))
+                    lines[name].append(_UsageLine(_USAGE[field], PathPattern(path), rest))
     ours = lines.get(agent, lines.get("*", []))
     return [*lines[""], *ours][:MAX_RULES], lines.keys() - {""}
 
@@ -126,16 +139,19 @@ class TdmRep:
         except (ValueError, RecursionError):
             rules = []
         rules = rules if isinstance(rules, list) else [rules]
-        self._rules: list[dict[str, Any]] = [
-            rule for rule in rules[:MAX_RULES] if isinstance(rule, dict) and isinstance(rule.get("location"), str)
+        self._rules = [
+            (PathPattern(rule["location"].partition("#")[0].strip()), _said(rule))
+            for rule in rules[:MAX_RULES]
+            if isinstance(rule, dict) and isinstance(rule.get("location"), str)
         ]
 
-    def statements(self, url: str, path: str) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
         """By the first rule whose location matches: "the most specific match is the first in sequence"."""
-        for rule in self._rules:
-            if matches(rule["location"].partition("#")[0].strip(), path):
-                return reservation(Signal.TDM_FILE, rule.get("tdm-reservation"), rule.get("tdm-policy"))
-        return []
+        return list(next((said for pattern, said in self._rules if pattern.matches(path)), ()))
+
+
+def _said(rule: dict[str, Any]) -> list[Statement]:
+    return reservation(Signal.TDM_FILE, rule.get("tdm-reservation"), rule.get("tdm-policy"))
 
 
 class AiTxt:
@@ -148,7 +164,7 @@ class AiTxt:
     def __init__(self, body: bytes, options: Options) -> None:
         self._rules = RobotsTxt(body, options)
 
-    def statements(self, url: str, path: str) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
         as_text = _EXTENSION.sub(".txt", url, count=1)
         if self._rules.allows(url) and self._rules.allows(as_text):
             return []
@@ -162,29 +178,37 @@ def parsed(file: SiteFile, body: bytes, options: Options) -> Rules:
     return RobotsTxt(body, options) if file is SiteFile.ROBOTS else AiTxt(body, options)
 
 
-def matches(pattern: str, path: str) -> bool:
-    """Whether *path* begins as *pattern* says: ``*`` is any characters, ``$`` the end (RFC 9309, 2.2.3).
+class PathPattern:
+    """A path as rules have it: ``*`` is any characters, ``$`` the end (RFC 9309, 2.2.3)."""
 
-    In time linear in the path for each star.
-    """
-    pattern, path = _normal(pattern), _normal(path)
-    at_end = pattern.endswith("$")
-    first, *parts = pattern.removesuffix("$").split("*")
-    if not path.startswith(first):
-        return False
-    position, last = len(first), parts.pop() if parts else None
-    for part in parts:
-        position = path.find(part, position)
-        if position < 0:
+    def __init__(self, pattern: str) -> None:
+        pattern = _normal(pattern)
+        self.length = len(pattern)
+        """The longest of the patterns that match counts (2.2.2)."""
+        self._at_end = pattern.endswith("$")
+        self._first, *self._parts = pattern.removesuffix("$").split("*")
+
+    def matches(self, path: str) -> bool:
+        """Whether *path* begins so; in time linear in the path for each star."""
+        path = _normal(path)
+        if not path.startswith(self._first) or len(self._parts) > MAX_STARS // 100:
             return False
-        position += len(part)
-    if last is None:
-        return not at_end or len(path) == position
-    return path.find(last, position) >= 0 if not at_end else path[position:].endswith(last)
+        position = len(self._first)
+        if not self._parts:
+            return not self._at_end or len(path) == position
+        for part in self._parts[:-1]:
+            position = path.find(part, position)
+            if position < 0:
+                return False
+            position += len(part)
+        last = self._parts[-1]
+        return path[position:].endswith(last) if self._at_end else path.find(last, position) >= 0
 
 
 def _normal(text: str) -> str:
     """Percent-encoding in one form, so that equal paths are equal strings (RFC 9309, 2.2.2)."""
+    if text.isascii() and "%" not in text and " " not in text:
+        return text
     return _ESCAPE.sub(_unescaped, quote(text, safe="!#$%&'()*+,/:;=?@[]~"))
 
 

@@ -76,7 +76,8 @@ class RobotsTasks:
         host = self._awaited.pop(task.origin, None)
         if host is None or host.is_closed:
             return None
-        host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
+        if task.file is SiteFile.ROBOTS:
+            host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.due = max(host.due, host.last_start + self._schedule.interval(host))
         self._hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.exempt:

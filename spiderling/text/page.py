@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spiderling.pickles import read_page, read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
 from spiderling.text.shingles import NONE, Shingles
@@ -167,11 +168,11 @@ class Page:
         """Called for what is still packed: it is unpacked now."""
         if name in _ROWS:
             # tuple.__new__ and not the class: these are complete rows, and this is thrice as fast
-            rows = map(partial(tuple.__new__, _ROWS[name]), zip(*pickle.loads(self._packed.pop(name)), strict=True))
+            rows = map(partial(tuple.__new__, _ROWS[name]), zip(*read_plain(self._packed.pop(name)), strict=True))
             setattr(self, name, list(rows))
         elif name == "shingles":
             packed = self._packed.pop(name)
-            self.shingles = pickle.loads(packed) if packed else NONE
+            self.shingles = read_page(packed) if packed else NONE
         else:
             raise AttributeError(name)
         return getattr(self, name)

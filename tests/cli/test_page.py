@@ -20,14 +20,22 @@ WEB = FixedWeb(
             "/": html(document("page", "/b", "http://b.test/")),
             "/private": html(document("private")),
             "/old": redirect("http://b.test/new"),
+            "/reserved": html(
+                document("reserved").replace("<head>", '<head><meta name="tdm-reservation" content="1">')
+            ),
             "/image": WebResponse(200, {"Content-Type": "image/png"}, b"\x89PNG"),
             "/latin": WebResponse(
                 200, {"Content-Type": "text/html; charset=windows-1250"}, document(1).encode("cp1250")
             ),
         },
         "b.test": {"/new": html(document("moved"))},
+        "c.test": {
+            "/robots.txt": plain("User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nContent-Usage: /no train-ai=n"),
+            "/no": html(document("no")),
+            "/yes": WebResponse(200, {"X-Robots-Tag": "noarchive"}, document("yes").encode()),
+        },
     },
-    {"a.test": "127.84.1.1", "b.test": "127.84.1.2"},
+    {"a.test": "127.84.1.1", "b.test": "127.84.1.2", "c.test": "127.84.1.3"},
 )
 
 
@@ -166,3 +174,22 @@ def test_usage():
     assert "name one page: scrapy page FILE -a lang=cs" in scrapy("page").log
     assert "write arguments as -a NAME=VALUE" in scrapy("page", "-", "-a", "cs").log
     assert "Example: scrapy page https://" in " ".join(scrapy("page", "--help").out.split())
+
+
+def test_signals_of_the_site_the_headers_and_the_page_are_shown(fetched):
+    head = rows(fetched("http://c.test/yes"))
+    assert (head["opt-outs"], head["verdict"]) == ("ai-agents:GPTBot, noarchive", "kept (unless it is a duplicate)")
+    head = rows(fetched("http://a.test/reserved"))
+    assert (head["opt-outs"], head["verdict"]) == ("tdm:1", "opted-out: tdm:1")
+    assert refusal(fetched("http://c.test/no")).startswith(
+        "http://c.test/no gave no page: the site's robots.txt, tdmrep.json or ai.txt refuses this use of it"
+    )
+
+
+def test_signals_of_a_file_are_shown(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(document(1).replace("<head>", '<head><meta name="robots" content="noindex, noai">'))
+    head = rows(show(str(path)))
+    assert (head["opt-outs"], head["verdict"]) == ("noindex, noai", "noindex: noindex")
+    head = rows(show(str(path), "-s", "SPIDERLING_OPTOUTS=noindex=record", "-s", "SPIDERLING_PURPOSE=search"))
+    assert head["verdict"] == "kept (unless it is a duplicate)"

@@ -15,7 +15,7 @@ from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redire
 HOST_INTERVAL_S = 0.3
 IP_INTERVAL_S = 0.1
 CRAWL_DELAY_S = 0.9
-JITTER_S = 0.12
+JITTER_S = 0.16
 """The crawler counts from the moment at which it opens a connection, the server from the moment at which its loop
 (a thread of this process) has read the request.  A request that is read late is followed too early by the next one;
 over a series of requests the error does not add up, so that every pair is held to its sum of intervals."""
@@ -127,7 +127,7 @@ def crawled(tmp_path_factory):
         hosts = f"{server.hosts_option},intern.test=10.0.0.1:80,closed.test=127.84.9.9:9,too-far.test=127.84.5.1"
         crawl = Crawl(
             directory, server, HOSTS=hosts, NAMESERVERS=names, TLDS="test", MAX_DISTANCE=1,
-            HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, FIRST_BYTE_TIMEOUT_S=1.5, PAGE_TIMEOUT_S=0.4,
+            HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, FIRST_BYTE_TIMEOUT_S=1.5, PAGE_CPU_S=0.6,
             MIN_TEXT_CHARS=400, MAX_RATIO=2000, YIELD_PROFILE="paper", YIELD_MIN_BYTES=1000,
         )  # fmt: skip
         result = crawl.run("http://main.test/")
@@ -281,4 +281,4 @@ def test_the_crawl_wakes_up_when_a_host_is_due(crawled):
     _, _, entries = crawled
     times = by(entries, lambda entry: entry.host)["many.test"]
     assert len(times) == len(MANY) + 1
-    assert 6 - JITTER_S <= times[-1] - times[0] < 12
+    assert 6 - JITTER_S <= times[-1] - times[0] < 30

@@ -132,7 +132,7 @@ def test_no_call_of_take_goes_through_a_whole_long_queue() -> None:
     while (due := frontier.next_due()) is not None:
         assert frontier.take(due) is None
         waiting.append(frontier.ledger.waiting)
-    assert waiting == [700, 200, 0]
+    assert waiting == [*range(1100, -1, -100), 0]
 
 
 def test_robots_redirected_to_a_port_that_is_no_web_server_is_not_followed() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.errors import StorageError
 from spiderling.frontier.entries import line_of, plain_line, url_of
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
 from spiderling.frontier.hosttable import HostTable
@@ -157,6 +158,13 @@ def test_worst_of_a_queue_that_is_full(shop: Shop) -> None:
     assert shop.queues.worst_band(shop.host) == BAND_OF_RANK[9]
     assert [shop.queues.drop_worst(shop.host).url[-1] for _ in range(3)] == ["a", "b", "e"]
     assert shop.rest() == ["c", "d"]
+
+
+@pytest.mark.parametrize("line", [b"", b"~", b"~[1]", b'~{"a": 1}', b"~[1,2,3,4,5,6]", b"\xff/", b"@/\xff", b"zz"])
+def test_damaged_line_is_a_damaged_store(shop: Shop, line: bytes) -> None:
+    shop.queues.push(1, 3, line)
+    with pytest.raises(StorageError, match=r"queue of a.cz is damaged"):
+        shop.pop()
 
 
 # -- lines

@@ -1,0 +1,78 @@
+"""What opt-outs cost: processor time for each URL that is judged, and for each page that is kept.
+
+    python benchmarks/optouts.py [--quick]
+
+The files are of a usual kind: a robots.txt of 60 lines with Content-Signal, a tdmrep.json of three rules, an ai.txt of
+40 kinds of files.  The reference is robots.txt alone, judged by protego alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+from protego import Protego
+
+from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.sitefiles import SiteFile
+from spiderling.options import Options
+from spiderling.text.optout import page_statements
+
+ORIGIN = "http://a.example"
+AGENTS = ("GPTBot", "CCBot", "Bytespider", "AhrefsBot", "SemrushBot")
+ROBOTS = (
+    "".join(f"User-agent: {agent}\nDisallow: /\n\n" for agent in AGENTS)
+    + "User-agent: *\nContent-Signal: search=yes, ai-train=yes\n"
+    + "".join(f"Disallow: /section{number}/*/print$\n" for number in range(40))
+).encode()
+FILES = {
+    SiteFile.ROBOTS: ROBOTS,
+    SiteFile.TDMREP: json.dumps(
+        [{"location": location, "tdm-reservation": 0} for location in ("/a/", "/*.html$", "/")]
+    ).encode(),
+    SiteFile.AI_TXT: ("User-Agent: *\n" + "".join(f"Disallow: *.x{number}\n" for number in range(40))).encode(),
+}
+HEADERS = [("X-Robots-Tag", "noarchive, max-snippet: 20"), ("X-Robots-Tag", "googlebot: noindex")]
+META = {"robots": "index, follow, noarchive", "tdm-reservation": "0"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    rounds = 5_000 if parser.parse_args().quick else 50_000
+    urls = [f"{ORIGIN}/section{number % 50}/{number}/page.html" for number in range(1000)]
+    protego, options = Protego.parse(ROBOTS.decode()), Options()
+    rows = {
+        "protego alone": per_call(lambda number: protego.can_fetch(urls[number % 1000], "spiderling"), rounds),
+        "robots.txt alone": judging(
+            urls, rounds, "tdm-file=ignore,ai-txt=ignore,content-signal=ignore,ai-agents=ignore"
+        ),
+        "all files": judging(urls, rounds, ""),
+        "a page's headers and head": per_call(lambda _: page_statements(HEADERS, META, options, 1.8e9), rounds),
+    }
+    for name, us in rows.items():
+        print(f"{name:28}{us:8.1f} us")
+    print("RESULT " + json.dumps({name.replace(" ", "_"): round(us, 1) for name, us in rows.items()}))
+
+
+def judging(urls: list[str], rounds: int, optouts: str) -> float:
+    """Microseconds for each URL that is judged."""
+    robots = Robots(Options(optouts=optouts))
+    for file, body in FILES.items():
+        robots.answered(ORIGIN, 200, body, 0.0, file)
+    assert robots.judge(ORIGIN, urls[0], 1.0) is RobotsVerdict.ALLOWED
+    return per_call(lambda number: robots.judge(ORIGIN, urls[number % 1000], 1.0), rounds)
+
+
+def per_call(call: Callable[[int], object], rounds: int) -> float:
+    """Microseconds of processor time for each call."""
+    begin = time.process_time()
+    for number in range(rounds):
+        call(number)
+    return (time.process_time() - begin) / rounds * 1e6
+
+
+if __name__ == "__main__":
+    main()

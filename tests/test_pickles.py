@@ -1,0 +1,71 @@
+"""A worker that a page has taken over can send no code."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from conftest import document
+
+from spiderling import languages
+from spiderling.pickles import read_page, read_plain
+from spiderling.text import TextOptions, process
+from spiderling.text.page import Page
+from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
+
+
+class Call:
+    """Pickled as a call of *function*."""
+
+    def __init__(self, function, *arguments) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self):
+        return self._call
+
+
+def hostile(config):
+    """The work of a worker that was taken over: every second answer calls something when it is unpickled."""
+    text_page = Page("html", title="fine")
+
+    def work(task: Task) -> object:
+        return Call(os.mkdir, task.body.decode()) if task.body else text_page
+
+    return work
+
+
+@pytest.mark.parametrize("read", [read_page, read_plain])
+def test_calls_are_refused_and_not_made(read, tmp_path):
+    for value in (Call(os.mkdir, str(tmp_path / "made")), [Call(eval, "1+1")], Call(os.system, "true"), Path):
+        with pytest.raises(pickle.UnpicklingError, match="is no p"):
+            read(pickle.dumps(value, 5))
+    assert not (tmp_path / "made").exists()
+
+
+def test_pages_and_plain_values_come_through():
+    models = languages.load(("cs", "en"), "")
+    body = document("a", "/b").encode()
+    options = TextOptions(("cs",), with_shingles=True)
+    page = process(body, url="http://a.test/", http_charset=None, models=models, options=options)
+    again = read_page(pickle.dumps(page, 5))
+    assert again.shingles.hashes.tolist() == page.shingles.hashes.tolist() != []
+    empty = process(b"", url="http://a.test/", http_charset=None, models=models, options=options)
+    assert read_page(pickle.dumps(empty, 5)).shingles.hashes.tolist() == []
+    assert (again.paragraphs, again.links, again.quality) == (page.paragraphs, page.links, page.quality)
+    assert read_plain(pickle.dumps([("a", 1, None), [2.5]], 5)) == [("a", 1, None), [2.5]]
+
+
+async def test_a_hostile_worker_is_replaced_and_costs_its_page(tmp_path):
+    config = WorkerConfig(TextOptions(("cs",)), ("cs",), process="test_pickles:hostile")
+    pool = WorkerPool(1, config, 20.0)
+    await pool.start()
+    try:
+        with pytest.raises(WorkerCrash):
+            await pool.process(Task(str(tmp_path / "made").encode(), "http://a.test/"))
+        page = await pool.process(Task(b"", "http://a.test/2"))
+    finally:
+        await pool.close()
+    assert page.title == "fine"
+    assert not (tmp_path / "made").exists()

@@ -181,7 +181,7 @@ def test_bad_seed_lines_are_reported_by_number_and_the_others_used(tmp_path):
         "# mine\nhttp://127.0.0.1:9/a\nnot a url\n\nftp://127.0.0.1/\n127.0.0.1:9/b\n", encoding="utf-8-sig"
     )
     settings = [f"JOBDIR={tmp_path / 'job'}", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "SPIDERLING_RETRIES=0"]
-    settings += ["SPIDERLING_HOST_INTERVAL_S=0", "SPIDERLING_WORKERS=1"]
+    settings += ["SPIDERLING_HOST_INTERVAL_S=0", "SPIDERLING_WORKERS=1", "SPIDERLING_PORTS=9"]
     arguments = [part for setting in settings for part in ("-s", setting)]
     ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={path}", *arguments)
     warnings = [line.partition("WARNING: ")[2] for line in ended.log.splitlines() if "WARNING: " in line]

@@ -1,6 +1,7 @@
 # make setup   .venv with everything the crawler needs
 # make demo    a real crawl of the bundled miniature web, on loopback
 # make test    all tests
+# make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
 # Needs Python >= 3.10 with venv, and make; nothing is installed outside of .venv.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -43,6 +44,9 @@ lint: setup-test
 
 bench: setup
 	$(BIN)/python benchmarks/crawl.py
+
+models: setup
+	$(BIN)/python models/build.py $(if $(TEXTS),--texts $(TEXTS)) $(if $(SEEDS),--seeds $(SEEDS))
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

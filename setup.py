@@ -19,13 +19,14 @@ setup(
     python_requires=">=3.10",
     packages=[*find_packages(include=["spiderling", "spiderling.*"]), "spiderling.models"],
     package_dir={"spiderling": "spiderling", "spiderling.models": "models"},
-    package_data={"spiderling.text": ["*.json"], "spiderling.models": ["*/*", "*.yaml", "*.md"]},
+    package_data={"spiderling.text": ["*.json"], "spiderling.models": ["*/*", "cc-by-sa/*/*", "*.yaml", "*.md"]},
     install_requires=[requirement for requirement in REQUIREMENTS if requirement],
     entry_points={
         "scrapy": ["settings = spiderling.settings"],
         "scrapy.commands": [
             "export = spiderling.commands.export:Command",
             "inspect = spiderling.commands.inspect:Command",
+            "identify = spiderling.commands.identify:Command",
             "page = spiderling.commands.page:Command",
             "train = spiderling.commands.train:Command",
         ],

@@ -222,7 +222,7 @@ def _vectors() -> dict[str, dict[str, float]]:
     """Trigram vectors of unit length."""
     vectors = {}
     for model in _models().models:
-        grams = {gram: count for gram, count in model.ngrams.items() if len(gram) == 3}
+        grams = {gram: count for gram, count in model.ngrams.as_dict().items() if len(gram) == 3}
         norm = sum(count * count for count in grams.values()) ** 0.5
         vectors[model.code] = {gram: count / norm for gram, count in grams.items()}
     return vectors

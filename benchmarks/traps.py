@@ -26,7 +26,7 @@ from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.traps import Traps
-from spiderling.items import Outcome
+from spiderling.items import Follow, Outcome
 from spiderling.options import Options
 from spiderling.outcomes import DropPage, links_of
 from spiderling.pipelines.clean import check_text
@@ -139,7 +139,9 @@ class Crawl:
         kept = page.clean_bytes if reason is Reason.KEPT else 0
         return Outcome(
             fetch.id, fetch.url, reason, 200, body_bytes=page.utf8_bytes, kept_bytes=kept,
-            sketch=page.sketch, links=links_of(page, follow=True),
+            sketch=page.sketch,
+            text_key=digest_key(page.text_digest) & (1 << 64) - 1 if page.clean_bytes else 0,
+            links=links_of(page, follow=Follow.UNMARKED),
         )  # fmt: skip
 
     def _verdict(self, frontier: Frontier, url: str, page: Page) -> Reason:

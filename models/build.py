@@ -1,29 +1,73 @@
-"""Builds the bundled models:  python models/build.py TEXTS SEEDS [--date YYYY-MM-DD] [CODE ...]
+"""Builds the bundled models:  python models/build.py [--texts DIR ...] [--seeds FILE] [CODE ...]
 
-TEXTS is a directory with common-voice/<code>.txt (sentences, one a line, CC0) and
-unilex/<code>.tsv (form<TAB>count, Unicode licence); SEEDS a table with the columns
-language, section, url (commoncrawl/web-languages, CC0).  The same input gives the
-same files.  One sentence in fifty is left out, so that tests can be made of it.
+DIR holds the texts that languages.yaml names, or texts.tar.zst with them: sentences one a
+line (common-voice/, hornmt/, bible-corpus/, udhr/) and frequency lists (unilex/, cc-by-sa/);
+FILE is a table with the columns language, section, url.  The same input gives the same
+bytes.  A language whose texts are not there keeps its model.  One Common Voice sentence in
+fifty is left out, so that tests can be made of them: --held-out FILE writes these.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from datetime import date
+import io
+import sys
+import tarfile
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import Pool
 from pathlib import Path
+from typing import Any
 
 import xxhash
 import yaml
+import zstandard
 
-from spiderling.languages import save
-from spiderling.text.training import sentences, train
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
-HERE = Path(__file__).parent
+from spiderling.languages import save  # noqa: E402
+from spiderling.modelfiles import SEEDS, TRUSTED  # noqa: E402
+from spiderling.text.training import alphabet, sentences, train  # noqa: E402
+
+DATA = HERE.parent.parent / "shared" / "data"
+SOURCES = {
+    "common-voice": ("Mozilla Common Voice, sentences", "CC0-1.0"),
+    "unilex": ("Unicode Unilex, frequency list", "Unicode-DFS-2016"),
+    "hornmt": ("HornMT, sentences", "CC-BY-4.0"),
+    "bible-corpus": ("Multilingual Bible Parallel Corpus", "CC0-1.0"),
+    "udhr": ("Universal Declaration of Human Rights", "public domain"),
+    "cc-by-sa": ("FrequencyWords, from OpenSubtitles 2016 and 2018", "CC-BY-SA-4.0"),
+}
+SHARED_LICENCE = "cc-by-sa"
+LISTS = ("unilex", "cc-by-sa")
 HELD_OUT = 50
-COMMON_VOICE = {"source": "Mozilla Common Voice, validated sentences", "licence": "CC0-1.0"}
-UNILEX = {"source": "Unicode Unilex, frequency list (n-grams of its words only)", "licence": "Unicode-DFS-2016"}
-SEEDS = {"source": "commoncrawl/web-languages (seeds.txt)", "licence": "CC0-1.0"}
+HELD_OUT_SENTENCES = 30
+HELD_OUT_CHARS = range(30, 200)
+MAX_LIST_COUNT = 10**9
+MAX_SEEDS = 400
+TRUSTED_KINDS = ("news", "government", "universities", "education", "culture / history")
+SCRIPTS = {
+    "LATIN": "Latn", "CYRILLIC": "Cyrl", "GREEK": "Grek", "ARABIC": "Arab", "HEBREW": "Hebr", "DEVANAGARI": "Deva",
+    "BENGALI": "Beng", "GUJARATI": "Gujr", "TAMIL": "Taml", "TELUGU": "Telu", "KANNADA": "Knda", "MALAYALAM": "Mlym",
+    "SINHALA": "Sinh", "THAI": "Thai", "LAO": "Laoo", "KHMER": "Khmr", "MYANMAR": "Mymr", "ETHIOPIC": "Ethi",
+    "ARMENIAN": "Armn", "GEORGIAN": "Geor", "ORIYA": "Orya",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a language's model is made of."""
+
+    paths: tuple[str, ...]
+    sentences: list[str]
+    held_out: list[str]
+    words: Counter[str]
+    digest: str
 
 
 def is_held_out(sentence: str) -> bool:
@@ -31,54 +75,149 @@ def is_held_out(sentence: str) -> bool:
     return xxhash.xxh3_64_intdigest(sentence.encode(), seed=1) % HELD_OUT == 0
 
 
-def unilex(path: Path) -> dict[str, int]:
-    """The list's forms and counts; empty when there is no such list."""
-    if not path.exists():
-        return {}
-    rows = (line.rstrip("\n").split("\t") for line in path.open(encoding="utf-8") if not line.startswith("#"))
-    return {form: int(count) for form, count in (row for row in rows if len(row) == 2)}
+def read_all(places: Iterable[Path]) -> dict[str, bytes]:
+    """Files by their path below 'texts', from directories or the archives in them."""
+    found: dict[str, bytes] = {}
+    for place in places:
+        archive = place / "texts.tar.zst"
+        if archive.is_file():
+            unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+            with (
+                unpacker.stream_reader(io.BytesIO(archive.read_bytes())) as raw,
+                tarfile.open(fileobj=raw, mode="r|") as tar,
+            ):
+                for member in tar:
+                    if body := tar.extractfile(member):
+                        found[member.name.partition("texts/")[2]] = body.read()
+        else:
+            found |= {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*.t[xs][tv]")}
+    return found
 
 
-def seeds(path: Path, language: str) -> str:
-    """seeds.txt of a language, by section."""
-    with path.open(encoding="utf-8") as lines:
-        table = csv.reader((line for line in lines if line[0] != "#"), delimiter="\t")
-        rows = [row for row in table if row[0] == language]
-    text = "# From commoncrawl/web-languages (CC0-1.0), collected by speakers of the language\n"
-    for section in dict.fromkeys(row[1] for row in rows):
-        text += f"# {section}\n" + "".join(f"{row[2]}\n" for row in rows if row[1] == section)
+def texts_of(code: str, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Texts | None:
+    """The texts of a language; None when one of them is not there."""
+    usual = (f"common-voice/{code}.txt", f"unilex/{code}.tsv")
+    paths = tuple(about.get("texts") or (path for path in usual if path in files))
+    if not paths or any(path not in files for path in paths):
+        return None
+    words: Counter[str] = Counter()
+    lines, held_out = [], []
+    for path in paths:
+        text = unicodedata.normalize("NFC", files[path].decode("utf-8-sig"))
+        if path.startswith(LISTS):
+            words.update(frequencies(text))
+            continue
+        for line in sentences([text]):
+            (held_out if path.startswith("common-voice") and is_held_out(line) else lines).append(line)
+    digest = xxhash.xxh3_128_hexdigest(b"\0".join(files[path] for path in paths))
+    return Texts(paths, lines, held_out, words, f"xxh3_128:{digest}")
+
+
+def frequencies(text: str) -> Counter[str]:
+    """The forms of a list with their counts, as shares of MAX_LIST_COUNT so that lists of any size can be added."""
+    rows = [line.rsplit(None, 1) for line in text.splitlines() if line[:1] != "#"]
+    counts = {form: int(count) for form, count in (row for row in rows if len(row) == 2)}
+    total = max(1, sum(counts.values()))
+    return Counter({form: count * MAX_LIST_COUNT // total for form, count in counts.items()})
+
+
+def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]], day: str) -> str:
+    """Write one model; returns a line of report."""
+    texts = texts_of(code, about, FILES)
+    if texts is None:
+        return f"{code}  no text: its model stays as it is"
+    model = train(code, texts.sentences, texts.words)
+    folders = dict.fromkeys(path.partition("/")[0] for path in texts.paths)
+    legacy = about["encodings"]
+    description = {
+        **{key: about[key] for key in ("iso3", "name", "native")},
+        "aliases": about.get("aliases", []),
+        "scripts": about.get("scripts") or scripts(model.words),
+        "tlds": about["tlds"],
+        "neighbours": about["neighbours"],
+        "encodings": encodings[legacy] if isinstance(legacy, str) else legacy,
+        "origin": {
+            "texts": [{"source": SOURCES[folder][0], "licence": SOURCES[folder][1]} for folder in folders],
+            "sentences": len(texts.sentences),
+            "listed": len(texts.words),
+            "bytes": sum(len(FILES[path]) for path in texts.paths),
+            "digest": texts.digest,
+            "date": day,
+        },
+    }
+    directory = (HERE / SHARED_LICENCE if SHARED_LICENCE in folders else HERE) / code
+    size = save(directory, description, model)
+    (directory / SEEDS).write_text(seeds(code, about), encoding="utf-8")
+    return f"{code}  {size / 1000:.0f} kB  known {model.known}"
+
+
+def scripts(words: Mapping[str, int]) -> list[str]:
+    """ISO 15924 codes of the scripts of at least a twentieth of the letters."""
+    counts: Counter[str] = Counter()
+    for letter in alphabet(words):
+        counts[SCRIPTS.get(unicodedata.name(letter, "").partition(" ")[0], "Zyyy")] += 1
+    return [script for script, count in counts.most_common() if script != "Zyyy" and count * 20 >= counts.total()]
+
+
+def seeds(code: str, about: Mapping[str, Any]) -> str:
+    """seeds.txt of a language: its Wikipedia, then the sections, the trusted kinds first."""
+    names = about.get("seeds") or [str(about["name"]).lower()]
+    rows = [row for row in SEED_ROWS if row[0] in names]
+    text = (
+        "# Start pages of the public list commoncrawl/web-languages (CC0-1.0), made by speakers of the language, and\n"
+        f"# its Wikipedia.  '({TRUSTED})' marks kinds of pages that institutions edit.\n"
+        f"# encyclopedia ({TRUSTED})\nhttps://{about.get('wikipedia', code)}.wikipedia.org/\n"
+    )
+    kinds = dict.fromkeys(row[1] for row in rows)
+    for kind in sorted(kinds, key=lambda kind: kind not in TRUSTED_KINDS):
+        urls = dict.fromkeys(row[2] for row in rows if row[1] == kind and row[2].startswith("http"))
+        mark = f" ({TRUSTED})" if kind in TRUSTED_KINDS else ""
+        text += f"# {kind}{mark}\n" + "".join(f"{url}\n" for url in list(urls)[:MAX_SEEDS])
     return text
 
 
-def build(code: str, about: dict[str, object], texts: Path, seed_file: Path, day: str) -> int:
-    """Write one model; returns its size in bytes."""
-    raw = (texts / "common-voice" / f"{code}.txt").read_bytes()
-    forms = unilex(texts / "unilex" / f"{code}.tsv")
-    lines = [line for line in sentences([raw.decode("utf-8")]) if not is_held_out(line)]
-    origin = {
-        "texts": [COMMON_VOICE, *([UNILEX] if forms else []), SEEDS],
-        "sentences": len(lines),
-        "tokens": sum(len(line.split()) for line in lines),
-        "digest": f"xxh3_128:{xxhash.xxh3_128_hexdigest(raw)}",
-        "date": day,
-    }
-    model = train(code, lines, forms)
-    return save(HERE / code, {**about, "origin": origin}, model, seeds(seed_file, str(about["name"]).lower()))
+def read_seeds(path: Path) -> list[list[str]]:
+    """The table's rows."""
+    with path.open(encoding="utf-8") as lines:
+        table = csv.reader((line for line in lines if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [row for row in table if len(row) == 3]
+
+
+def held_out(languages: Mapping[str, Any]) -> Iterator[str]:
+    """Rows of test sentences: code, tab, sentence."""
+    for code, about in languages.items():
+        texts = texts_of(code, about, FILES)
+        fitting = [line for line in texts.held_out if len(line) in HELD_OUT_CHARS] if texts else []
+        yield from (f"{code}\t{' '.join(line.split())}\n" for line in fitting[:HELD_OUT_SENTENCES])
 
 
 def main() -> None:
     """Command line."""
+    global FILES, SEED_ROWS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("texts", type=Path)
-    parser.add_argument("seeds", type=Path)
+    parser.add_argument("--texts", type=Path, action="append", metavar="DIR")
+    parser.add_argument("--seeds", type=Path, default=DATA / "seeds" / "web-languages.tsv", metavar="FILE")
+    parser.add_argument("--held-out", type=Path, metavar="FILE")
     parser.add_argument("codes", nargs="*")
-    parser.add_argument("--date", default=date.today().isoformat())
     arguments = parser.parse_args()
-    languages = yaml.safe_load((HERE / "languages.yaml").read_text(encoding="utf-8"))
-    for code in arguments.codes or languages:
-        size = build(code, languages[code], arguments.texts, arguments.seeds, arguments.date)
-        print(f"{code}  {size / 1000:.0f} kB")
+    given = yaml.safe_load((HERE / "languages.yaml").read_text(encoding="utf-8"))
+    languages = {code: given["languages"][code] for code in arguments.codes or given["languages"]}
+    FILES, SEED_ROWS = read_all(arguments.texts or [DATA / "texts"]), read_seeds(arguments.seeds)
+    if arguments.held_out:
+        arguments.held_out.write_text("".join(held_out(languages)), encoding="utf-8")
+        return
+    with Pool() as pool:
+        work = partial(_build, encodings=given["encodings"], day=given["date"])
+        for line in pool.imap(work, languages.items()):
+            print(line, flush=True)
 
+
+def _build(item: tuple[str, dict[str, Any]], encodings: Mapping[str, list[str]], day: str) -> str:
+    return build(*item, encodings, day)
+
+
+FILES: dict[str, bytes] = {}
+SEED_ROWS: list[list[str]] = []
 
 if __name__ == "__main__":
     main()

@@ -93,6 +93,8 @@ class Outcome:
     """The verdict in words: what was measured and found wanting."""
     sketch: int = 0
     """That of the page (text/sketch.py); 0 when there is none."""
+    text_key: int = 0
+    """64 bits of the digest of the clean text; 0 when there is none."""
     document: bytes | None = None
     digests: tuple[int, ...] = ()
     links: tuple[Link, ...] = field(default=(), repr=False)

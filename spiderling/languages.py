@@ -1,31 +1,24 @@
-"""Language models as files: where they are found, how they are read and written.
+"""The languages that there are models for: how they are found, named, grouped and loaded.
 
-A model is a directory named by its code:
-
-    language.yaml   code, iso3, name, native, tlds, neighbours, encodings, origin and licence, spaced, known, badness
-    words.txt       word<TAB>count, most frequent first
-    ngrams.gz       the same for character n-grams (a space is a word boundary), gzip-compressed
-    seeds.txt       one URL a line, # comments
-
-Searched in this order: the directories of ``SPIDERLING_MODELS``, the package
-``spiderling.models`` (an egg), ``models/`` beside the package (a checkout).  All
-reading goes through importlib.resources, so a model may lie in a zip file.
+A model is a directory named by its code; its files are those of modelfiles.py.  Searched
+in this order: the directories of ``SPIDERLING_MODELS``, the package ``spiderling.models``
+(an egg), ``models/`` beside the package (a checkout).  A directory ``cc-by-sa`` among
+models holds further ones, whose texts' licence asks for that.
 """
 
 from __future__ import annotations
 
 import difflib
-import gzip
 import importlib.util
-import zlib
+import unicodedata
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from spiderling import modelfiles
 from spiderling.errors import BadInput
+from spiderling.text.badness import LIMIT
 from spiderling.text.language import LanguageModel, LanguageModels
 from spiderling.text.training import stoplist_of
 
@@ -33,7 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from importlib.abc import Traversable
 
+    from spiderling.modelfiles import Seed
+
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "hbs": ("bs", "hr", "sr", "cnr"),
+    "kur": ("ku", "ckb"),
+    "msa": ("id", "ms"),
+    "nor": ("nb", "nn"),
+    "zho": ("zh", "yue"),
+}
+"""Languages that may be accepted as one, by the code of their macrolanguage; those without a model are left out."""
+_GROUP_NAMES = {
+    "sh": "hbs", "serbo-croatian": "hbs", "montenegrin": "hbs", "cnr": "hbs", "no": "nor", "norwegian": "nor"
+}  # fmt: skip
+_SHARED_LICENCE = "cc-by-sa"
+_LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +53,57 @@ class LanguageInfo:
     name: str
     iso3: str = ""
     native: str = ""
+    aliases: tuple[str, ...] = ()
+    """Further names and codes."""
+    scripts: tuple[str, ...] = ()
+    """ISO 15924."""
     tlds: tuple[str, ...] = ()
+    """National top-level domains, in Unicode, the most telling one first."""
     neighbours: tuple[str, ...] = ()
     """Codes of the languages it is easily taken for."""
     encodings: tuple[str, ...] = ()
     spaced: bool = True
     known: float = 1.0
     """See LanguageModel."""
-    profile: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    tokens: int = 0
+    """See LanguageModel."""
+    profile: Mapping[str, tuple[float, float, float]] = field(default_factory=dict, repr=False)
     origin: Mapping[str, Any] = field(default_factory=dict, repr=False)
     directory: Traversable | None = field(default=None, repr=False, compare=False)
 
-    def seeds(self) -> list[str]:
-        """The model's seed URLs."""
-        lines = (line.strip() for line in _read(self, "seeds.txt", "").splitlines())
-        return [line for line in lines if line and not line.startswith("#")]
+    def seeds(self, trusted: bool = False) -> list[str]:
+        """The model's seed URLs; only those of the trusted kinds if *trusted*."""
+        return [seed.url for seed in self.seed_list() if seed.trusted or not trusted]
+
+    def seed_list(self) -> list[Seed]:
+        """The model's seeds with their kinds."""
+        return modelfiles.read_seeds(self._place)
 
     def words(self) -> dict[str, int]:
         """Word forms with their counts, most frequent first."""
-        return _counts(_read(self, "words.txt"), f"{self.code}/words.txt")
+        return modelfiles.read_words(self._place)
 
     def model(self) -> LanguageModel:
         """The model; raises BadInput when a file is missing or damaged."""
         words = self.words()
+        ngrams = modelfiles.read_ngrams(self._place)
         stoplist = _stoplist(self, words)
         return LanguageModel(
-            self.code, _ngrams(self), words, self.profile, stoplist, self.spaced, self.encodings, self.known
+            self.code,
+            ngrams,
+            words,
+            self.profile,
+            stoplist,
+            self.spaced,
+            self.encodings,
+            self.known,
+            self.tokens,
         )
+
+    @property
+    def _place(self) -> Traversable:
+        assert self.directory is not None
+        return self.directory
 
 
 def available(dirs: str = "") -> dict[str, LanguageInfo]:
@@ -79,9 +111,8 @@ def available(dirs: str = "") -> dict[str, LanguageInfo]:
     found: dict[str, LanguageInfo] = {}
     for root in _roots(dirs):
         for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
-            description = directory.joinpath("language.yaml")
-            if directory.name not in found and description.is_file():
-                found[directory.name] = _info(directory, description)
+            if directory.name not in found and directory.joinpath(modelfiles.DESCRIPTION).is_file():
+                found[directory.name] = _info(directory)
     return found
 
 
@@ -91,12 +122,11 @@ def resolve(text: str, dirs: str = "") -> list[LanguageInfo]:
     Raises BadInput for one without a model, with near matches and how to train one.
     """
     models = available(dirs)
-    names = {name.lower(): info for info in models.values() for name in (info.name, info.native, info.iso3, info.code)}
-    names.pop("", None)
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
         raise BadInput(f"no language is named; give codes such as {', '.join(models)} with -a lang=.")
-    return list({info.code: info for info in (_named(part, names, models) for part in wanted)}.values())
+    names = _names(models)
+    return list({info.code: info for part in wanted for info in _named(part, names, models)}.values())
 
 
 def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = "") -> list[str]:
@@ -116,32 +146,24 @@ def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
     return LanguageModels(tuple(info.model() for info in resolve(",".join(codes), dirs)))
 
 
-def save(directory: Path, description: Mapping[str, Any], model: LanguageModel, seeds: str = "") -> int:
-    """Write a model's directory; returns its size in bytes.  *description* is the rest of language.yaml."""
-    profile = {word: list(values) for word, values in model.profile.items()}
+def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
+    """Write a model's directory, but for its seeds; returns its size in bytes.
+
+    *description* is what the model does not know of itself.  Raises BadInput.
+    """
     document = {
         "code": model.code,
         **description,
         "spaced": model.spaced,
         "known": model.known,
-        "badness": profile,
-    }
-    parts = {
-        "language.yaml": yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=120).encode(),
-        "words.txt": _table(model.words),
-        # without a time stamp, so that the same text gives the same file
-        "ngrams.gz": gzip.compress(_table(model.ngrams), mtime=0),
-        "seeds.txt": seeds.encode(),
+        "tokens": model.tokens,
+        "badness": {word: list(values) for word, values in model.profile.items()},
     }
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, data in parts.items():
-            if data or not (directory / name).exists():
-                (directory / name).write_bytes(data)
+        return modelfiles.write(directory, document, model.words, model.ngrams)
     except OSError as error:
         reason = f"the model cannot be written to {directory} ({error.strerror})"
         raise BadInput(f"{reason}; name another directory with --out.") from None
-    return sum(map(len, parts.values()))
 
 
 def _roots(dirs: str) -> list[Traversable]:
@@ -156,86 +178,66 @@ def _roots(dirs: str) -> list[Traversable]:
     beside = Path(__file__).parent.parent / "models"
     if beside.is_dir():
         roots.append(beside)
-    return roots
+    both = (place for root in roots for place in (root, root.joinpath(_SHARED_LICENCE)))
+    return [place for place in both if place.is_dir()]
 
 
-def _info(directory: Traversable, description: Traversable) -> LanguageInfo:
-    where = f"{directory.name}/language.yaml"
+def _info(directory: Traversable) -> LanguageInfo:
+    given = modelfiles.read_description(directory)
     try:
-        given = yaml.safe_load(description.read_text(encoding="utf-8"))
-        profile = {str(word): (float(mean), float(sd)) for word, (mean, sd) in given.get("badness", {}).items()}
         return LanguageInfo(
             code=directory.name,
             name=str(given.get("name") or directory.name),
             iso3=str(given.get("iso3") or ""),
             native=str(given.get("native") or ""),
-            tlds=tuple(map(str, given.get("tlds") or ())),
-            neighbours=tuple(map(str, given.get("neighbours") or ())),
-            encodings=tuple(map(str, given.get("encodings") or ())),
+            **{key: tuple(map(str, given.get(key) or ())) for key in _LISTS},
             spaced=bool(given.get("spaced", True)),
             known=float(given.get("known") or 1.0),
-            profile=profile,
+            tokens=int(given.get("tokens") or 0),
+            profile={str(word): _expected(*values) for word, values in (given.get("badness") or {}).items()},
             origin=dict(given.get("origin") or {}),
             directory=directory,
         )
-    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, ValueError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise BadInput(f"the model description {where} cannot be read ({reason}); train the model again.") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise modelfiles.damaged(directory.name, modelfiles.DESCRIPTION, error) from None
 
 
-def _named(part: str, names: Mapping[str, LanguageInfo], models: Mapping[str, LanguageInfo]) -> LanguageInfo:
-    info = names.get(part.lower())
-    if info is None:
+def _expected(mean: float, sd: float, limit: float = LIMIT) -> tuple[float, float, float]:
+    return float(mean), float(sd), float(limit)
+
+
+def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:
+    """What a language or a group may be called, in lower case; a code is nobody else's name."""
+    names: dict[str, list[LanguageInfo]] = {}
+    for info in models.values():
+        names |= {name.lower(): [info] for name in (*info.aliases, info.native, info.name) if name}
+    names |= {info.iso3: [info] for info in models.values() if info.iso3}
+    groups = {code: [models[member] for member in members if member in models] for code, members in GROUPS.items()}
+    names |= groups
+    names |= {name: groups[code] for name, code in _GROUP_NAMES.items()}
+    return names | {info.code: [info] for info in models.values()}
+
+
+def _named(part: str, names: Mapping[str, list[LanguageInfo]], models: Iterable[str]) -> list[LanguageInfo]:
+    found = names.get(part.lower())
+    if not found:
         near = difflib.get_close_matches(part.lower(), names, n=3, cutoff=0.6)
-        meant = " or ".join(f"{names[name].code} ({names[name].name})" for name in near)
+        meant = " or ".join(f"{info.code} ({info.name})" for name in near for info in names[name][:1])
         meant = f" Did you mean {meant}?" if meant else ""
         raise BadInput(
-            f"there is no model for the language {part!r}.{meant} There are models for {', '.join(models)}; "
+            f"there is no model for the language {part!r}.{meant} There are models for {', '.join(sorted(models))}; "
             f"make one from plain text with: scrapy train {part.lower()[:3]} text.txt"
         )
-    return info
-
-
-def _read(info: LanguageInfo, name: str, missing: str | None = None) -> str:
-    assert info.directory is not None
-    try:
-        return str(info.directory.joinpath(name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if missing is not None:
-            return missing
-        raise BadInput(f"the model of {info.code} has no {name}; train it again.") from None
-    except (UnicodeDecodeError, OSError) as error:
-        raise BadInput(f"{name} of the model of {info.code} cannot be read ({error}); train it again.") from None
-
-
-def _ngrams(info: LanguageInfo) -> dict[str, int]:
-    assert info.directory is not None
-    try:
-        text = gzip.decompress(info.directory.joinpath("ngrams.gz").read_bytes()).decode("utf-8")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise BadInput(f"ngrams.gz of the model of {info.code} cannot be read ({error}); train it again.") from None
-    return _counts(text, f"{info.code}/ngrams.gz")
-
-
-def _counts(text: str, where: str) -> dict[str, int]:
-    rows = [line.split("\t") for line in text.split("\n") if line]
-    try:
-        return {form: int(count) for form, count in rows}
-    except ValueError:
-        raise BadInput(f"{where} is damaged: expected lines of a form, a tab and a number; train it again.") from None
-
-
-def _table(counts: Mapping[str, int]) -> bytes:
-    return "".join(f"{key}\t{count}\n" for key, count in counts.items()).encode()
+    return found
 
 
 def _stoplist(info: LanguageInfo, words: Mapping[str, int]) -> frozenset[str]:
     """The justext package's list for the language, else the most frequent words of the model."""
     if not info.spaced:
         return frozenset()
+    name = unicodedata.normalize("NFD", info.name).encode("ascii", "ignore").decode().replace(" ", "_")
     try:
-        stoplists = files("justext").joinpath("stoplists")
-        listed = stoplists.joinpath(f"{info.name.replace(' ', '_')}.txt").read_text(encoding="utf-8")
+        listed = files("justext").joinpath("stoplists").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     except (OSError, ModuleNotFoundError):
-        return stoplist_of(words, int(info.origin.get("tokens", sum(words.values()))))
+        return stoplist_of(words, info.tokens or sum(words.values()))
     return frozenset(word.lower() for word in listed.split())

@@ -79,6 +79,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         language=item.language,
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         sketch=page.sketch if page else 0,
+        text_key=int.from_bytes(page.text_digest[:8], "big") if page and page.clean_bytes else 0,
         document=item.document if kept else None,
         digests=item.digests if kept else (),
         links=links_of(page, item.follow) if page else (),

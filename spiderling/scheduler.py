@@ -140,7 +140,8 @@ class Scheduler(BaseScheduler):
             source = request.meta.get("spiderling_source")
             refusal = self.crawl.frontier.put_request(request.url, payload, _salt(request), source, now)
         if refusal is not None:
-            logger.debug("Refused %s: %s", request.url, refusal.value)
+            level = logging.WARNING if is_start and refusal is Reason.PORT_FORBIDDEN else logging.DEBUG
+            logger.log(level, "Refused %s: %s", request.url, refusal.help)
         self.wake()
         return refusal is None
 

@@ -1,6 +1,6 @@
 """The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
 
-``python -m tests.test_docs`` writes docs/options.md and docs/reasons.md anew.
+``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md and docs/languages.md anew.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from spiderling.optouts import Signal
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.reasons import MENTIONS, Reason
 from spiderling.text.quality import NOTHING
+from tests.languages_page import languages_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))
@@ -100,7 +101,11 @@ def reasons_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"docs/options.md": options_page, "docs/reasons.md": reasons_page}
+PAGES = {
+    "docs/options.md": options_page,
+    "docs/reasons.md": reasons_page,
+    "docs/languages.md": languages_page,
+}
 
 
 @pytest.mark.parametrize("name", PAGES)

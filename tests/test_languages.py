@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from spiderling.errors import BadInput
-from spiderling.languages import available, load, resolve, save, to_recognise
+from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, load, resolve, save, to_recognise
 from spiderling.text.training import sentences, train
 
 ROOT = Path(__file__).parent.parent
@@ -49,7 +49,7 @@ def test_several_in_their_order():
     ("text", "parts"),
     [
         ("Czehc", ["'Czehc'", "Did you mean cs (Czech)?", "scrapy train"]),
-        ("cs,xx", ["'xx'", "cs, de, en, pl, sk", "scrapy train xx text.txt"]),
+        ("cs,xx", ["'xx'", "cs, cv, cy, da, de", "scrapy train xx text.txt"]),
         ("", ["no language is named"]),
         (" , ", ["no language is named"]),
     ],
@@ -69,8 +69,54 @@ def test_own_directories_come_first(own):
 
 
 def test_what_is_told_apart(own):
-    assert to_recognise(resolve("cs")) == ["cs", "sk", "pl", "en", "de"]
-    assert to_recognise(resolve("de"), "hsb", str(own))[:3] == ["de", "hsb", "en"]
+    assert to_recognise(resolve("cs")) == ["cs", "sk", "pl", *(code for code in BIG_WEB_LANGUAGES if code != "pl")]
+    assert to_recognise(resolve("de"), "hsb", str(own))[:5] == ["de", "hsb", "lb", "nl", "en"]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("hbs", ["bs", "hr", "sr"]),
+        ("HBS,cs", ["bs", "hr", "sr", "cs"]),
+        ("cnr", ["bs", "hr", "sr"]),
+        ("no", ["nb", "nn"]),
+        ("Norwegian", ["nb", "nn"]),
+        ("msa", ["id", "ms"]),
+        ("zho", ["zh", "yue"]),
+        ("cmn", ["zh"]),
+        ("Filipino", ["tl"]),
+        ("is", ["is"]),
+        ("Norwegian Bokmål", ["nb"]),
+    ],
+)
+def test_groups_and_other_names(text, codes):
+    assert [info.code for info in resolve(text)] == codes
+
+
+def test_a_model_of_ones_own_joins_its_group(own):
+    save(own / "cnr", {"name": "Montenegrin", "iso3": "cnr"}, train("cnr", sentences([TEXT])))
+    assert [info.code for info in resolve("hbs", str(own))] == ["bs", "hr", "sr", "cnr"]
+    assert [info.code for info in resolve("cnr", str(own))] == ["cnr"]
+
+
+def test_no_two_languages_share_a_name():
+    names = [
+        name.lower() for info in available().values() for name in (info.name, info.native, info.code, *info.aliases)
+    ]
+    shared = {name for name in names if names.count(name) > 1}
+    assert shared == {info.name.lower() for info in available().values() if info.name.lower() == info.native.lower()}
+    iso3 = [info.iso3 for info in available().values()]
+    assert len(set(iso3)) == len(iso3)
+    assert not set(iso3) & set(GROUPS)
+
+
+def test_seeds_have_kinds_and_the_trusted_ones_are_marked():
+    czech = available()["cs"]
+    assert czech.seed_list()[0] == ("https://cs.wikipedia.org/", "encyclopedia", True)
+    assert {seed.kind for seed in czech.seed_list() if seed.trusted} >= {"news", "government"}
+    assert {seed.kind for seed in czech.seed_list() if not seed.trusted} == {"other", "political parties"}
+    assert czech.seeds(trusted=True) == [seed.url for seed in czech.seed_list() if seed.trusted]
+    assert 70 < len(czech.seeds()) == len(czech.seed_list())
 
 
 def test_a_model_survives_writing(own):
@@ -95,13 +141,18 @@ def test_words_that_look_like_yaml_survive(own):
         ("language.yaml", b"[1, 2"),
         ("language.yaml", b"- a list"),
         ("language.yaml", b"badness: {a: 1}"),
+        ("language.yaml", b"badness: [a, b]"),
+        ("language.yaml", b"encodings: 7"),
         ("language.yaml", b"\xff\xfe"),
         ("words.txt", b"a\tmany\n"),
         ("words.txt", b"a 1\n"),
         ("words.txt", b"\xff"),
-        ("ngrams.gz", b"not gzip"),
-        ("ngrams.gz", gzip.compress(b"a\t1\n" * 99)[:-9]),
-        ("ngrams.gz", None),
+        ("ngrams.zst", b"not zstd"),
+        ("ngrams.zst", zstandard.compress(b'{"1": [9, 9]}\nabc')),
+        ("ngrams.zst", zstandard.compress(b'{"2": [1, 1]}\na\1\0\0\0')),
+        ("ngrams.zst", zstandard.compress(b"[]\n")),
+        ("ngrams.zst", zstandard.compress(b'{"1": 5}\n')),
+        ("ngrams.zst", None),
     ],
 )
 def test_damaged_files_are_named(own, name, content):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spiderling.commands.train import make_block_model, make_model
+from spiderling.commands.train import make_block_model
 from spiderling.errors import BadInput
-from spiderling.languages import load, resolve
+from spiderling.languages import available, load, resolve
+from spiderling.newmodel import Wanted, make_model
 from spiderling.text.learned import load as load_weights
 
 ROOT = Path(__file__).parent.parent
@@ -34,52 +36,117 @@ def slovene(tmp_path):
     return path
 
 
+def make(code: str, *paths: Path, out: Path, **more) -> str:
+    return make_model(Wanted(code, paths, out, **more))
+
+
 def test_a_model_that_works(slovene, tmp_path):
-    report = make_model("sl", [slovene], tmp_path / "models", ["cs", "sk"], "Slovenian")
-    assert "Frequent words:" in report
+    report = make("sl", slovene, out=tmp_path / "m", neighbours=["cs", "sk"], name="Slovenian")
+    assert "Frequent words: " in report
+    assert "Alphabet: " in report
     assert "WARNING: less than 50 kB" in report
     assert "held-out lines recognised" in report
-    (info,) = resolve("Slovenian", str(tmp_path / "models"))
+    (info,) = resolve("Slovenian", str(tmp_path / "m"))
     assert (info.code, info.neighbours) == ("sl", ("cs", "sk"))
-    assert info.encodings == ("windows-1250", "iso-8859-2", "cp852")  # by its alphabet
     sentences = [text for name, text in ROWS if name == "sl"]
-    assert load(["sl", "cs", "sk"], str(tmp_path / "models")).identify([" ".join(sentences)]).sure() == ["sl"]
+    assert load(["sl", "cs", "sk"], str(tmp_path / "m")).identify([" ".join(sentences)]).sure() == ["sl"]
+
+
+def test_a_language_without_a_model_gets_the_encodings_of_its_alphabet(slovene, tmp_path):
+    assert "windows-1250, iso-8859-2, cp852" in make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
+    assert "koi8-r" in make("qsm", slovene, out=tmp_path / "m", encodings=["koi8-r"], neighbours=["cs"])
+    assert resolve("qsm", str(tmp_path / "m"))[0].encodings == ("koi8-r",)
 
 
 def test_a_bundled_language_keeps_its_description(tmp_path):
     path = tmp_path / "cs.txt"
     path.write_text(text_of("cs"), "utf-8")
-    make_model("cs", [path], tmp_path / "m")
+    make("cs", path, out=tmp_path / "m", neighbours=["sk"])
     (info,) = resolve("Czech", str(tmp_path / "m"))
     assert (info.iso3, info.tlds, "windows-1250" in info.encodings) == ("ces", ("cz",), True)
 
 
+def test_text_is_added_to_a_model(tmp_path):
+    path = tmp_path / "more.txt"
+    path.write_text("\n".join(f"žluťoučký kůň číslo {number} úpěl ďábelské ódy" for number in range(300)), "utf-8")
+    report = make("cs", path, out=tmp_path / "m", neighbours=["sk"], add=True)
+    assert "kB of text more" in report
+    old, new = available()["cs"].model(), available(str(tmp_path / "m"))["cs"].model()
+    assert new.tokens == old.tokens + 300 * 6
+    assert new.words["kůň"] >= 300
+    assert new.words["se"] == old.words["se"]
+    assert new.ngrams.as_dict()["kůň "] >= old.ngrams.as_dict().get("kůň ", 0) + 300
+    assert list(new.profile) == list(old.profile), "of the larger text"
+    again = make("cs", path, out=tmp_path / "m", neighbours=["sk"], add=True, dirs=str(tmp_path / "m"))
+    assert "more" in again
+    assert available(str(tmp_path / "m"))["cs"].tokens == new.tokens + 300 * 6
+
+
+def test_foreign_lines_are_found(slovene, tmp_path):
+    english = [text for name, text in ROWS if name == "en"] * 3
+    lines = text_of("sl").splitlines()[:300] + [f"{text} {number}" for number, text in enumerate(english)]
+    slovene.write_text("\n".join(lines), "utf-8")
+    report = make("sl", slovene, out=tmp_path / "m", neighbours=["cs"])
+    assert re.search(r"WARNING: \d+% of the lines look like English \(en\), such as: '", report)
+
+
+def test_a_twin_is_named(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(text_of("cs"), "utf-8")
+    report = make("qcs", path, out=tmp_path / "m", neighbours=["cs"])
+    assert "WARNING: the text is hard to tell from Czech" in report
+    assert "held-out lines recognised" in report
+
+
+def test_the_wrong_code_is_refused(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(text_of("cs"), "utf-8")
+    with pytest.raises(BadInput, match=r"of the lines are Czech \(cs\) rather than German"):
+        make("de", path, out=tmp_path / "m")
+    assert "Model of de" in make("de", path, out=tmp_path / "m", neighbours=["cs"], force=True)
+
+
 @pytest.mark.parametrize(
-    ("code", "content", "neighbours", "message"),
+    ("code", "content", "more", "message"),
     [
-        ("sl", b"too little", [], "10 bytes in 1 different lines are too little"),
-        ("sl", b"", [], "too little"),
-        ("sl", b"the same line\n" * 9999, [], "in 1 different lines"),
-        ("sl", "žluťoučký".encode("cp1250") * 999, [], "not UTF-8"),
-        ("sl", None, [], "cannot be read"),
-        ("Slovenian", b"", [], "not an ISO 639 code"),
-        ("../x", b"", [], "not an ISO 639 code"),
-        ("sl", b"", ["xx"], "no model of 'xx'"),
+        ("sl", b"too little", {}, "10 bytes in 1 different lines are too little"),
+        ("sl", b"", {}, "too little"),
+        ("sl", b"the same line\n" * 9999, {}, "in 1 different lines"),
+        ("cs", ("Když přišla, všichni už spali.\n" * 99).encode("cp1250"), {}, "not UTF-8.*iconv -f cp1250 -t utf-8"),
+        ("sl", "žluťoučký kůň\n".encode("utf-16") * 99, {}, "not UTF-8.*iconv -f utf-16-le"),
+        ("sl", b"<p>Page one</p>\n<p>Page two</p>\n" * 99, {}, "is HTML rather than plain text"),
+        ("sl", b"a\0b" * 9999, {}, "not plain text"),
+        ("sl", "k\ufffd\ufffd a p\ufffds\n".encode() * 999, {}, "converted with losses"),
+        ("sl", None, {}, "cannot be read"),
+        ("Slovenian", b"", {}, "not an ISO 639 code"),
+        ("../x", b"", {}, "not an ISO 639 code"),
+        ("slv", b"", {}, "slv is Slovenian, which goes by sl here"),
+        ("hbs", b"", {}, "hbs is a group of languages"),
+        ("sl", b"", {"neighbours": ["xx"]}, "no model of 'xx'"),
+        ("sl", b"", {"encodings": ["rot13"]}, "--encodings: 'rot13' is not an encoding"),
+        ("qxx", b"", {"add": True}, "--add: there is no model of qxx"),
     ],
 )
-def test_bad_input(tmp_path, code, content, neighbours, message):
+def test_bad_input(tmp_path, code, content, more, message):
     path = tmp_path / "text.txt"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(BadInput, match=message):
-        make_model(code, [path], tmp_path / "out", neighbours)
+        make(code, path, out=tmp_path / "out", **more)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_code_that_is_taken(slovene, tmp_path):
+    make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
+    with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --add .* or --force"):
+        make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
+    make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"], force=True)
 
 
 def test_an_unwritable_place(slovene, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="--out"):
-        make_model("sl", [slovene], tmp_path / "file")
+        make("qsl", slovene, out=tmp_path / "file", neighbours=["cs"])
 
 
 def scrapy(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -93,10 +160,12 @@ def scrapy(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command(slovene, tmp_path):
-    done = scrapy("train", "sl", str(slovene), "--out", str(tmp_path / "m"), "--neighbours", "cs")
+    (tmp_path / "m").mkdir()
+    models = f"SPIDERLING_MODELS={tmp_path / 'm'}"
+    done = scrapy("train", "sl", str(slovene), "--neighbours", "cs", "--encodings", "windows-1250", "-s", models)
     assert done.returncode == 0, done.stderr
     assert "Model of sl" in done.stdout
-    assert (tmp_path / "m/sl/ngrams.gz").exists()
+    assert (tmp_path / "m/sl/ngrams.zst").exists()
 
 
 def test_the_command_with_a_bad_file(tmp_path):

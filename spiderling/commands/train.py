@@ -5,33 +5,24 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import xxhash
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from spiderling.errors import BadInput
-from spiderling.languages import available, save
 from spiderling.markedpages import read
+from spiderling.newmodel import Wanted, make_model
 from spiderling.options import Options
 from spiderling.text import fitting
-from spiderling.text.labels import encodings_for
-from spiderling.text.training import Check, alphabet, held_out_check, sentences, train
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from spiderling.languages import LanguageInfo
-    from spiderling.text import LanguageModel
-
-MIN_BYTES = 5_000
-GOOD_BYTES = 50_000
 MIN_HOSTS = 10
 GOOD_HOSTS = 200
 
@@ -44,7 +35,7 @@ class Command(ScrapyCommand):
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
     def syntax(self) -> str:
-        return "LANG text.txt [more.txt ...] [--out DIR] [--neighbours a,b] [--name NAME] | boilerplate pages.jsonl ..."
+        return "LANG text.txt [more.txt ...] [--add] [--out DIR] [--neighbours a,b] ... | boilerplate pages.jsonl ..."
 
     def short_desc(self) -> str:
         return "Make a language model from plain text, or a boilerplate model from marked pages"
@@ -52,7 +43,9 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
-            "start with. LANG is the ISO 639 code. Example: scrapy train hsb wikipedia.txt news.txt "
+            "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
+            "text to the model that there is. The model goes into --out, by default the first directory of "
+            "SPIDERLING_MODELS, or else models. Example: scrapy train hsb wikipedia.txt news.txt "
             "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE . "
             "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
             "known, one JSON object a line with html (one character a byte), gold (the text), host. Example: scrapy "
@@ -65,7 +58,14 @@ class Command(ScrapyCommand):
             "--out",
             default="",
             metavar="DIR",
-            help="directory of models (models); boilerplate: file (boilerplate.json)",
+            help="directory of models (first of SPIDERLING_MODELS, or models); boilerplate: file (boilerplate.json)",
+        )
+        parser.add_argument("--add", action="store_true", help="add the text to the model that there is")
+        parser.add_argument(
+            "--encodings",
+            default="",
+            metavar="LABELS",
+            help="legacy encodings of pages (those with room for the alphabet)",
         )
         parser.add_argument("--neighbours", default="", metavar="CODES", help="codes of languages it is taken for")
         parser.add_argument("--force", action="store_true", help="replace the model that stands there already")
@@ -78,41 +78,21 @@ class Command(ScrapyCommand):
         paths = list(map(Path, args[1:]))
         dirs = str(self.settings.get("SPIDERLING_MODELS") or "")
         try:
-            neighbours = tuple(part.strip() for part in opts.neighbours.split(",") if part.strip())
             if args[0] == "boilerplate":
                 print(make_block_model(paths, Path(opts.out or "boilerplate.json")))
             else:
-                out = Path(opts.out or "models")
-                _refuse_to_replace(out / args[0].lower(), opts.force)
-                print(make_model(args[0], paths, out, neighbours, opts.name, dirs))
+                out = Path(opts.out or dirs.partition(":")[0] or "models").expanduser()
+                neighbours, encodings = _parts(opts.neighbours), _parts(opts.encodings)
+                wanted = Wanted(
+                    args[0].lower(), paths, out, neighbours, opts.name, encodings, opts.add, opts.force, dirs
+                )
+                print(make_model(wanted))
         except BadInput as error:
             raise UsageError(str(error), print_help=False) from None
 
 
-def make_model(
-    code: str, paths: Sequence[Path], out: Path, neighbours: Sequence[str] = (), name: str = "", dirs: str = ""
-) -> str:
-    """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
-    code = code.lower()
-    if not (code.isascii() and code.isalpha() and 2 <= len(code) <= 3):
-        raise BadInput(f"{code!r} is not an ISO 639 code; give two or three letters such as cs or hsb.")
-    known = available(dirs)
-    for neighbour in neighbours:
-        if neighbour not in known:
-            raise BadInput(f"--neighbours: there is no model of {neighbour!r}; there are {', '.join(known)}.")
-    texts = [_read(path) for path in paths]
-    size = sum(len(text.encode()) for text in texts)
-    lines = sentences(texts)
-    if size < MIN_BYTES or len(lines) < 20:
-        raise BadInput(
-            f"{', '.join(map(str, paths))}: {size} bytes in {len(lines)} different lines are too little for a model; "
-            f"give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in 20 lines."
-        )
-    model = train(code, lines)
-    rivals = [known[other].model() for other in (neighbours or known) if other != code]
-    description = _description(known.get(code), name, neighbours, paths, texts, model)
-    written = save(out / code, description, model)
-    return _report(model, size, written, out / code, held_out_check(code, lines, rivals))
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def make_block_model(paths: Sequence[Path], out: Path) -> str:
@@ -147,65 +127,3 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
     lines += ["F1 on hosts that the fit did not see (jusText's rules without stop words):"]
     lines += [f"  {group:<24}{value:.3f}  ({rules[group]:.3f})" for group, value in scores.items()]
     return "\n".join([*lines, f"  {'mean':<24}{fitting.mean(scores):.3f}  ({fitting.mean(rules):.3f})"])
-
-
-def _refuse_to_replace(directory: Path, force: bool) -> None:
-    if (directory / "language.yaml").exists() and not force:
-        raise BadInput(
-            f"there is a model in {directory} already; say --force to replace it, or name another directory with "
-            "--out and put that into SPIDERLING_MODELS, where it hides the bundled one."
-        )
-
-
-def _description(
-    old: LanguageInfo | None,
-    name: str,
-    neighbours: Sequence[str],
-    paths: Sequence[Path],
-    texts: Sequence[str],
-    model: LanguageModel,
-) -> dict[str, Any]:
-    """language.yaml; what is known of the language from an older model is taken over."""
-    return {
-        "iso3": old.iso3 if old else (model.code if len(model.code) == 3 else ""),
-        "name": name or (old.name if old else model.code),
-        "native": old.native if old else "",
-        "tlds": list(old.tlds) if old else [],
-        "neighbours": list(neighbours or (old.neighbours if old else ())),
-        "encodings": list(old.encodings if old else encodings_for(alphabet(model.words))),
-        "origin": {
-            "texts": [{"source": path.name, "licence": "unknown: state it here"} for path in paths],
-            "tokens": sum(len(text.split()) for text in texts),
-            "digest": f"xxh3_128:{xxhash.xxh3_128_hexdigest(chr(0).join(texts).encode())}",
-            "date": date.today().isoformat(),
-        },
-    }
-
-
-def _read(path: Path) -> str:
-    """A text file, decomposed accents composed as on most web pages."""
-    try:
-        return unicodedata.normalize("NFC", path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror}); give files of plain text.") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"{path} is not UTF-8 text (byte {error.start}); convert it first, e.g. with: iconv -t utf-8."
-        ) from None
-
-
-def _report(model: LanguageModel, size: int, written: int, directory: Path, check: Check) -> str:
-    lines = [
-        f"Model of {model.code} from {size / 1000:.0f} kB of text, written to {directory} ({written / 1000:.0f} kB).",
-        f"Frequent words: {', '.join(list(model.words)[:20])}",
-        f"Alphabet: {alphabet(model.words)}",
-    ]
-    if size < GOOD_BYTES:
-        lines.append(f"WARNING: less than {GOOD_BYTES // 1000} kB of text; it works, more text makes it surer.")
-    if check.tried:
-        share = 100 * check.right / check.tried
-        taken = ", ".join(f"{code} {count}" for code, count in check.taken_for.items())
-        lines.append(f"Check: {check.right} of {check.tried} held-out lines recognised ({share:.1f} %)")
-        lines[-1] += f"; taken for: {taken}." if taken else "."
-        lines.append(f"Share of usual 4-grams in held-out text: {model.known:.2f}.")
-    return "\n".join(lines)

@@ -13,7 +13,7 @@ Only what was fetched tells; nothing is probed.  Each page that ends leaves a ``
   followed, so that relative links cannot grow for ever.
 - *subdomains*: when the first pages of ``trap_subdomains`` hosts of one registrable domain in
   a row are copies, names are made up on request (wildcard DNS) and no new one is admitted.
-- *mirrors*: when ``trap_mirror`` pages of a host were the same as those of another host under
+- *mirrors*: when ``trap_mirror`` pages of a host had the same clean text as those of another host under
   the same paths, and hardly any differed, the host that gave less is closed.
 
 The form of a single URL (length, depth, repeated segments) is judged in scope.py.  The
@@ -90,7 +90,7 @@ class Visit:
 
     def __init__(self, traps: Traps, host: Host, path: str, outcome: Outcome, alike: int, is_copy: bool) -> None:
         """*alike*: pages of the domain with its sketch, itself included; 0 when it has none."""
-        self.host, self.path, self.sketch = host, path, outcome.sketch
+        self.host, self.path, self.text_key = host, path, outcome.text_key
         self.is_copy = is_copy
         self.fruitful = outcome.reason is Reason.KEPT and not is_copy
         is_bare = outcome.reason in _WITHOUT_TEXT and (not alike or _DATE.search(path) is not None)
@@ -189,12 +189,12 @@ class Traps:
                 self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
             elif self._fruitless.add(key) >= self._pages * factor and self._pages:
                 self._closed.setdefault(visit.host.id, set()).add(section)
-        return self._mirror_of(visit) if visit.sketch and self._mirror and visit.path != "/" else None
+        return self._mirror_of(visit) if visit.text_key and self._mirror and visit.path != "/" else None
 
     def _mirror_of(self, visit: Visit) -> Host | None:
         host = visit.host
-        other_id, other_sketch = self._paths.exchange(_key(visit.path), host.id, visit.sketch)
-        known, same = self._mirrors.get(host.id), other_sketch == visit.sketch
+        other_id, other_text = self._paths.exchange(_key(visit.path), host.id, visit.text_key)
+        known, same = self._mirrors.get(host.id), other_text == visit.text_key
         if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
             return None
         known = self._mirrors.setdefault(host.id, Mirror())
@@ -218,18 +218,18 @@ class Traps:
 
 
 class Paths:
-    """The host and the sketch of the page last seen at each path, in a table of fixed size."""
+    """The host and the text of the page last seen at each path, in a table of fixed size."""
 
     def __init__(self, bits: int = 17) -> None:
         self._mask = (1 << bits) - 1
-        self._keys, self._sketches = array("Q", bytes(8 << bits)), array("Q", bytes(8 << bits))
+        self._keys, self._texts = array("Q", bytes(8 << bits)), array("Q", bytes(8 << bits))
         self._hosts = array("L", bytes(array("L").itemsize << bits))
 
-    def exchange(self, key: int, host_id: int, sketch: int) -> tuple[int, int]:
-        """Enter a page; gives the host and the sketch that stood at its path, 0 and 0 when none did."""
+    def exchange(self, key: int, host_id: int, text_key: int) -> tuple[int, int]:
+        """Enter a page; gives the host and the text that stood at its path, 0 and 0 when none did."""
         slot = key & self._mask
-        former = (self._hosts[slot], self._sketches[slot]) if self._keys[slot] == key else (0, 0)
-        self._keys[slot], self._hosts[slot], self._sketches[slot] = key, host_id, sketch
+        former = (self._hosts[slot], self._texts[slot]) if self._keys[slot] == key else (0, 0)
+        self._keys[slot], self._hosts[slot], self._texts[slot] = key, host_id, text_key
         return former
 
 

@@ -17,7 +17,7 @@
     documents.py    docx, odt, epub and converted text -> paragraphs; pdf.py: the same for pdf
     quality.py      further signals of a document's quality
     shingles.py     what near-duplicates are known by
-    training.py     plain text -> a language model
+    training.py     plain text -> a language model (ngrams.py, counts.py: character n-grams as arrays)
     fitting.py      marked pages (marking.py) -> a boilerplate model
 
 Nothing here reads the network or a clock, and no files but the weights of learned.py.

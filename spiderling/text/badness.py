@@ -23,24 +23,25 @@ PROFILE_WORDS = 10
 _MIN_SD = 0.15
 _FUNCTION_WORD_CHARS = 4
 
-Profile = Mapping[str, tuple[float, float]]
-"""word -> (mean, standard deviation) of log10 of its relative frequency."""
+Expected = tuple[float, float, float]
+Profile = Mapping[str, Expected]
+"""word -> (mean, standard deviation) of log10 of its relative frequency, and what it may cost at most."""
 
 
 def badness(words: Sequence[str], profile: Profile) -> float:
-    """The badness of a text, 0 .. LIMIT * len(profile); 0 without a profile (scripts without spaces).
+    """The badness of a text, 0 up to the sum of the limits; 0 without a profile (scripts without spaces).
 
     *words* are lower-case.
     """
     if not profile:
         return 0.0
     if not words:
-        return LIMIT * len(profile)
+        return sum(limit for _, _, limit in profile.values())
     counts = Counter(words)
     return sum(_fine(counts[word], len(words), *expected) for word, expected in profile.items())
 
 
-def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float]]:
+def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float, float]]:
     """The profile of the PROFILE_WORDS words that stand in most documents (each a list of lower-case words).
 
     Short words come first: a long one among the most frequent is likely the topic of the documents.
@@ -49,21 +50,38 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
     for document in documents:
         for word, count in Counter(document).items():
             logs.setdefault(word, []).append(math.log10(count / len(document)))
-    first = sorted(logs, key=lambda word: (-len(logs[word]), -sum(map(_power, logs[word])), word))
+    least = sorted(map(len, logs.values()), reverse=True)[: 3 * PROFILE_WORDS]
+    common = [word for word in logs if len(logs[word]) >= min(least)]
+    first = sorted(common, key=lambda word: (-len(logs[word]), -sum(map(_power, logs[word])), word))
     first = first[: 3 * PROFILE_WORDS]
     chosen = sorted(first, key=lambda word: len(word) > _FUNCTION_WORD_CHARS)[:PROFILE_WORDS]
     return {word: _spread(logs[word]) for word in chosen}
 
 
-def _fine(count: int, words: int, mean: float, sd: float) -> float:
-    return min(LIMIT, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
+def merged(first: Profile, first_size: int, second: Profile, second_size: int) -> Profile:
+    """The profile of two texts of so many words: pooled means and deviations, the words of the larger text."""
+    if first_size < second_size:
+        first, first_size, second, second_size = second, second_size, first, first_size
+    share = second_size / max(1, first_size + second_size)
+    return {word: _pooled(values, second.get(word, values), share) for word, values in first.items()}
+
+
+def _pooled(one: Expected, two: Expected, share: float) -> Expected:
+    """Of two sets of documents, *share* of which are in the second."""
+    mean = (1 - share) * one[0] + share * two[0]
+    variance = (1 - share) * (one[1] ** 2 + (one[0] - mean) ** 2) + share * (two[1] ** 2 + (two[0] - mean) ** 2)
+    return round(mean, 3), round(math.sqrt(variance), 3), max(one[2], two[2])
+
+
+def _fine(count: int, words: int, mean: float, sd: float, limit: float) -> float:
+    return min(limit, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
 
 
 def _power(log: float) -> float:
     return float(10**log)
 
 
-def _spread(logs: Sequence[float]) -> tuple[float, float]:
+def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
     mean = sum(logs) / len(logs)
     sd = math.sqrt(sum((log - mean) ** 2 for log in logs) / len(logs))
-    return round(mean, 3), round(max(sd, _MIN_SD), 3)
+    return round(mean, 3), round(max(sd, _MIN_SD), 3), LIMIT

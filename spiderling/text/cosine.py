@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spiderling.text.ngrams import Array, Hashes, by_size, codepoints, hash_rows, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from spiderling.text.counts import NgramCounts
 
 _BITS = 16
 _MASK = np.uint32((1 << _BITS) - 1)
@@ -40,7 +42,8 @@ class CosineGuesses:
         trigrams = [self.texts[row] for row in chosen]
         counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
         norm = max(1.0, float(np.linalg.norm(counts)))
-        cosines: Array = (counts.astype(np.float32) / np.float32(norm)) @ self.vectors
+        there = np.flatnonzero(counts)
+        cosines: Array = (counts[there].astype(np.float32) / np.float32(norm)) @ self.vectors[there]
         return cosines
 
     def nearest(self, rows: Sequence[int] | None = None) -> str | None:
@@ -69,13 +72,13 @@ class CosineGuesses:
         return self
 
 
-def vectors(languages: Sequence[Mapping[str, int]]) -> Array:
+def vectors(languages: Sequence[NgramCounts]) -> Array:
     """Unit vectors (trigram, language) of n-gram counts."""
     table = np.zeros((1 << _BITS, len(languages)), np.float32)
     for column, ngrams in enumerate(languages):
-        for size, grams, numbers in by_size(ngrams):
-            if size == _SIZE:
-                np.add.at(table[:, column], hash_rows(grams, size) & _MASK, numbers)
+        if _SIZE in ngrams.sizes:
+            grams, numbers = ngrams.sizes[_SIZE]
+            np.add.at(table[:, column], hash_rows(grams, _SIZE) & _MASK, numbers.astype(np.float32))
     table /= np.maximum(np.linalg.norm(table, axis=0), 1)
     return table
 

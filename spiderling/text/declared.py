@@ -18,6 +18,7 @@ WEIGHT = 1.9
 """Natural logarithm of the odds that ``<html lang>`` is right: 370 of 423 marked pages (benchmarks/declared.py)."""
 
 _ENGLISH = "en"
+_OTHER_CODES = {"no": "nb", "iw": "he", "in": "id", "jw": "jv", "fil": "tl", "cmn": "zh", "kmr": "ku"}
 _CHARSETS = {
     "el": "cp1253 iso8859-7",
     "he": "cp1255 iso8859-8",
@@ -34,12 +35,13 @@ _LANGUAGES = {codec: code for code, codecs in _CHARSETS.items() for codec in cod
 
 
 def language_of_tag(tag: str | None) -> str | None:
-    """The language of a BCP 47 tag as it stands in ``<html lang>``.
+    """The language of a BCP 47 tag as it stands in ``<html lang>``, by the code that our models have.
 
-    >>> language_of_tag("cs-CZ"), language_of_tag(" EN_us"), language_of_tag("x-default")
-    ('cs', 'en', None)
+    >>> language_of_tag("cs-CZ"), language_of_tag(" EN_us"), language_of_tag("iw"), language_of_tag("x-default")
+    ('cs', 'en', 'he', None)
     """
     code = (tag or "").strip().lower().replace("_", "-").partition("-")[0]
+    code = _OTHER_CODES.get(code, code)
     return code if code.isascii() and code.isalpha() and 2 <= len(code) <= 3 else None
 
 

@@ -5,8 +5,9 @@ A model is the counts of the 1- to ORDER-grams of a plain text in one language.
 of log-probabilities over hashed n-grams, so that a whole page (each paragraph and
 their sum) is scored by one look-up.  Naive Bayes names the nearest of the known
 languages.  Whether the text *is* in that language says its *known share*: the share
-of its 4-grams that are usual in the language, divided by what held-out text of the
-language itself has, so that 0.5 is a fair threshold for small models as for large.
+of its 4-grams (3- or 2-grams where a letter says more) that are usual in the language,
+divided by what held-out text of the language itself has, so that 0.5 is a fair
+threshold for small models as for large.
 Both are measured against the papers' cosine of trigrams (W12, H17) in docs/sources.md.
 """
 
@@ -21,13 +22,14 @@ import numpy.typing as npt
 
 from spiderling.text.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.labels import codecs_of
-from spiderling.text.ngrams import Array, Hashes, Places, by_size, crossing, hash_rows, normalised, windows
+from spiderling.text.ngrams import Array, Hashes, Places, crossing, hash_rows, normalised, windows
 from spiderling.text.spelling import Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from spiderling.text.badness import Profile
+    from spiderling.text.counts import NgramCounts
 
 ORDER = 4
 MAX_CHARS = 600
@@ -39,9 +41,12 @@ _KNOWN_BITS = 18
 _SMOOTHING = 0.3
 _SCALE = 500_000
 _USUAL_SHARE = 0.8
+_BLOCK = 4096
+_SYLLABLES = 150
+_IDEOGRAPHS = 500
 _MIN_MARGIN = 6.0
 _COUNT_BITS = 12
-"""Of a count of 4-grams of one text, of which there are fewer than 2 * MAX_CHARS + 3."""
+"""Of a count of n-grams of one text, of which there are fewer than 2 * MAX_CHARS + 3."""
 _COUNTS = 64 // _COUNT_BITS
 """So many languages are counted by one addition."""
 _SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
@@ -52,7 +57,7 @@ class LanguageModel:
     """What is known of one language; counts are of a text by people who write it."""
 
     code: str
-    ngrams: Mapping[str, int]
+    ngrams: NgramCounts
     words: Mapping[str, int]
     profile: Profile
     stoplist: frozenset[str] = frozenset()
@@ -61,6 +66,14 @@ class LanguageModel:
     encodings: tuple[str, ...] = ()
     known: float = 1.0
     """Share of usual 4-grams in held-out text of the language; the unit of known shares."""
+    tokens: int = 0
+    """Words of the text, those left out of `words` among them."""
+
+    @property
+    def known_size(self) -> int:
+        """Characters of the n-grams that known shares are about: fewer where a letter says more."""
+        letters = self.ngrams.letters
+        return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +152,7 @@ class LanguageModels:
     @cached_property
     def spelling(self) -> Spelling | None:
         """What the languages look like in their legacy encodings; None without languages."""
-        known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if model.ngrams]
+        known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if len(model.ngrams)]
         return Spelling(known) if known else None
 
     @cached_property
@@ -148,27 +161,30 @@ class LanguageModels:
 
     def warm_up(self) -> None:
         """Build the tables now rather than with the first text."""
-        assert self._tables
+        self.identify(["a"])
 
     @cached_property
-    def _tables(self) -> tuple[Array, npt.NDArray[np.uint64]]:
-        """Centred log-probabilities (hash, language), the last row zero, and the usual 4-grams (hash, languages): a
-        number for every _COUNTS languages, with a bit for each."""
-        counts = np.zeros((1 << _TABLE_BITS, len(self.models)), np.float32)
-        usual = np.zeros((1 << _KNOWN_BITS, -(-len(self.models) // _COUNTS)), np.uint64)
-        for column, model in enumerate(self.models):
-            for size, grams, numbers in by_size(model.ngrams):
-                hashes = hash_rows(grams, size)
-                np.add.at(counts[:, column], hashes & ((1 << _TABLE_BITS) - 1), numbers)
-                if size == ORDER:
-                    group, place = divmod(column, _COUNTS)
-                    usual[hashes[_usual(numbers)] & ((1 << _KNOWN_BITS) - 1), group] |= np.uint64(
-                        1 << place * _COUNT_BITS
-                    )
-        counts *= _SCALE / np.maximum(counts.sum(0), 1)
-        logs = np.log((counts + _SMOOTHING) / (counts.sum(0) + _SMOOTHING * len(counts)))
-        centred = logs - logs.mean(1, keepdims=True)
-        return np.vstack((centred, np.zeros_like(centred[:1]))), usual
+    def _logs(self) -> Array:
+        """Centred log-probabilities (hash, language), the last row zero."""
+        logs = np.empty((len(self.models), 1 << _TABLE_BITS), np.float32)
+        for row, model in zip(logs, self.models, strict=True):
+            row[:] = _SMOOTHING
+            weights = model.ngrams.weights()
+            scale = _SCALE / max(1, model.ngrams.total)
+            for size, (grams, _) in model.ngrams.sizes.items():
+                hashes = hash_rows(grams, size) & np.uint32(len(row) - 1)
+                row += np.bincount(hashes, weights[size] * scale, len(row))
+        centred = np.zeros((logs.shape[1] + 1, len(logs)), np.float32)
+        for start in range(0, logs.shape[1], _BLOCK):  # the turned table is far larger than any cache
+            block = np.log(logs[:, start : start + _BLOCK])  # all have the same sum in each alphabet
+            centred[start : start + _BLOCK] = (block - block.mean(0)).T
+        return centred
+
+    @cached_property
+    def _usual(self) -> tuple[_Usual, ...]:
+        """Of each size of n-grams that known shares are about."""
+        sizes = sorted({model.known_size for model in self.models})
+        return tuple(_Usual.of(size, self.models) for size in sizes)
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
         """The papers' way to look at the first MAX_CHARS characters of each text."""
@@ -180,18 +196,65 @@ class LanguageModels:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
         chars, starts = normalised([text[:MAX_CHARS] for text in texts])
-        logs, usual = self._tables
-        sizes, hits = _known(chars, starts, usual, len(self.models))
+        sizes = np.add.reduceat(_inside(len(chars), starts, ORDER), starts[:-1], dtype=np.float32)
+        hits = np.zeros((len(texts), len(self.models)), np.float32)
+        for usual in self._usual:
+            hits[:, usual.columns] = usual.shares(chars, starts) * sizes[:, None]
         units = np.array([model.known for model in self.models], np.float32)
-        return Guesses(self.codes, _scores(chars, starts, logs), hits / units, sizes)
+        return Guesses(self.codes, _scores(chars, starts, self._logs), hits / units, sizes)
 
 
-def _usual(numbers: Array) -> npt.NDArray[np.intp]:
-    """Indices of the n-grams that make up most of a text: rare ones (names, foreign words) tell nothing,
-    and a longer training text would know more of them."""
-    order = np.argsort(-numbers, kind="stable")
-    mass = np.cumsum(numbers[order])
-    return order[: int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) + 1]
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """The n-grams of one size that are usual in those languages whose known shares are about that size."""
+
+    size: int
+    columns: npt.NDArray[np.intp]
+    """Of the languages among all."""
+    table: npt.NDArray[np.uint64]
+    """(hash, languages): a number for every _COUNTS languages, with a bit for each."""
+
+    @classmethod
+    def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
+        """From all models that there are."""
+        columns = [column for column, model in enumerate(models) if model.known_size == size]
+        table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint64)
+        for index, column in enumerate(columns):
+            group, place = divmod(index, _COUNTS)
+            grams, numbers = models[column].ngrams.sizes.get(size, _NOTHING)
+            hashes = hash_rows(grams[numbers >= _least_usual(numbers)], size) & np.uint32(len(table) - 1)
+            table[hashes, group] |= np.uint64(1 << place * _COUNT_BITS)
+        return cls(size, np.array(columns, np.intp), table)
+
+    def shares(self, chars: Hashes, starts: Places) -> Array:
+        """Share of the n-grams of each text that are usual (text, language)."""
+        inside = _inside(len(chars), starts, self.size)
+        bits = np.take(self.table, windows(chars, self.size) & np.uint32(len(self.table) - 1), axis=0, mode="clip")
+        bits *= inside[:, None]
+        sums = np.add.reduceat(bits, starts[:-1], axis=0)
+        counts = sums[:, :, None] >> _SHIFTS
+        counts &= np.uint64((1 << _COUNT_BITS) - 1)
+        known: Array = counts.reshape(len(sums), -1)[:, : len(self.columns)].astype(np.float32)
+        known /= np.maximum(1, np.add.reduceat(inside, starts[:-1], dtype=np.float32))[:, None]
+        return known
+
+
+_NOTHING = (np.zeros((0, ORDER), np.uint32), np.zeros(0, np.uint32))
+
+
+def _inside(length: int, starts: Places, size: int) -> npt.NDArray[np.bool_]:
+    """Which n-grams do not cross from one text into the next."""
+    inside = np.ones(length, np.bool_)
+    inside[crossing(starts, size)] = False
+    return inside
+
+
+def _least_usual(numbers: Hashes) -> int:
+    """The count from which on n-grams are usual: those make up most of a text, and rarer ones (names, foreign
+    words) tell nothing; a longer training text would know more of them."""
+    mass = np.cumsum(np.sort(numbers)[::-1], dtype=np.float64)
+    place = int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) if len(mass) else 0
+    return int(np.sort(numbers)[-1 - place]) if len(mass) else 0
 
 
 def _scores(chars: Hashes, starts: Places, logs: Array) -> Array:
@@ -206,17 +269,3 @@ def _scores(chars: Hashes, starts: Places, logs: Array) -> Array:
         total += np.take(logs, places, axis=0, out=rows, mode="clip")
     scores: Array = np.add.reduceat(total, starts[:-1], axis=0)
     return scores
-
-
-def _known(chars: Hashes, starts: Places, usual: npt.NDArray[np.uint64], languages: int) -> tuple[Array, Array]:
-    """4-grams of each text, and how many of them are usual (text, language)."""
-    inside = np.ones(len(chars), np.bool_)
-    inside[crossing(starts, ORDER)] = False
-    places = windows(chars, ORDER) & np.uint32(len(usual) - 1)
-    bits = np.take(usual, places, axis=0, mode="clip")
-    bits *= inside[:, None]
-    sums = np.add.reduceat(bits, starts[:-1], axis=0)
-    counts = sums[:, :, None] >> _SHIFTS
-    counts &= np.uint64((1 << _COUNT_BITS) - 1)
-    known = counts.reshape(len(sums), -1)[:, :languages].astype(np.float32)
-    return np.add.reduceat(inside, starts[:-1], dtype=np.float32), known

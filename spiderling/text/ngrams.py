@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-_NO_LETTERS = re.compile(r"[\W\d_]+")
+# vowel signs and tones are marks, which \w leaves out: without them Hindi is "ह न द"
+_MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
+_NO_LETTERS = re.compile(rf"(?:[\W\d_](?<![{_MARKS}]))+")
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
@@ -51,7 +54,9 @@ def _only_letters(text: str) -> Hashes:
 
 @lru_cache(maxsize=1)
 def _letters() -> npt.NDArray[np.bool_]:
-    return ~code_points_of(_NO_LETTERS)
+    found = ~code_points_of(re.compile(r"[\W\d_]+"))
+    found[[ord(mark) for mark in _MARKS]] = True
+    return found
 
 
 def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
@@ -67,18 +72,6 @@ def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
 def codepoints(text: str) -> Hashes:
     """Code points of *text*; a lone surrogate counts as a question mark."""
     return np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
-
-
-def by_size(ngrams: Mapping[str, int]) -> list[tuple[int, Hashes, Array]]:
-    """The n-grams of each size as an array (n-gram, size) of code points, and their counts."""
-    groups: dict[int, list[str]] = {}
-    for gram in ngrams:
-        groups.setdefault(len(gram), []).append(gram)
-    found = []
-    for size, grams in groups.items():
-        chars = codepoints("".join(grams)).reshape(-1, size)
-        found.append((size, chars, np.array([ngrams[gram] for gram in grams], np.float32)))
-    return found
 
 
 def hash_rows(grams: Hashes, size: int) -> Hashes:

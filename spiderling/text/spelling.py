@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spiderling.text.ngrams import Array, Hashes, by_size, codepoints, hash_rows, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
+
+    from spiderling.text.counts import NgramCounts
 
 SAMPLE_BYTES = 4000
 """Bytes of words with non-ASCII bytes that are looked at."""
@@ -65,7 +67,7 @@ def telling_words(body: bytes) -> bytes:
 class Spelling:
     """The letter sequences of some languages, and the codecs in use for each (as Python names them)."""
 
-    def __init__(self, languages: Iterable[tuple[Mapping[str, int], Collection[str]]]) -> None:
+    def __init__(self, languages: Iterable[tuple[NgramCounts, Collection[str]]]) -> None:
         self._languages = tuple(languages)
         self.codecs = tuple(dict.fromkeys(codec for _, codecs in self._languages for codec in codecs))
         """The codecs of all the languages, each once."""
@@ -96,18 +98,18 @@ class Spelling:
         return found
 
 
-def _table(ngrams: Mapping[str, int]) -> Array:
+def _table(ngrams: NgramCounts) -> Array:
     """log P of the last letter of each n-gram after the others, by hash; -inf for the n-grams never seen.
 
     Those of shorter n-grams are lowered as befits a text whose longer n-gram was never seen.
     """
     shares, counts, logs = (np.zeros(1 << _BITS, np.float32) for _ in range(3))
     mask = np.uint32(len(logs) - 1)
-    groups = {size: (grams, numbers) for size, grams, numbers in by_size(ngrams)}
     for size in range(1, _ORDER + 1):
-        if size not in groups:
+        if size not in ngrams.sizes:
             continue
-        grams, numbers = groups[size]
+        grams, integers = ngrams.sizes[size]
+        numbers = integers.astype(np.float32)
         own = hash_rows(grams, size) & mask
         np.add.at(counts, own, numbers)
         if size == 1:

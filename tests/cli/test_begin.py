@@ -12,7 +12,19 @@ SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be connect
 
 
 def begin(jobdir: Path, *arguments: str) -> str:
-    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-s", CONTACT, "-s", f"JOBDIR={jobdir}", *arguments)
+    ended = scrapy(
+        "crawl",
+        "spiderling",
+        "-a",
+        "lang=cs",
+        "-s",
+        CONTACT,
+        "-s",
+        "SPIDERLING_PORTS=1,80",
+        "-s",
+        f"JOBDIR={jobdir}",
+        *arguments,
+    )
     assert ended.code == 0
     assert "Traceback" not in ended.log
     return ended.log
@@ -38,6 +50,11 @@ def test_a_crawl_without_a_page_says_why(tmp_path: Path) -> None:
     log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
     assert "No page could be fetched: the host name resolves to a private or reserved address only;" in log
     assert "SPIDERLING_ALLOW_NETWORKS" in log
+
+
+def test_a_seed_with_a_port_outside_the_list_is_named(tmp_path: Path) -> None:
+    log = begin(tmp_path / "job", "-a", "seeds=http://127.0.0.1:22/")
+    assert "Refused http://127.0.0.1:22/: its port is not one of SPIDERLING_PORTS" in log
 
 
 def test_the_terminal_shows_what_a_person_reads(tmp_path: Path) -> None:

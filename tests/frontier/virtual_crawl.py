@@ -251,6 +251,7 @@ class VirtualCrawl:
             body_bytes=answer.body_bytes,
             kept_bytes=answer.kept_bytes if answer.outcome_reason is Reason.KEPT else 0,
             sketch=answer.sketch,
+            text_key=answer.sketch,
             links=tuple(Link(url) for url in answer.links),
         )
         if self.frontier.report(outcome, self.now).ended:

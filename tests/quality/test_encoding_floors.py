@@ -77,6 +77,14 @@ def test_bundled_languages_in_a_few_words(models, chars):
     assert sum(tried) >= 0.97 * len(tried) > 30
 
 
+def test_with_the_models_of_every_language_present():
+    """More languages, more ways to misread: each of the languages is decoded with the models of them all."""
+    many = load([code for code, _, _ in ROWS if code in available()])
+    assert len(many.codes) >= 35
+    wrong = [(code, label) for code, label, text in PAIRS if not is_exact(code, label, text, many.spelling)]
+    assert len(wrong) <= 0.03 * len(PAIRS), wrong
+
+
 def test_no_right_label_is_overruled(models):
     """Languages without a model are safe from those that have one."""
     accepted = available()["cs"].encodings

@@ -13,6 +13,7 @@ from spiderling.options import Options
 from spiderling.outcomes import DropPage
 from spiderling.pipelines.language import check_language
 from spiderling.text import LanguageModel, LanguageModels, Page, TextOptions, process
+from spiderling.text.counts import NgramCounts
 
 MODELS = load(("cs", "sk", "en", "de"))
 _LINES = (Path(__file__).parent.parent / "quality" / "sentences.tsv").read_text("utf-8").splitlines()
@@ -35,7 +36,7 @@ def run(html: str, accepted: tuple[str, ...] = ("cs",), preset: str = "balanced"
 
 def test_the_cosine_by_hand():
     """Trigrams of ' abab ': ' ab' once, 'aba', 'bab', 'ab '."""
-    models = LanguageModels((LanguageModel("xx", {" ab": 3, "ab ": 4, "ab": 9}, {}, {}),))
+    models = LanguageModels((LanguageModel("xx", NgramCounts.of({" ab": 3, "ab ": 4, "ab": 9}), {}, {}),))
     guesses = models.compare(["Abab!"])
     assert guesses.known_share("xx") == pytest.approx((3 + 4) / (5 * math.sqrt(4)), rel=1e-5)
 
@@ -86,7 +87,7 @@ def test_a_cosine_below_the_threshold_is_no_known_language():
     html = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs("fr"))
     page = run(html, ("en",), preset="permissive")
     assert page.known_share < 0.5
-    assert (page.languages, [one.kept for one in page.paragraphs]) == ({}, [False])
+    assert (page.languages, {one.kept for one in page.paragraphs}) == ({}, {False})
 
 
 def test_the_papers_threshold_is_the_default():

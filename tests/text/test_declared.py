@@ -21,7 +21,7 @@ from spiderling.text.declared import (
 MODELS = load(("cs", "sk", "en", "de"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
 ENGLISH = "When the cat came home it was already dark and everybody was asleep, only the dog was waiting. " * 3
-SHORT = "Robot je na stole a pes sedel pri robote."  # Slovak, and nearly Czech
+SHORT = "Pes sedel pri robote a na stole je nový pohár."  # Slovak, and nearly Czech
 
 
 def run(html: str, *, accepted: tuple[str, ...] = ("cs",), **options: object) -> Page:

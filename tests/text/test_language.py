@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.badness import LIMIT, badness, build_profile
+from spiderling.text.counts import NgramCounts, added, count_ngrams
 from spiderling.text.language import LanguageModels
 from spiderling.text.ngrams import normalise
-from spiderling.text.training import alphabet, held_out_check, sentences, stoplist_of, train
+from spiderling.text.training import (
+    DRAWN_WORDS,
+    alphabet,
+    drawn,
+    held_out_check,
+    sentences,
+    stoplist_of,
+    train,
+)
 
 CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.
 Jen pes seděl u dveří a čekal na ni, protože měl hlad.
@@ -34,6 +45,7 @@ def models() -> LanguageModels:
 def test_normalise():
     assert normalise("Ahoj, SVĚTE! 12x_y") == " ahoj světe x y "
     assert normalise("...") == "  "
+    assert normalise("हिन्दी में।") == " हिन्दी में ", "vowel signs are no word boundaries"
 
 
 def test_each_text_and_all_together(models):
@@ -92,9 +104,37 @@ def test_model_of_a_script_without_spaces():
 
 def test_extra_words_lend_their_ngrams():
     plain, more = train("cs", sentences([CZECH])), train("cs", sentences([CZECH]), {"žloutek": 1000, "x": 1})
-    assert "žlou" not in plain.ngrams
-    assert more.ngrams["žlou"] == 5
-    assert more.words == plain.words
+    assert "žlou" not in plain.ngrams.as_dict()
+    assert more.ngrams.as_dict()["žlou"] == more.words["žloutek"] == pytest.approx(DRAWN_WORDS, rel=0.01)
+    assert more.words["kočka"] == plain.words["kočka"]
+
+
+def test_words_are_drawn_as_often_as_listed():
+    drawn_words = Counter(" ".join(drawn({"a": 5, "b": 3, "c": 2, "z": 0}, 1000)).split())
+    assert drawn_words == {"a": 500, "b": 300, "c": 200}
+    assert drawn({"a": 5, "b": 5}, 100) == drawn({"a": 5, "b": 5}, 100)
+    assert set(drawn({"a": 5, "b": 5}, 100)) != {"a a a a a a a a a a", "b b b b b b b b b b"}
+    assert drawn({}, 100) == []
+    assert " " not in drawn({"ภาษา": 5, "ไทย": 5}, 10)[0]
+
+
+def test_ngrams_are_counted():
+    texts = [" ab abc ", " x "]
+    counts = count_ngrams(texts, 4)
+    places = [(text, start, size) for text in texts for size in range(1, 5) for start in range(len(text) - size + 1)]
+    grams = [text[start : start + size] for text, start, size in places]
+    assert counts.as_dict() == Counter(grams)
+    assert counts.first(2).as_dict() == {" ": 5, "a": 2}
+    assert NgramCounts.of(counts.as_dict()) == counts
+    assert added(counts, NgramCounts.of({"ab": 1, "ž": 2})).as_dict() == Counter(grams) + Counter({"ab": 1, "ž": 2})
+    assert len(count_ngrams([], 4)) == 0
+
+
+@given(st.lists(st.text(max_size=30).map(normalise), max_size=4))
+def test_ngrams_of_any_text(texts):
+    counts = count_ngrams(texts, 4).as_dict()
+    assert all("  " not in gram for gram in counts)
+    assert sum(count for gram, count in counts.items() if len(gram) == 1) == sum(map(len, texts))
 
 
 def test_held_out_check():
@@ -109,7 +149,7 @@ def test_stoplist_and_alphabet():
 
 
 def test_badness_by_hand():
-    profile = {"the": (-1.0, 0.5), "of": (-2.0, 0.5)}
+    profile = {"the": (-1.0, 0.5, LIMIT), "of": (-2.0, 0.5, LIMIT)}
     usual = ["the"] * 10 + ["of"] + ["x"] * 89
     assert badness(usual, profile) == 0
     assert badness(["the"] + ["x"] * 99, profile) == pytest.approx((-1 + 2) / 0.5 + (-2 - -2.301) / 0.5, abs=1e-3)
@@ -121,8 +161,8 @@ def test_badness_by_hand():
 def test_profile_measures_spread_over_documents():
     documents = [["a"] * 10 + ["b"] * count + ["x"] * (90 - count) for count in (1, 10)]
     profile = build_profile(documents)
-    assert profile["a"] == (-1.0, 0.15)
-    assert profile["b"] == (-1.5, 0.5)
+    assert profile["a"] == (-1.0, 0.15, LIMIT)
+    assert profile["b"] == (-1.5, 0.5, LIMIT)
 
 
 def test_menus_are_worse_than_text():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.text.counts import NgramCounts, count_ngrams
 from spiderling.text.labels import codecs_of
 from spiderling.text.spelling import SAMPLE_BYTES, Spelling, telling_words
 
@@ -16,16 +17,10 @@ CZECH = "příliš žluťoučký kůň úpěl ďábelské ódy, když se šel na
 RUSSIAN = "быстрая лиса прыгнула через ленивую собаку и убежала в лес. "
 
 
-def ngrams(text: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for size in (1, 2, 3):
-        for start in range(len(text) - size + 1):
-            counts[text[start : start + size]] = counts.get(text[start : start + size], 0) + 1
-    return counts
-
-
-CS = Spelling([(ngrams(CZECH), ("cp1250", "iso8859-2"))])
-BOTH = Spelling([(ngrams(CZECH), ("cp1250", "iso8859-2")), (ngrams(RUSSIAN), ("cp1251", "koi8-r"))])
+CS = Spelling([(count_ngrams([CZECH], 3), ("cp1250", "iso8859-2"))])
+BOTH = Spelling(
+    [(count_ngrams([CZECH], 3), ("cp1250", "iso8859-2")), (count_ngrams([RUSSIAN], 3), ("cp1251", "koi8-r"))]
+)
 
 
 def best(spelling: Spelling, body: bytes, codecs: tuple[str, ...]) -> str:
@@ -47,7 +42,7 @@ def test_a_language_costs_less_than_what_it_is_not():
 
 
 def test_the_score_by_hand():
-    spelling = Spelling([({" ": 2, "ž": 2, " ž": 2, "ž ": 2, " ž ": 2}, ("cp1250",))])
+    spelling = Spelling([(NgramCounts.of({" ": 2, "ž": 2, " ž": 2, "ž ": 2, " ž ": 2}), ("cp1250",))])
     pair = 0.8 * 1 + 0.2 * 0.5  # a space is sure to follow; half of the letters are spaces
     triple = 0.8 * 1 + 0.2 * pair
     assert spelling.fits("ž".encode("cp1250"), ["cp1250"])["cp1250"].score == pytest.approx(math.log(triple), rel=1e-4)
@@ -84,7 +79,7 @@ def test_a_long_page_costs_no_more_than_its_sample():
 
 
 def test_a_model_without_ngrams_of_some_size():
-    assert np.isfinite(Spelling([({"žluť": 3}, ())]).fits(b"\xbe", ["cp1250"])["cp1250"].score)
+    assert np.isfinite(Spelling([(NgramCounts.of({"žluť": 3}), ())]).fits(b"\xbe", ["cp1250"])["cp1250"].score)
 
 
 @given(

@@ -1,0 +1,400 @@
+"""Language recognition: accuracy on text of another source, unknown languages, cost of loading.
+
+    python benchmarks/language.py [--quick] [--data ../shared/data] [--save]
+
+With --data: NTREX-128 (news; no model is made of it) and beside us the papers' cosine of
+trigrams from the same counts, py3langid, pycld2 and lingua, as far as they are installed
+(benchmarks/requirements.txt).  Without: the sentences of tests/quality, left out of training.
+A document is 1000 characters, a sentence at most 120.  A group (hbs, msa, nor, zho) counts
+as one language; the table gives its members one by one too.  --save writes
+benchmarks/language.tsv, of which docs/languages.md is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import json
+import random
+import resource
+import subprocess
+import sys
+import tarfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import zstandard
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.common import result, table  # noqa: E402
+from spiderling.languages import GROUPS, available, load, resolve, to_recognise  # noqa: E402
+
+SENTENCES = ROOT / "tests" / "quality" / "sentences.tsv"
+SAVED = Path(__file__).with_suffix(".tsv")
+NTREX = {  # where the file is not named by our ISO 639-3 code, or there are several
+    "ar": "arb", "az": "aze-Latn", "ckb": "ckb-Arab", "en": "eng-GB", "ku": "kmr", "ms": "msa", "sn": "sna-Latn",
+    "sr": "srp-Cyrl", "tg": "tgk-Cyrl", "tl": "fil", "zh": "zho-CN",
+}  # fmt: skip
+MORE = {"sr (Latin)": ("sr", "srp-Latn"), "zh (Taiwan)": ("zh", "zho-TW"), "pt (Brazil)": ("pt", "por-BR")}
+UNKNOWN = ("bem", "bod", "dzo", "fuc", "hmn", "nde", "nso", "shi", "snd-Arab", "ssw", "tah", "tsn", "ven")
+"""NTREX languages without a model, but for Dari and Hassaniya: ISO 639 counts them among Persian and Arabic."""
+HARD = (
+    "cs sk", "hr sr bs", "id ms", "da nb nn sv", "es pt gl ca", "ru uk be bg mk", "tr az", "tg fa", "am ti", "om so",
+    "xh zu", "ur fa ar", "hi mr ne",
+)  # fmt: skip
+DOCUMENT, SENTENCE = 1000, 120
+MIN_SENTENCE = 40
+ENOUGH_BYTES = 50_000
+KEPT = 95
+DRAWS = 10
+KNOWN_PART = 3  # every third language is known, as in the experiment that set the goal
+SAME = {"no": "nb", "iw": "he", "jw": "jv", "zh-hant": "zh", "fil": "tl", "kmr": "ku", "zh-tw": "zh"}
+GROUP_OF = {code: name for name, codes in GROUPS.items() for code in codes if name != "kur"}
+
+Guess = Callable[[Sequence[str]], list[str]]
+"""Codes of the languages of some texts."""
+
+
+@dataclass(slots=True)
+class Tested:
+    """Text of one language."""
+
+    code: str
+    documents: list[str]
+    sentences: list[str]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one method made of all texts."""
+
+    documents: dict[str, Counter[str]] = field(default_factory=dict)
+    sentences: dict[str, Counter[str]] = field(default_factory=dict)
+    us: float = 0.0
+    """Processor time of a sentence."""
+    mb: float = 0.0
+    named: int = 0
+
+
+def group(code: str) -> str:
+    return GROUP_OF.get(code, code)
+
+
+def right(counts: Counter[str], code: str, groups: bool = True) -> float:
+    """Per cent of the texts that were taken for *code*, or for one of its group."""
+    hits = sum(n for other, n in counts.items() if other == code or (groups and group(other) == group(code)))
+    return 100 * hits / max(1, counts.total())
+
+
+def texts(data: Path | None, less: int) -> tuple[dict[str, Tested], dict[str, Tested]]:
+    """Text of known languages, and of unknown ones."""
+    if data is None:
+        rows = [line.split("\t") for line in SENTENCES.read_text("utf-8").splitlines()]
+        names = dict.fromkeys(code for code, _ in rows)
+        return {code: cut(code, [text for name, text in rows if name == code], less) for code in names}, {}
+    files = archive(data / "test-texts" / "ntrex-128.tar.zst")
+    names = {code: NTREX.get(code, info.iso3) for code, info in available().items()}
+    known = {code: cut(code, files[name], less) for code, name in names.items() if name in files}
+    known |= {label: cut(code, files[name], less) for label, (code, name) in MORE.items()}
+    return known, {name: cut(name, files[name], less) for name in UNKNOWN}
+
+
+def archive(path: Path) -> dict[str, list[str]]:
+    """The lines of NTREX by language."""
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    found = {}
+    with unpacker.stream_reader(io.BytesIO(path.read_bytes())) as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
+        for member in tar:
+            body = tar.extractfile(member)
+            if body and member.name.endswith(".txt") and ("-ref." in member.name or "-src." in member.name):
+                found[member.name.split(".")[-2]] = body.read().decode().splitlines()
+    return found
+
+
+def cut(code: str, lines: Sequence[str], less: int) -> Tested:
+    """At most 100 documents and 400 sentences, evenly spread; *less* times less of both."""
+    documents, current = [], ""
+    for line in map(str.strip, lines):
+        current = f"{current} {line}".strip()
+        if len(current) >= DOCUMENT:
+            documents.append(current[:DOCUMENT])
+            current = ""
+    sentences = [shortened(line.strip()) for line in lines if len(line.strip()) >= MIN_SENTENCE]
+    return Tested(code, spread(documents, 100 // less), spread(sentences, 400 // less))
+
+
+def shortened(line: str) -> str:
+    if len(line) <= SENTENCE:
+        return line
+    return line[:SENTENCE].rsplit(" ", 1)[0] if " " in line[MIN_SENTENCE:SENTENCE] else line[:SENTENCE]
+
+
+def spread(items: list[str], number: int) -> list[str]:
+    step = max(1, len(items) // max(1, number))
+    return items[::step][:number]
+
+
+def ours() -> Guess:
+    models = load(available())
+    models.warm_up()
+    return lambda batch: [models.codes[i] for i in models.identify(batch).scores.argmax(1)]
+
+
+def cosine() -> Guess:
+    models = load(available())
+
+    def guess(batch: Sequence[str]) -> list[str]:
+        guesses = models.compare(batch)
+        return [guesses.nearest([row]) or "" for row in range(len(batch))]
+
+    return guess
+
+
+def py3langid() -> Guess:
+    from py3langid import classify  # type: ignore[import-untyped]
+
+    return lambda batch: [classify(text)[0] for text in batch]
+
+
+def pycld2() -> Guess:
+    import pycld2  # type: ignore[import-untyped]
+
+    def guess(text: str) -> str:
+        try:
+            return str(pycld2.detect(text, bestEffort=True)[2][0][1]).lower()
+        except pycld2.error:
+            return ""
+
+    return lambda batch: [guess(text) for text in batch]
+
+
+def lingua() -> Guess:
+    from lingua import LanguageDetectorBuilder  # type: ignore[import-not-found]
+
+    detector = LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()
+
+    def guess(text: str) -> str:
+        found = detector.detect_language_of(text)
+        return found.iso_code_639_1.name.lower() if found else ""
+
+    return lambda batch: [guess(text) for text in batch]
+
+
+METHODS = {
+    "spiderling": (ours, "numpy"),
+    "cosine of trigrams (papers)": (cosine, "numpy"),
+    "py3langid": (py3langid, "py3langid"),
+    "pycld2": (pycld2, "pycld2"),
+    "lingua (low accuracy mode)": (lingua, "lingua"),
+}
+
+
+def tally(make: Callable[[], Guess], tested: dict[str, Tested]) -> Tally:
+    """Run a method over everything, in this process."""
+    before, found = _resident_mb(), Tally()
+    guess = make()
+    guess(["a short text to build what is built when first needed"])
+    number, spent = 0, 0.0
+    for label, item in tested.items():
+        found.documents[label] = Counter(SAME.get(code, code) for code in guess(item.documents))
+        began = time.process_time()
+        found.sentences[label] = Counter(SAME.get(code, code) for code in guess(item.sentences))
+        spent += time.process_time() - began
+        number += len(item.sentences)
+    found.us, found.mb = 1e6 * spent / max(1, number), _resident_mb() - before
+    found.named = sum(right(found.sentences[label], item.code) > 0 for label, item in tested.items())
+    return found
+
+
+def in_own_process(name: str, options: Sequence[str]) -> Tally:
+    """`tally` of a method in a process of its own, for the memory's sake."""
+    command = [sys.executable, __file__, "--method", name, *options]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    values = json.loads(ended.stdout.splitlines()[-1])
+    counts = {key: {code: Counter(c) for code, c in values.pop(key).items()} for key in ("documents", "sentences")}
+    return Tally(**counts, **values)
+
+
+def _resident_mb() -> float:
+    with open("/proc/self/statm", "rb") as stream:
+        return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def loading() -> dict[str, tuple[float, float]]:
+    """Processor seconds and MB of memory that a process needs for 12 models and for all."""
+    program = (
+        "import sys,time; from benchmarks.language import _resident_mb; import spiderling.textworker, spiderling.text;"
+        "from spiderling.languages import available, load; b=_resident_mb(); t=time.process_time();"
+        "c=list(available()) if sys.argv[1]=='all' else sys.argv[1].split(',');"
+        "load(c).warm_up(); print(time.process_time()-t, _resident_mb()-b)"
+    )
+    twelve = "cs,sk,pl,en,de,fr,es,ru,pt,it,ja,zh"
+    found = {}
+    for label, codes in (("12", twelve), ("all", "all")):
+        runs = []
+        for _ in range(3):
+            ended = subprocess.run([sys.executable, "-c", program, codes], cwd=ROOT, capture_output=True, text=True)
+            runs.append(tuple(map(float, ended.stdout.split())))
+        found[label] = min(runs)
+    return found
+
+
+def shares(tested: dict[str, Tested]) -> dict[str, np.ndarray]:
+    """Of each document its scores and its known shares, for all models (document, 2, language)."""
+    models = load(available())
+    found = {}
+    for label, item in tested.items():
+        guesses = models.identify(item.documents)
+        known = np.minimum(1, guesses.hits / np.maximum(1, guesses.sizes)[:, None])
+        found[label] = np.stack([guesses.scores, known], axis=1)
+    return found
+
+
+def leaked(
+    values: dict[str, np.ndarray], known: dict[str, Tested], accepted: Sequence[str], loaded: Sequence[str]
+) -> tuple[float, float]:
+    """The known share that KEPT per cent of the documents in *accepted* languages reach, and the per cent of the
+    documents in languages without a *loaded* model that are taken for an accepted one and reach it too."""
+    order = list(available())
+    columns = [order.index(code) for code in loaded]
+    is_accepted = np.array([code in accepted for code in loaded])
+    groups = {group(code) for code in loaded}
+
+    def best(label: str) -> tuple[np.ndarray, np.ndarray]:
+        scores, known_shares = values[label][:, 0][:, columns], values[label][:, 1][:, columns]
+        nearest = scores.argmax(1)
+        return known_shares[np.arange(len(scores)), nearest], is_accepted[nearest]
+
+    own = np.concatenate([best(label)[0] for label, item in known.items() if item.code in accepted])
+    threshold = float(np.percentile(own, 100 - KEPT))
+    strangers = [best(label) for label in values if label not in known or group(known[label].code) not in groups]
+    taken = [is_taken & (share >= threshold) for share, is_taken in strangers]
+    return threshold, 100 * float(np.concatenate(taken).mean())
+
+
+def unknown_table(known: dict[str, Tested], unknown: dict[str, Tested]) -> tuple[list[list[object]], float]:
+    """Rows on unknown languages, and the figure of the first one."""
+    values, infos = shares(known | unknown), available()
+    usable = sorted({item.code for item in known.values() if infos[item.code].origin["bytes"] >= ENOUGH_BYTES})
+    as_in_a_crawl, alone = [], []
+    for draw in range(DRAWS):
+        chosen = random.Random(draw).sample(usable, len(usable) // KNOWN_PART)
+        as_in_a_crawl.append(leaked(values, known, chosen, to_recognise([infos[code] for code in chosen])))
+        alone.append(leaked(values, known, chosen, chosen))
+    rows: list[list[object]] = [
+        [f"{len(chosen)} accepted, neighbours and big languages loaded, the rest unknown", *_means(as_in_a_crawl)],
+        [f"{len(chosen)} accepted, nothing else loaded, the rest unknown", *_means(alone)],
+        ["all accepted, the NTREX languages without a model unknown", *leaked(values, known, usable, list(infos))],
+    ]
+    crawls = [crawl(values, known, code) for code in usable]
+    rows.append(["one accepted, its neighbours and the big languages loaded, all others unknown", 0.5, fmean(crawls)])
+    return rows, float(str(rows[0][2]))
+
+
+def _means(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    return [fmean(values) for values in zip(*pairs, strict=True)]
+
+
+def crawl(values: dict[str, np.ndarray], known: dict[str, Tested], code: str) -> float:
+    """Per cent of the documents in other languages that a crawl of *code* with its defaults would accept."""
+    loaded, order = to_recognise(resolve(code)), list(available())
+    columns = [order.index(name) for name in loaded]
+    others = [v for label, v in values.items() if label not in known or group(known[label].code) != group(code)]
+    every = np.concatenate(others)[:, :, columns]
+    place = loaded.index(code)
+    return 100 * float(((every[:, 0].argmax(1) == place) & (every[:, 1, place] >= 0.5)).mean())
+
+
+def accuracy_rows(found: Tally, known: dict[str, Tested]) -> Iterator[list[object]]:
+    """Language, kB of training text, documents, sentences (group as one), sentences (strict), taken for."""
+    infos = available()
+    for label, item in known.items():
+        wrong = Counter({c: n for c, n in found.sentences[label].items() if c != item.code})
+        taken = ", ".join(f"{code} {n}" for code, n in wrong.most_common(3))
+        kb = int(infos[item.code].origin.get("bytes", 0)) // 1000
+        documents, sentences = found.documents[label], found.sentences[label]
+        yield [
+            label,
+            kb,
+            right(documents, item.code),
+            right(sentences, item.code),
+            right(sentences, item.code, False),
+            taken,
+        ]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer texts; ends within a minute")
+    parser.add_argument("--data", type=Path, help="folder with test-texts/")
+    parser.add_argument("--save", action="store_true", help="write language.tsv")
+    parser.add_argument("--method", choices=METHODS, help="only this method, as JSON")
+    arguments = parser.parse_args()
+    less = 5 if arguments.quick else 1
+    known, unknown = texts(arguments.data, less)
+    if arguments.method:
+        found = tally(METHODS[arguments.method][0], known)
+        print(json.dumps({name: getattr(found, name) for name in Tally.__slots__}))
+        return
+    options = [*(["--quick"] if arguments.quick else []), *(["--data", str(arguments.data)] if arguments.data else [])]
+    report(known, unknown, options, arguments.save)
+
+
+def report(known: dict[str, Tested], unknown: dict[str, Tested], options: Sequence[str], save: bool) -> None:
+    """Print everything."""
+    here = {name: module for name, (_, module) in METHODS.items() if importlib.util.find_spec(module)}
+    tallies = {name: in_own_process(name, options) for name in here}
+    rows = list(accuracy_rows(tallies["spiderling"], known))
+    enough = [row[0] for row in rows if int(str(row[1])) * 1000 >= ENOUGH_BYTES]
+    print(f"{len(rows)} tests, {len(enough)} of them of languages with {ENOUGH_BYTES // 1000} kB of training text\n")
+    table(["test", "kB", "documents %", "sentences %", "strict %", "taken for"], sorted(rows, key=lambda row: row[3]))
+    by_label = {row[0]: row for row in rows}
+    print("\nhard groups (documents %, sentences %, each language by itself):")
+    for codes in HARD:
+        strict = [
+            (c, right(tallies["spiderling"].documents[c], c, False), by_label[c][4])
+            for c in codes.split()
+            if c in known
+        ]
+        print("  " + "   ".join(f"{code} {doc:.1f} {sentence:.1f}" for code, doc, sentence in strict))
+    print()
+    compared = []
+    for name, found in tallies.items():
+        both = [
+            [right(part[label], known[label].code) for label in enough] for part in (found.documents, found.sentences)
+        ]
+        named = [label for label in enough if right(found.sentences[label], known[label].code) > 0]
+        on_named = fmean(right(found.sentences[label], known[label].code) for label in named)
+        compared.append([name, *map(fmean, both), len(named), on_named, found.us, found.mb])
+    table(["method", "documents %", "sentences %", "named", "sentences % of named", "us/sentence", "MB"], compared)
+    loads = loading()
+    print()
+    table(["models", "CPU s", "MB"], [[label, *values] for label, values in loads.items()])
+    unknown_accepted = None
+    if unknown:
+        found_rows, unknown_accepted = unknown_table(known, unknown)
+        print()
+        table(["unknown languages", "threshold", "accepted %"], found_rows)
+    if save:
+        lines = [f"{row[0]}\t{row[1]}\t{row[2]:.1f}\t{row[3]:.1f}\t{row[4]:.1f}\n" for row in sorted(rows, key=str)]
+        SAVED.write_text("test\tkB\tdocuments\tsentences\tstrict\n" + "".join(lines), "utf-8")
+    result(
+        languages=len(available()),
+        doc_accuracy=round(compared[0][1], 2),
+        sentence_accuracy=round(compared[0][2], 2),
+        unknown_accepted=unknown_accepted and round(unknown_accepted, 2),
+        load_s=round(loads["all"][0], 3),
+    )
+
+
+if __name__ == "__main__":
+    main()

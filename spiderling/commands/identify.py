@@ -1,0 +1,123 @@
+"""``scrapy identify FILE|-``: which of the known languages a text or an HTML page is in."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from spiderling.errors import BadInput
+from spiderling.languages import available, load, resolve
+from spiderling.options import Options
+from spiderling.text import TextOptions, process
+from spiderling.text.encoding import decode
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from spiderling.text import LanguageModels
+    from spiderling.text.language import Guesses
+
+_NEAREST = 5
+_HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)
+_HEAD_BYTES = 4096
+
+
+class Command(ScrapyCommand):
+    """Thin shell around `identify`."""
+
+    requires_project = False
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+
+    def syntax(self) -> str:
+        return "FILE|- [--among cs,sk,pl]"
+
+    def short_desc(self) -> str:
+        return "Name the language of a text or HTML file"
+
+    def long_desc(self) -> str:
+        return (
+            "Name the language of a text or HTML file (- is standard input), of the whole and of each line, or of "
+            "each paragraph of an HTML page that is text. The known share is how usual the text's character 4-grams "
+            "are for the language: 1 is as in the language's own texts; a crawl keeps what reaches "
+            "SPIDERLING_MIN_KNOWN_SHARE. Example: scrapy identify page.html --among cs,sk,pl"
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--among", default="", metavar="CODES", help="languages to choose from (all with a model)")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("name one file: scrapy identify page.html, or - for standard input")
+        assert self.settings is not None
+        dirs = str(self.settings.get("SPIDERLING_MODELS") or "")
+        try:
+            codes = [info.code for info in resolve(opts.among, dirs)] if opts.among else list(available(dirs))
+            lines = identify(_read(args[0]), load(codes, dirs), {code: i.name for code, i in available(dirs).items()})
+            width = shutil.get_terminal_size().columns
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            print("\n".join(_printable(line)[:width] for line in lines))
+        except BadInput as error:
+            raise UsageError(str(error), print_help=False) from None
+
+
+def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iterator[str]:
+    """Lines of a report on *body*, text or HTML; raises BadInput when there is no text in it."""
+    paragraphs, encoding = _html(body, models) if _HTML.search(body, 0, _HEAD_BYTES) else _text(body, models)
+    guesses = models.identify(paragraphs)
+    if guesses.nearest() is None:
+        raise BadInput(
+            "there is no text in it; give a file with some sentences of text, or an HTML page that has them."
+        )
+    yield f"{'encoding':<12}{encoding}"
+    for place, code in enumerate(_order(guesses)[:_NEAREST]):
+        label = "language" if not place else "next" if place == 1 else ""
+        yield f"{label:<12}{code:<5}{names[code]}, known share {guesses.known_share(code):.2f}"
+    sure = guesses.sure()
+    counts = Counter(code or "unsure" for code in sure)
+    yield f"{'paragraphs':<12}{', '.join(f'{code} {count}' for code, count in counts.most_common())}"
+    least = Options().min_known_share
+    if guesses.known_share(_order(guesses)[0]) < least:
+        yield f"{'':<12}none of the languages: a crawl keeps what reaches a known share of {least}"
+    yield ""
+    yield f"{'lang':<6}{'share':<7}text"
+    for row, (named, text) in enumerate(zip(sure, paragraphs, strict=True)):
+        yield f"{named or '-':<6}{guesses.known_share(named, [row]) if named else 0:<7.2f}{text}"
+
+
+def _order(guesses: Guesses) -> list[str]:
+    totals = guesses.scores.sum(0)
+    return [guesses.codes[index] for index in (-totals).argsort(kind="stable").tolist()]
+
+
+def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:
+    page = process(
+        body, url="http://file.invalid/", http_charset=None, models=models, options=TextOptions(models.codes)
+    )
+    return [paragraph.text for paragraph in page.paragraphs if paragraph.cls == "good"], page.encoding_detected or "-"
+
+
+def _text(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:
+    found = decode(body, None, models.encodings(models.codes), models.spelling)
+    return [line.strip() for line in (found.text or "").splitlines() if line.strip()], found.detected or "-"
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, or - for standard input.") from None
+
+
+def _printable(line: str) -> str:
+    """*line* without characters that could command the terminal."""
+    return "".join(char if char.isprintable() else "�" for char in line)

@@ -66,7 +66,7 @@ class Frontier:
         self.statements, self.sitemaps = self._robots.statements_of, self._robots.sitemaps
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
         self.close, self.reopen = self.closing.close, self.closing.reopen
-        self.block_where = self.closing.block_where
+        self.block_where, self.crawl_only = self.closing.block_where, self._admission.crawl_only
 
     @property
     def ledger(self) -> Ledger:

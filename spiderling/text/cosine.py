@@ -42,7 +42,8 @@ class CosineGuesses:
         trigrams = [self.texts[row] for row in chosen]
         counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
         norm = max(1.0, float(np.linalg.norm(counts)))
-        cosines: Array = (counts.astype(np.float32) / np.float32(norm)) @ self.vectors
+        there = np.flatnonzero(counts)
+        cosines: Array = (counts[there].astype(np.float32) / np.float32(norm)) @ self.vectors[there]
         return cosines
 
     def nearest(self, rows: Sequence[int] | None = None) -> str | None:

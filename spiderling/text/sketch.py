@@ -1,8 +1,8 @@
 """What a page says, apart from numbers and from the words of its own address: one 64-bit value.
 
 Calendars, counters and "not found" pages that answer 200 say the same under any number of
-addresses, but for a date, an id, or the address itself.  Exact on the rest: a page that
-differs in one further word is another page.
+addresses, but for a date, an id, the address itself, or how often a line comes.  Exact on
+the rest: a page that differs in one further word is another page.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SHORT_WORDS = 12
 
 def sketch(texts: Iterable[str], url: str) -> int:
     """The sketch of a page at *url* with these *texts*, boilerplate included; 0 for next to no text."""
-    own = set(_WORD.findall(unquote(url).lower()))
+    own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address as it was sent, or as meant
     words: list[str] = []
-    for text in texts:
+    for text in dict.fromkeys(texts):  # a list may hold the same entry any number of times
         line = _WORD.findall(text.lower())
         words += line if len(line) > _SHORT_WORDS else [word for word in line if word not in own]
     joined = "".join(words)

@@ -17,6 +17,17 @@ def test_numbers_and_words_of_the_address_do_not_count() -> None:
     assert first
 
 
+def test_the_address_may_be_printed_as_it_was_sent() -> None:
+    first = sketch([TEXT, "Stránka /%C5%BElut%C3%A9-boty nebyla nalezena"], "http://a.cz/%C5%BElut%C3%A9-boty")
+    assert first == sketch([TEXT, "Stránka /dokon%C4%8D%C3%AD-mod%C5%99e nebyla nalezena"],
+                           "http://a.cz/dokon%C4%8D%C3%AD-mod%C5%99e")  # fmt: skip
+
+
+def test_how_often_a_line_comes_does_not_count() -> None:
+    assert sketch([TEXT, "odkaz", "odkaz", "dále", "odkaz"], "") == sketch([TEXT, "odkaz", "dále"], "")
+    assert sketch([TEXT, "odkaz"], "") != sketch([TEXT], "")
+
+
 def test_words_that_stand_in_an_address_by_chance_count() -> None:
     first = sketch([TEXT, "Hledáno: /znovu/"], "http://a.cz/znovu/")
     assert first == sketch([TEXT, "Hledáno: /nebo/"], "http://a.cz/nebo/") != 0

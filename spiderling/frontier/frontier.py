@@ -65,8 +65,8 @@ class Frontier:
         self.journal = self._books.journal
         self.statements, self.sitemaps = self._robots.statements_of, self._robots.sitemaps
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
-        self.close, self.reopen = self.closing.close, self.closing.reopen
-        self.block_where = self.closing.block_where
+        self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
+        self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
 
     @property
     def ledger(self) -> Ledger:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spiderling.crawl import fetch_of
 from spiderling.middlewares.limits import redirect_target
-from spiderling.outcomes import RobotsDone
+from spiderling.outcomes import FileTaken
 from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -34,4 +34,4 @@ class RobotsMiddleware:
         if fetch is None or fetch.robots is None or not isinstance(scheduler, Scheduler):
             return response
         scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response))
-        raise RobotsDone(f"robots.txt of {fetch.robots.origin}")
+        raise FileTaken(f"robots.txt of {fetch.robots.origin}")

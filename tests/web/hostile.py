@@ -8,7 +8,7 @@ otherwise) and put a Case into ``CASES`` by ``add``, with the Reason as which ea
 
 ``hostile_crawl.py`` crawls all cases together with good hosts, ``test_hostile_crawl.py`` looks at what came of it.
 Cases of names are in hostile_names.py, of single answers in hostile_answers.py, of pages and redirects in
-hostile_pages.py; a further module is to be listed in ``hostile_crawl.REGISTERED``.
+hostile_pages.py, traps in hostile_traps.py; a further module is to be listed in ``hostile_crawl.REGISTERED``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ class Visit:
     writer: asyncio.StreamWriter
     number: int
     """Which of the case's requests this is, from 1, those for robots.txt left out."""
+
+    @property
+    def host(self) -> str:
+        """The name that was asked, without its port."""
+        return self.head.lower().partition(b"\r\nhost: ")[2].partition(b"\r\n")[0].decode("latin-1").partition(":")[0]
 
     async def send(self, *parts: bytes, pause_s: float = 0.0) -> None:
         """Write *parts*, one packet each, with pauses."""
@@ -101,6 +106,12 @@ class Case:
     """How robots.txt is answered; None: 404."""
     seeds: tuple[str, ...] = ("/",)
     """Where the crawl begins: paths or whole URLs."""
+    hosts: tuple[str, ...] = ()
+    """Further names (patterns) that lead to its server."""
+    most_requests: int | None = None
+    """How many requests it may cost at most, robots.txt included."""
+    found: Reason | None = None
+    """As what at least one URL on one of ``hosts`` ends."""
     scheme: str = "http"
     tls: Callable[[], ssl.SSLContext] | None = None
     raw: bool = False
@@ -116,7 +127,7 @@ CASES: dict[str, Case] = {}
 def add(name: str, serve: Serve | bytes, end: Reason | tuple[Reason, ...] | None = None, **rest: object) -> None:
     """Register a case: *serve* (or the bytes of every answer), and how its first page ends (or ``ends=``)."""
     assert name not in CASES
-    ends = rest.pop("ends", None) or {"/": end}
+    ends = rest.pop("ends", {"/": end})
     CASES[name] = Case(name, answer(serve) if isinstance(serve, bytes) else serve, ends, **rest)  # type: ignore[arg-type]
 
 
@@ -134,12 +145,13 @@ def site(pages: Mapping[str, bytes | WebResponse] | Callable[[str], bytes | WebR
 
     async def serve(visit: Visit) -> None:
         page = pages(visit.path) if callable(pages) else pages.get(visit.path, NOT_FOUND)
-        await visit.send(_rendered(page))
+        await visit.send(rendered(page))
 
     return serve
 
 
-def _rendered(page: bytes | WebResponse) -> bytes:
+def rendered(page: bytes | WebResponse) -> bytes:
+    """The bytes of a whole answer."""
     if isinstance(page, bytes):
         return page if page.startswith(b"HTTP/") else reply(page)
     headers = "".join(f"{name}: {value}\r\n" for name, value in page.headers.items())
@@ -170,7 +182,8 @@ class HostileWeb:
                 address, 0, ssl=case.tls() if case.tls else None, limit=1 << 20,
             )  # fmt: skip
             self._servers.append(server)
-            mapped.append(f"{case.name}.{DOMAIN}={address}:{server.sockets[0].getsockname()[1]}")
+            port = server.sockets[0].getsockname()[1]
+            mapped += [f"{name}={address}:{port}" for name in (f"{case.name}.{DOMAIN}", *case.hosts)]
         self.hosts_option = ",".join(mapped)
 
     async def stop(self) -> None:

@@ -296,7 +296,7 @@ robots("forbids", PLAIN + b"\r\nUser-agent: *\nDisallow: /", Reason.ROBOTS_FORBI
 robots("delay-of-ages", PLAIN + b"\r\nUser-agent: *\nCrawl-delay: 999999999999", Reason.CRAWL_DELAY)
 robots("rate-of-ages", PLAIN + b"\r\nUser-agent: *\nRequest-rate: 1/" + b"9" * 400, Reason.CRAWL_DELAY)
 robots("delay-of-nan", PLAIN + b"\r\nUser-agent: *\nCrawl-delay: nan\nRequest-rate: 0/0", Reason.KEPT)
-robots("many-rules", PLAIN + b"\r\nUser-agent: *\n" + b"Disallow: /*a*b*c*d*$\n" * 20_000, Reason.KEPT)
+robots("many-rules", PLAIN + b"\r\nUser-agent: *\n" + b"Disallow: /*a*b*c*d*$\n" * 20_000, Reason.ROBOTS_FORBIDDEN)
 robots("loop", status("302 Found", "Location: /robots.txt"), Reason.KEPT)
 robots(
     "to-a-mail-server",

@@ -11,21 +11,23 @@ import sqlite3
 import threading
 import time
 from contextlib import closing, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import hostile_answers
 import hostile_pages
+import hostile_traps
 from conftest import Crawl, Result, page, serving
-from hostile import CASES, NETWORK, HostileWeb, hosting
+from hostile import CASES, NETWORK, Case, HostileWeb, hosting
 from hostile_names import NamesWeb, naming
 
 from spiderling.frontier.trail import unpack_ends
 from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb
 
-REGISTERED = (hostile_answers, hostile_pages)
+REGISTERED = (hostile_answers, hostile_pages, hostile_traps)
 """Modules that put their cases into CASES."""
 GOOD_PAGES = 12
 GOOD = {
@@ -112,14 +114,17 @@ def crawl_all(directory: Path) -> Crawled:
 
 
 def failures(crawled: Crawled) -> dict[str, list[str]]:
-    """Each case, with a line for each of its URLs that did not end as it should."""
+    """Each case, with a line for each of its URLs that did not end as it should, and for requests beyond its bound."""
     cases = {name: {case.url(path): reason for path, reason in case.ends.items()} for name, case in CASES.items()}
     for name, case in crawled.names.cases.items():
         cases[f"name {name}"] = {crawled.names.url(name, where): reason for where, reason in case.ends.items()}
-    return {
+    found = {
         name: [line for url, reason in ends.items() for line in _wrong_end(crawled, url, reason)]
         for name, ends in cases.items()
     }
+    for case in CASES.values():
+        found[case.name] += _not_left(crawled, case)
+    return found
 
 
 def summary(crawled: Crawled) -> str:
@@ -135,3 +140,15 @@ def _wrong_end(crawled: Crawled, url: str, expected: Reason | tuple[Reason, ...]
     allowed = {reason.value for reason in (expected if isinstance(expected, tuple) else (expected,))}
     found = crawled.ends.get(url) or crawled.ends.get(urlsplit(url).netloc, "no end")
     return [] if found in allowed else [f"{url[:100]}: {found}, not {' or '.join(sorted(allowed))}"]
+
+
+def _not_left(crawled: Crawled, case: Case) -> list[str]:
+    """Whether a trap was fallen into, or not noticed."""
+    lines, number = [], sum(name == case.name for name, _ in crawled.web.requests)
+    if case.most_requests is not None and number > case.most_requests:
+        lines.append(f"{number} requests, more than {case.most_requests}")
+    hosts = [(urlsplit(url).netloc or url, reason) for url, reason in crawled.ends.items()]
+    of_case = {reason for host, reason in hosts if any(fnmatch(host, pattern) for pattern in case.hosts)}
+    if case.found is not None and case.found.value not in of_case:
+        lines.append(f"ends are {', '.join(sorted(of_case))}; none is {case.found.value}")
+    return lines

@@ -228,8 +228,10 @@ class _Usual:
         table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint64)
         for index, column in enumerate(columns):
             group, place = divmod(index, _COUNTS)
-            grams, numbers = models[column].ngrams.sizes.get(size, _NOTHING)
-            hashes = hash_rows(grams[numbers >= _least_usual(numbers)], size) & np.uint32(len(table) - 1)
+            ngrams = models[column].ngrams
+            weights = ngrams.weights().get(size, _NO_WEIGHTS)
+            grams, _ = ngrams.sizes.get(size, _NOTHING)
+            hashes = hash_rows(grams[weights >= _least_usual(weights)], size) & np.uint32(len(table) - 1)
             table[hashes, group] |= np.uint64(1 << place * _COUNT_BITS)
         return cls(size, np.array(columns, np.intp), table)
 
@@ -247,6 +249,7 @@ class _Usual:
 
 
 _NOTHING = (np.zeros((0, ORDER), np.uint32), np.zeros(0, np.uint32))
+_NO_WEIGHTS = np.zeros(0, np.float32)
 
 
 def _inside(length: int, starts: Places, size: int) -> npt.NDArray[np.bool_]:
@@ -256,12 +259,13 @@ def _inside(length: int, starts: Places, size: int) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def _least_usual(numbers: Hashes) -> int:
-    """The count from which on n-grams are usual: those make up most of a text, and rarer ones (names, foreign
-    words) tell nothing; a longer training text would know more of them."""
-    mass = np.cumsum(np.sort(numbers)[::-1], dtype=np.float64)
+def _least_usual(weights: Array) -> float:
+    """The weight from which on n-grams are usual: those make up most of a text, and rarer ones (names, foreign
+    words) tell nothing; a longer training text would know more of them.  By weight, for by count those of the
+    rarer one of two alphabets would be rare."""
+    mass = np.cumsum(np.sort(weights)[::-1], dtype=np.float64)
     place = int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) if len(mass) else 0
-    return int(np.sort(numbers)[-1 - place]) if len(mass) else 0
+    return float(np.sort(weights)[-1 - place]) if len(mass) else 0.0
 
 
 def _scores(grams: Mapping[int, Hashes], starts: Places, logs: Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spiderling.crawl import fetch_of
-from spiderling.middlewares.limits import redirect_target
+from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
 from spiderling.outcomes import RobotsDone
 from spiderling.scheduler import Scheduler
 
@@ -33,5 +33,6 @@ class RobotsMiddleware:
         fetch, scheduler = fetch_of(request), self._crawler.engine.scheduler
         if fetch is None or fetch.robots is None or not isinstance(scheduler, Scheduler):
             return response
-        scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response))
+        wait_s = asked_to_wait_s(response) or 0.0
+        scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response), wait_s)
         raise RobotsDone(f"robots.txt of {fetch.robots.origin}")

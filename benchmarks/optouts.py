@@ -3,8 +3,8 @@
     python benchmarks/optouts.py [--quick]
 
 The files are of a usual kind: a robots.txt of 60 lines with Content-Signal, a tdmrep.json of three rules, an ai.txt of
-40 kinds of files.  The reference is robots.txt alone, judged by protego alone.  A robots.txt of the largest size that is
-read is parsed in a thread; what is left to the event loop then stands beside it.
+40 kinds of files.  The reference is robots.txt alone, judged by protego alone.  A robots.txt of the largest size
+that is read is parsed in a thread; what is left to the event loop then stands beside it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import xxhash
 from spiderling.text.ngrams import code_points_of, codepoints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MIN_CHARS = 40
 """Letters that a page must hold to be compared at all."""
@@ -35,18 +35,34 @@ def sketch(texts: Iterable[str], url: str) -> int:
     """The sketch of a page at *url* with these *texts*, boilerplate included; 0 for next to no text."""
     own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address as it was sent, or as meant
     text = "\n".join(dict.fromkeys(texts)).lower()  # a list may hold the same entry any number of times
-    if any(word in text for word in own):
-        text = "\n".join([_foreign(line, own) for line in text.split("\n")])
-    joined = _long_words(text)
+    joined = _long_words(_foreign(text, own))
     return int(xxhash.xxh3_64_intdigest(joined.encode())) if len(joined) >= MIN_CHARS else 0
 
 
-def _foreign(line: str, own: set[str]) -> str:
-    """A short line without the address's *own* words."""
-    if not any(word in line for word in own):
-        return line
-    words = _WORD.findall(line)
-    return line if len(words) > _SHORT_WORDS else " ".join([word for word in words if word not in own])
+def _foreign(text: str, own: set[str]) -> str:
+    """*text* without the address's *own* words in its short lines."""
+    parts, done = [], 0
+    for begin in sorted({begin for word in own for begin in _lines_with(word, text)}):
+        end = _end(text, begin)
+        words = _WORD.findall(text, begin, end)
+        if len(words) <= _SHORT_WORDS:
+            parts += [text[done:begin], " ".join([word for word in words if word not in own])]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+def _lines_with(word: str, text: str) -> Iterator[int]:
+    """Where the lines begin that hold *word*."""
+    place = text.find(word)
+    while place >= 0:
+        yield text.rfind("\n", 0, place) + 1
+        place = text.find(word, _end(text, place))
+
+
+def _end(text: str, place: int) -> int:
+    """Where the line of *place* ends."""
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
 
 
 def _long_words(text: str) -> str:

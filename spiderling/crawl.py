@@ -26,15 +26,16 @@ from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
+from spiderling.hostlists import read_host_list
 from spiderling.jobdir import Jobdir
 from spiderling.nearduplicates import NearDuplicates
 from spiderling.options import Options
-from spiderling.optionvalues import PREFIX
+from spiderling.optionvalues import PREFIX, parse_tlds
 from spiderling.segments import SegmentWriter, sync_directory
 from spiderling.shinglestate import ShingleState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
@@ -46,6 +47,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
+_ARGUMENTS = {
+    "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
+    "hosts": "ONLY_HOSTS",
+}  # fmt: skip
+"""Arguments of the spider that are options."""
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
 """Options that a resumed crawl must not change: what is kept already was judged by them."""
 
@@ -65,6 +71,9 @@ class Crawl:
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         policy = _address_policy(options)
+        only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
+        self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
+        """Hosts that the user never wants to be asked; control.yaml may name more."""
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
@@ -76,8 +85,12 @@ class Crawl:
             self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents, notices = usable(filetypes.parse(options.documents))
-            self.frontier = Frontier(replace(options, documents=",".join(sorted(documents))), policy.allows, store)
+            self.frontier = Frontier(self._spelled_out(documents), policy.allows, store)
+            if only:
+                self.frontier.crawl_only(only.holds)
+            self.frontier.block_where(self.blocked.holds)
             self.frontier.restore(state, self.clock.now())
+            self.frontier.block_where(self.blocked.holds)
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
@@ -95,6 +108,23 @@ class Crawl:
         self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
+
+    def _spelled_out(self, documents: Iterable[str]) -> Options:
+        """The options as the frontier takes them: usable kinds of documents, the languages' top-level domains."""
+        options, national = self.options, [tld for info in self.accepted for tld in info.tlds]
+        if "national" in options.tlds and not national:
+            raise BadInput(
+                f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
+                "domain; write them, such as -a tlds=cz,sk."
+            )
+        only = parse_tlds(options.tlds, "TLDS", national)
+        first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
+        return replace(
+            options,
+            documents=",".join(sorted(documents)),
+            tlds="all" if only is None else ",".join(sorted(only)),
+            prefer_tlds=",".join(sorted(first)),
+        )
 
     def _open_near(self, state: State) -> NearDuplicates | None:
         if not self.options.knows_shingles():
@@ -169,7 +199,7 @@ def fetch_of(request: Request | None) -> Fetch | None:
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
     """The options of a crawl: settings, and above them the spider's arguments."""
     values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-    for name, option in (("lang", "LANG"), ("recognise", "RECOGNISE"), ("seen", "SEEN"), ("words", "MAX_WORDS")):
+    for name, option in _ARGUMENTS.items():
         if getattr(spider, name, None):
             values[PREFIX + option] = getattr(spider, name)
     _refuse_unknown_arguments(spider)

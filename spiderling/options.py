@@ -62,7 +62,24 @@ class Options:
     )
 
     # what may be fetched
-    tlds: str = _option("", "Only these top-level domains, separated by commas (cz,com,org); empty: all.")
+    tlds: str = _option(
+        "all",
+        "Only these top-level domains, with commas: names (cz,sk), national (those of the language models), generic "
+        "(com, org, net, gov, info, edu), or all; same as -a tlds=.",
+    )
+    prefer_tlds: str = _option(
+        "national",
+        "Hosts under these top-level domains, written in the same way, get three of four places; empty: none.",
+    )
+    follow: str = _option(
+        "all",
+        "Links that are followed: all, those within the hosts of the seeds (host), or none; same as -a follow=.",
+        choices=("all", "host", "none"),
+    )
+    only_hosts: str = _option(
+        "", "A file of the only hosts that may be crawled, one name a line (docs/seeds.md); same as -a hosts=."
+    )
+    block: str = _option("", "A file of hosts that are never asked, one name a line (docs/seeds.md).")
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
@@ -98,6 +115,12 @@ class Options:
     )
     max_host_queue: int = _option(
         20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
+    )
+    sitemaps: str = _option(
+        "off",
+        "Whether the sitemaps that robots.txt names are fetched too, for URLs of their hosts that no link leads to "
+        "(docs/sitemaps.md).",
+        choices=("off", "on"),
     )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."

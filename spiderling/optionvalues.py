@@ -6,16 +6,21 @@ Each function raises BadInput with one sentence: what is wrong, and what it must
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import Field
 from typing import Any
 
 from spiderling import filetypes
 from spiderling.errors import BadInput
 from spiderling.optouts import Policy
+from spiderling.urls import canonicalize, top_level_domain
 
 PREFIX = "SPIDERLING_"
 
+GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
+"""Pomikálek & Suchomel 2011, 3.1."""
+_NO_LABEL = re.compile(r"[\s/?#@:.\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 
 
@@ -59,6 +64,26 @@ def parse_ports(text: str) -> frozenset[int] | None:
     return frozenset(map(int, parts))
 
 
+def parse_tlds(text: str, option: str = "TLDS", national: Iterable[str] = ()) -> frozenset[str] | None:
+    """The top-level domains of a list, in ASCII, None for all; *national*: what that word stands for.
+
+    Raises BadInput for what can be no top-level domain.
+    """
+    found: set[str] = set()
+    parts = [part.strip().strip(".").lower() for part in text.replace("+", ",").split(",") if part.strip()]
+    for part in parts:
+        names = {"national": tuple(national), "generic": GENERIC_TLDS}.get(part, (part,))
+        for name in names:
+            target = canonicalize(f"http://a.{name}/")
+            if target is None or top_level_domain(target.host) == "" or _NO_LABEL.search(name):
+                raise BadInput(
+                    f"{PREFIX}{option} has {name!r}; write top-level domains with commas, such as cz,sk, or "
+                    "national, generic, national+generic, all."
+                )
+            found.add(top_level_domain(target.host))
+    return None if "all" in parts or not parts else frozenset(found)
+
+
 def _check_preset(text: str) -> None:
     from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
 
@@ -74,6 +99,8 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "documents": filetypes.parse,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
+    "tlds": parse_tlds,
+    "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }
 """Options that are languages of their own; each raises BadInput."""
 

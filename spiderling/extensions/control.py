@@ -153,7 +153,10 @@ class Control:
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         globs = [glob.lower() for glob in wanted.block]
-        for host in crawl.frontier.block_where(lambda name: any(fnmatch.fnmatchcase(name, glob) for glob in globs)):
+        listed = crawl.blocked.holds
+        for host in crawl.frontier.block_where(
+            lambda name: listed(name) or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+        ):
             crawl.event(f"blocked {host.name}")
         networks = [ipaddress.ip_network(text, strict=False) for text in wanted.block_networks]
         crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))

@@ -8,7 +8,6 @@ from spiderling.frontier.books import Books
 from spiderling.frontier.entries import line_of, plain_line
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl
 from spiderling.frontier.priority import LAST_RANK, SEED_RANK
-from spiderling.frontier.scope import Scope
 from spiderling.frontier.traps import Traps
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -20,14 +19,16 @@ class Admission:
 
     def __init__(self, options: Options, books: Books) -> None:
         self._books = books
-        self._scope = Scope(options)
+        self._scope = books.scope
         self.traps = Traps(options, books.hosts)
         self.allows_port = self._scope.allows_port
         self._max_distance = options.max_distance
+        self._follow = options.follow
         self.accepted = 0
         """Host id of the last URL that ``accept`` looked at, if that is in the seen set now."""
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
+        self._is_wanted: Callable[[str], bool] = lambda name: True
 
     def accept(
         self, target: CanonicalUrl, distance: int, rank: int,
@@ -45,7 +46,11 @@ class Admission:
             if key in books.seen:
                 self.accepted = host_id
                 return self.refuse(Reason.SEEN)
-        refusal = self._refusal(target, distance, payload) or self._trap(host_id, target, rank, payload)
+        named = rank == SEED_RANK or bool(payload)
+        refusal = self._astray(target, host_id, named or redirects > 0) or self._refusal(
+            target, distance, payload, rank
+        )
+        refusal = refusal or (None if named else self.traps.refusal(host_id, target))
         if refusal is not None:
             return self.refuse(refusal)
         if not host_id:
@@ -69,6 +74,10 @@ class Admission:
             self._books.marks.set_distance(host_id, distance)
             self._books.hosts.changed.add(self._books.hosts.by_id(host_id))
         return min(distance, known)
+
+    def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
+        """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
+        self._is_wanted = is_wanted
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
         """Count refused mentions."""
@@ -101,13 +110,14 @@ class Admission:
             return 0, 0
         return host.distance + (target.host != host.name), url_key(host.id, page.url)
 
-    def _refusal(self, target: CanonicalUrl, distance: int, payload: bytes | None) -> Reason | None:
+    def _astray(self, target: CanonicalUrl, host_id: int, asked_for: bool) -> Reason | None:
+        """OUT_OF_SCOPE for a host that is not wanted, and for a link that is not to be followed."""
+        strays = not asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
+        return Reason.OUT_OF_SCOPE if strays or not self._is_wanted(target.host) else None
+
+    def _refusal(self, target: CanonicalUrl, distance: int, payload: bytes | None, rank: int) -> Reason | None:
         if not self.allows_port(target):
             return Reason.PORT_FORBIDDEN
         # what a subclass asks for by a Request of its own is not judged by its form
         refusal = None if payload else self._scope.refusal(target)
-        return Reason.TOO_FAR if refusal is None and distance > self._max_distance else refusal
-
-    def _trap(self, host_id: int, target: CanonicalUrl, rank: int, payload: bytes | None) -> Reason | None:
-        """What is known against a URL that nobody asked for by name."""
-        return None if payload or rank == SEED_RANK else self.traps.refusal(host_id, target)
+        return Reason.TOO_FAR if refusal is None and rank != SEED_RANK and distance > self._max_distance else refusal

@@ -11,6 +11,7 @@ from spiderling.frontier.journal import GENERATION, Journal
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.priority import BAND_OF_RANK
 from spiderling.frontier.queues import Queues
+from spiderling.frontier.scope import Scope
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.state import HostMark, Shelf, State
 from spiderling.frontier.trail import Trail
@@ -26,9 +27,10 @@ class Books:
     """
 
     def __init__(self, options: Options, shelf: Shelf) -> None:
+        self.scope = Scope(options)
         self.marks = Marks()
         self.queues = Queues(shelf, self.marks)
-        self.hosts = HostTable(options.yield_unit, self.marks, self.queues)
+        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers)
         self.journal = Journal(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)

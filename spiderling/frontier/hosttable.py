@@ -8,7 +8,7 @@ and are persistent: they are the upper bits of the URL keys.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,8 +68,11 @@ class _Unit:
 class HostTable:
     """Hosts by name and id, and the accounts that are retired together."""
 
-    def __init__(self, unit: str, marks: Marks, queues: Queues) -> None:
-        """*unit* is ``host`` or ``registrable``: whose bytes are measured together."""
+    def __init__(
+        self, unit: str, marks: Marks, queues: Queues, prefers: Callable[[str], bool] = lambda name: False
+    ) -> None:
+        """*unit* is ``host`` or ``registrable``: whose bytes are measured together; *prefers*: hosts of what name."""
+        self._prefers = prefers
         self.marks = marks
         self.changed: set[Host] = set()
         """Hosts whose row the store does not have yet."""
@@ -121,7 +124,7 @@ class HostTable:
         """A new host record; raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
-        self.marks.append(HostState.EXHAUSTED, distance)
+        self.marks.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name))
         self._names.append(name)
         host = Host(len(self), name, self.marks)
         self._enter(host)
@@ -136,7 +139,8 @@ class HostTable:
             if mark.id != len(self) + 1:
                 raise ValueError(f"host {len(self) + 1} is missing")
             state = HostState(mark.state)
-            self.marks.append(state if state in CLOSED_STATES else HostState.EXHAUSTED, mark.distance, mark.queued)
+            standing = state if state in CLOSED_STATES else HostState.EXHAUSTED
+            self.marks.append(standing, mark.distance, mark.queued, self._prefers(mark.name))
             names.append(mark.name)
             if state not in CLOSED_STATES:
                 ids.append(mark.id)

@@ -59,7 +59,7 @@ class Schedule:
         self._places_used = 0
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
-        self._backlog = Backlog()
+        self._backlog = Backlog(lambda host_id: bool(hosts.marks.preferred[host_id]))
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._workbench = Workbench()

@@ -7,7 +7,7 @@ from collections import Counter
 
 from spiderling import filetypes
 from spiderling.options import Options
-from spiderling.optionvalues import parse_ports
+from spiderling.optionvalues import parse_ports, parse_tlds
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, top_level_domain
 
@@ -24,7 +24,8 @@ class Scope:
     """The rules of one crawl; ``refusal`` gives the Reason why a URL stays out, or None."""
 
     def __init__(self, options: Options) -> None:
-        self._tlds = frozenset(part.strip().lstrip(".").lower() for part in options.tlds.split(",") if part.strip())
+        self._tlds = parse_tlds(options.tlds)
+        self._preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") if options.prefer_tlds else frozenset()
         self._documents = filetypes.parse(options.documents)
         self._max_chars = options.max_url_chars
         self._max_depth = options.max_path_depth
@@ -34,9 +35,13 @@ class Scope:
         """Whether connections to the URL's port may be made: a link must not make us talk to a mail server."""
         return self._ports is None or url.port in self._ports
 
+    def prefers(self, host: str) -> bool:
+        """Whether the host is under one of the preferred top-level domains."""
+        return self._preferred is not None and top_level_domain(host) in self._preferred
+
     def refusal(self, url: CanonicalUrl) -> Reason | None:
         """OUT_OF_SCOPE, TRAP or None."""
-        if self._tlds and top_level_domain(url.host) not in self._tlds:
+        if self._tlds is not None and top_level_domain(url.host) not in self._tlds:
             return Reason.OUT_OF_SCOPE
         path = url.path.partition("?")[0]
         if _NO_TEXT.search(path) or filetypes.of_path(path) not in (None, *self._documents):

@@ -28,6 +28,12 @@ class SpiderlingSpider(Spider):
     """Earlier corpora whose text is not new: prevertical files or directories, with commas."""
     words: str = ""
     """Words kept at which the crawl stops, to go on with a larger number."""
+    tlds: str = ""
+    """Top-level domains: national, national+generic, all, or names with commas."""
+    follow: str = ""
+    """Links that are followed: all, host (within the seeds' hosts) or none."""
+    hosts: str = ""
+    """A file of the only hosts that may be crawled, one a line."""
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
     when the crawl begins."""

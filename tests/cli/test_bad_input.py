@@ -40,7 +40,7 @@ def test_unknown_language(refused, lang):
     message = refused("-a", f"lang={lang}")
     assert message.startswith(f"there is no model for the language '{lang}'.")
     assert ("Did you mean cs (Czech)" in message) == (lang == "Czch")
-    assert f"scrapy train {lang[:3].lower()} text.txt" in message
+    assert f"scrapy train {'CODE' if lang == 'Czch' else lang} text.txt" in message
 
 
 def test_unknown_language_to_recognise(refused):
@@ -308,3 +308,21 @@ def test_without_a_spider_or_with_an_unknown_one():
     assert nameless.code != 0
     assert "spiderlong" in unknown.out + unknown.log
     assert unknown.code != 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("-a", "tlds=c z"),
+            "SPIDERLING_TLDS has 'c z'; write top-level domains with commas, such as cz,sk, or national",
+        ),
+        (("-a", "tlds=co.uk"), "SPIDERLING_TLDS has 'co.uk'; "),
+        (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z'; "),
+        (("-a", "follow=hosts"), "SPIDERLING_FOLLOW is 'hosts'; it must be one of all, host, none."),
+        (("-a", "hosts=none.txt"), "SPIDERLING_ONLY_HOSTS (-a hosts=): none.txt cannot be read (No such file"),
+        (("-s", "SPIDERLING_BLOCK=none.txt"), "SPIDERLING_BLOCK: none.txt cannot be read (No such file"),
+    ],
+)
+def test_scope_that_cannot_be(tmp_path, arguments, message):
+    assert refusal(tmp_path / "job", "-a", "lang=cs", "-a", "seeds=http://a.test/", *arguments).startswith(message)

@@ -133,5 +133,31 @@ def test_order_of_the_backlog() -> None:
     for host_id in range(5000):
         backlog.push(host_id, 0.0, 0.0)
         assert backlog.pop(0.0) == host_id
-    assert len(backlog._ring) < 3000
+    assert len(backlog._others.ring) < 3000
     assert (len(backlog), backlog.next_due()) == (0, None)
+
+
+def test_preferred_hosts_get_three_of_four_turns_and_nobody_starves() -> None:
+    backlog = Backlog(lambda host_id: host_id >= 100)
+    for host_id in (1, 2, 3, *range(100, 106)):
+        backlog.push(host_id, 0.0, 0.0)
+    order = [backlog.pop(0.0) for _ in range(9)]
+    assert order == [100, 101, 102, 1, 103, 104, 105, 2, 3]
+    assert backlog.pop(0.0) is None
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_hosts_under_preferred_domains_come_first(restarts: bool) -> None:
+    foreign = {f"http://f{number}.com/": page() for number in range(40)}
+    national = {f"http://n{number}.cz/": page() for number in range(20)}
+    crawl = VirtualCrawl({**foreign, **national}, active_hosts=PLACES, prefer_tlds="cz")
+    for url in (*foreign, *national):
+        crawl.frontier.put_seed(url, crawl.now)
+    if restarts:
+        crawl.commit()
+        crawl.kill_and_resume()
+    crawl_with_checkpoints(crawl)
+    fetched = crawl.fetched()
+    assert len(fetched) == 60
+    last = max(fetched.index(url) for url in national)
+    assert 20 < last < 40, "most foreign ones wait, but not all"

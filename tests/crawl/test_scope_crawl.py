@@ -1,0 +1,103 @@
+"""Which part of the web a crawl stays in: ``-a tlds=``, ``-a follow=``, ``-a hosts=``, ``SPIDERLING_BLOCK``."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Crawl, page, serving
+
+from spiderling.simulation.web import FixedWeb, redirect
+
+NAMES = ("a.cz", "b.cz", "c.com", "d.example", "sub.b.cz")
+WEB = FixedWeb(
+    {
+        "a.cz": {"/": page("a", "/2", *(f"http://{name}/" for name in NAMES[1:])), "/2": page("a2")},
+        "old.cz": {"/": redirect("http://d.example/")},
+        **{name: {"/": page(name, "/2"), "/2": page(f"{name} 2")} for name in NAMES[1:]},
+    },
+    {name: f"127.84.12.{number}" for number, name in enumerate((*NAMES, "old.cz"), 1)},
+)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(WEB) as running:
+        yield running
+
+
+@pytest.fixture
+def crawled(server, tmp_path):
+    """Runs a crawl with arguments; gives what its corpus holds."""
+
+    def run(*arguments, seeds="http://a.cz/", **settings):
+        crawl = Crawl(tmp_path / "job", server)
+        result = crawl.start(seeds, tuple(part for text in arguments for part in ("-a", text)), **settings).wait()
+        assert result.code == 0, result.output
+        state = crawl.state()
+        state.check()
+        return sorted(doc.url.removeprefix("http://") for doc in crawl.documents()), state, crawl
+
+    return run
+
+
+BOTH = {name: [f"{name}/", f"{name}/2"] for name in NAMES}
+
+
+def pages(*names: str) -> list[str]:
+    return sorted(url for name in names for url in BOTH[name])
+
+
+@pytest.mark.parametrize(
+    ("tlds", "expected"),
+    [
+        ("all", NAMES),
+        ("national", ("a.cz", "b.cz", "sub.b.cz")),
+        ("national+generic", ("a.cz", "b.cz", "sub.b.cz", "c.com")),
+        ("cz,.EXAMPLE", ("a.cz", "b.cz", "sub.b.cz", "d.example")),
+    ],
+)
+def test_top_level_domains(crawled, tlds, expected):
+    kept, state, crawl = crawled(f"tlds={tlds}")
+    assert kept == pages(*expected)
+    assert {doc.attributes["tld"] for doc in crawl.documents()} == {name.rpartition(".")[2] for name in expected}
+    assert state.mentions.get("out-of-scope", 0) == len(set(NAMES) - set(expected))
+
+
+def test_none_follows_no_link_but_redirects(crawled):
+    kept, state, _ = crawled("follow=none", seeds="http://a.cz/,http://old.cz/")
+    assert kept == ["a.cz/", "d.example/"]
+    assert state.mentions["out-of-scope"] >= 5
+
+
+def test_host_follows_links_within_the_hosts_of_the_seeds(crawled):
+    kept, _, _ = crawled("follow=host", seeds="http://a.cz/,http://c.com/")
+    assert kept == pages("a.cz", "c.com")
+
+
+def test_only_these_hosts(crawled, tmp_path):
+    path = tmp_path / "hosts.txt"
+    path.write_text("a.cz\n.b.cz\n")
+    kept, state, _ = crawled(f"hosts={path}", seeds="http://a.cz/,http://c.com/")
+    assert kept == pages("a.cz", "b.cz", "sub.b.cz")
+    assert state.mentions["out-of-scope"] == 3, "the seed too"
+
+
+def test_blocked_hosts_are_never_asked_also_beside_those_of_control_yaml(crawled, server, tmp_path):
+    path = tmp_path / "block.txt"
+    path.write_text("*.b.cz\nc.com\n")
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "control.yaml").write_text('block: ["d.*"]\n')
+    before = len(server.log_entries)
+    kept, state, _ = crawled(BLOCK=path)
+    assert kept == pages("a.cz", "b.cz")
+    assert state.ends["host-blocked"] == 3
+    assert not {entry.host for entry in server.log_entries[before:]} & {"sub.b.cz", "c.com", "d.example"}
+
+
+def test_a_host_blocked_later_is_asked_no_more(crawled, server, tmp_path):
+    kept, state, _ = crawled(MAX_PAGES=1, HOST_INTERVAL_S=3)
+    assert "a.cz/2" not in kept
+    path = tmp_path / "block.txt"
+    path.write_text(".cz\n")
+    kept, state, _ = crawled(BLOCK=path)
+    assert {"a.cz/2", "b.cz/2"}.isdisjoint(kept) and {*pages("c.com", "d.example")} <= {*kept}
+    assert state.hosts["a.cz"]["state"] == state.hosts["b.cz"]["state"] == "blocked"

@@ -4,8 +4,8 @@
 
 The worker does no text work: it answers with the pages found beforehand in real HTML (the
 bundled miniature web, or pages-dev.jsonl.zst of DIR), sent to it in their true size.
-*bytes alone* moves frames of the same sizes through the same kind of transport on the
-same event loop, with nothing in them; the difference is what the pool adds.
+*bytes alone* moves the same bodies and answers through the same kind of transport on the
+same event loop, and nobody reads them; the difference is what the pool adds.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def main() -> None:
         made = Path(directory, "pages")
         made.write_bytes(pickle.dumps(pages, 5))
         config = WorkerConfig(ENGLISH, ("en",), models=str(made), process="benchmarks.workers:answers")
-        sizes = [(len(body) + 30, len(pickle.dumps(page, 5)) + 5) for body, page in zip(bodies, pages, strict=True)]
+        frames = [(body, pickle.dumps(page, 5)) for body, page in zip(bodies, pages, strict=True)]
         rows = []
         for name, seen in (("nothing read", ()), ("links", ("links",)), ("links, paragraphs", ("links", "paragraphs"))):
             alone, pooled = [], []
             for _ in range(ROUNDS):  # in turn, so that what else the machine does meets both
-                alone.append(uvloop.run(_alone(sizes, number)))
+                alone.append(uvloop.run(_alone(frames, number)))
                 pooled.append(uvloop.run(_pooled(config, bodies, number, seen)))
             rows.append((name, min(pooled), min(alone), min(pooled) - min(alone)))
     mean = sum(map(len, bodies)) / len(bodies)
@@ -107,17 +107,17 @@ async def _pooled(config: WorkerConfig, bodies: list[bytes], number: int, seen: 
     return spent / number * 1e6
 
 
-async def _alone(sizes: list[tuple[int, int]], number: int) -> float:
+async def _alone(frames: list[tuple[bytes, bytes]], number: int) -> float:
     """CPU us of this process for the same bytes with a peer that only counts."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _peer(theirs, sizes)
+        _peer(theirs, frames)
         os._exit(0)
     theirs.close()
     ours.setblocking(False)
-    exchange = _Exchange(sizes, number)
+    exchange = _Exchange(frames, number)
     await asyncio.get_running_loop().create_unix_connection(lambda: exchange, sock=ours)
     start = time.process_time()
     await exchange.run()
@@ -127,19 +127,19 @@ async def _alone(sizes: list[tuple[int, int]], number: int) -> float:
     return spent / number * 1e6
 
 
-def _peer(sock: socket.socket, sizes: list[tuple[int, int]]) -> None:
+def _peer(sock: socket.socket, frames: list[tuple[bytes, bytes]]) -> None:
     with sock.makefile("rwb", 1 << 20) as stream:
-        for sent, back in itertools.cycle(sizes):
-            if len(stream.read(sent)) < sent:
+        for sent, back in itertools.cycle(frames):
+            if len(stream.read(len(sent))) < len(sent):
                 return
-            stream.write(bytes(back))
+            stream.write(back)
             stream.flush()
 
 
 class _Exchange(asyncio.Protocol):
-    def __init__(self, sizes: list[tuple[int, int]], number: int) -> None:
-        self._frames = [bytes(sent) for sent, _ in sizes]
-        self._backs = itertools.cycle([back for _, back in sizes])
+    def __init__(self, frames: list[tuple[bytes, bytes]], number: int) -> None:
+        self._frames = [sent for sent, _ in frames]
+        self._backs = itertools.cycle([len(back) for _, back in frames])
         self._left = number
         self._number = 0
         self._missing = next(self._backs)

@@ -44,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
 _HANDLERS = {"http": "spiderling.handler.DownloadHandler", "https": "spiderling.handler.DownloadHandler"}
 _DOWNLOADER_MIDDLEWARES = {
     "spiderling.middlewares.limits.LimitsMiddleware": 100,
+    "spiderling.middlewares.sitemaps.SitemapMiddleware": 890,
     "spiderling.middlewares.robots.RobotsMiddleware": 900,
     "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,

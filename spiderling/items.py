@@ -104,4 +104,5 @@ class Outcome:
     @property
     def is_judged(self) -> bool:
         """Whether it counts in the yield's n: a completed response with a final status."""
-        return self.status >= 200 and self.reason is not Reason.REDIRECTED and self.status != 304 and not self.may_pass
+        no_page = self.reason in (Reason.REDIRECTED, Reason.SITEMAP)
+        return self.status >= 200 and not no_page and self.status != 304 and not self.may_pass

@@ -116,6 +116,12 @@ class Options:
     max_host_queue: int = _option(
         20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
     )
+    sitemaps: str = _option(
+        "off",
+        "Whether the sitemaps that robots.txt names are fetched too, for URLs of their hosts that no link leads to "
+        "(docs/sitemaps.md).",
+        choices=("off", "on"),
+    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )

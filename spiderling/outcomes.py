@@ -57,8 +57,8 @@ class NotMade(IgnoreRequest):
     """A request that was not made, or cut off by the end of the crawl: its URL waits again."""
 
 
-class RobotsDone(IgnoreRequest):
-    """A robots.txt response that the frontier has taken."""
+class FileTaken(IgnoreRequest):
+    """The response is a robots.txt or the like, or a sitemap, and the frontier has taken it."""
 
 
 def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:

@@ -33,6 +33,8 @@ class Reason(Enum):
     PORT_FORBIDDEN = ("port-forbidden", "its port is not one of SPIDERLING_PORTS")
     TOO_MANY_LINKS = ("too-many-links", "its page has more links than SPIDERLING_MAX_LINKS; the rest was not looked at")
 
+    CROSS_SUBMIT = ("cross-submit", "a URL of another host in a sitemap, or a sitemap of another host in robots.txt")
+
     TRAP_SECTION = ("trap-section", "in a part of its host whose pages have long said nothing new")
     TRAP_COPY = ("trap-copy", "linked by a page that says the same as too many others of its domain")
     TRAP_SUBDOMAINS = ("trap-subdomains", "a new name in a domain where made-up names all show the same page")
@@ -81,6 +83,7 @@ class Reason(Enum):
     DROPPED_BY_PIPELINE = ("dropped-by-pipeline", "a pipeline that is not ours dropped the item")
     ITEM_ERROR = ("item-error", "a pipeline raised an exception")
     SPIDER_ERROR = ("spider-error", "the spider's callback raised an exception")
+    SITEMAP = ("sitemap", "a sitemap, no page: its URLs became links, if it could be read")
     NO_PAGE = ("no-page", "handled by a callback that yielded no page")
     KEPT = ("kept", "its text is in the corpus")
 
@@ -96,5 +99,6 @@ _BY_KEY = {reason.value: reason for reason in Reason}
 MENTIONS = frozenset({
     Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP, Reason.PORT_FORBIDDEN,
     Reason.TOO_MANY_LINKS, Reason.TRAP_SECTION, Reason.TRAP_COPY, Reason.TRAP_SUBDOMAINS,
+    Reason.CROSS_SUBMIT,
 })  # fmt: skip
 """Reasons that refuse a mention; all others are ends."""

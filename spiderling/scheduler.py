@@ -30,7 +30,8 @@ from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, option
 from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
-from spiderling.outcomes import NotMade, RobotsDone, of_failure, redirected
+from spiderling.frontier.sitemaps import is_sitemap
+from spiderling.outcomes import FileTaken, NotMade, of_failure, redirected
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 
@@ -226,7 +227,7 @@ class Scheduler(BaseScheduler):
         """Errback of every request: settle it; its own errback is called unless it waits again or was redirected."""
         request, error = failure.request, failure.value  # type: ignore[attr-defined]
         fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
-        if fetch is None or isinstance(error, RobotsDone):
+        if fetch is None or isinstance(error, FileTaken):
             return None
         if isinstance(error, (NotMade, TransferCut)):
             self.give_back(fetch)
@@ -269,13 +270,13 @@ class Scheduler(BaseScheduler):
         meta: dict[str, Any] = {"spiderling_fetch": fetch, "address": fetch.address, "verbatim_url": True}
         assert self.crawl is not None
         meta["fallback_address"] = self.crawl.frontier.schedule.fallback_of(fetch.url, fetch.address)
-        if fetch.payload is not None:
+        if fetch.payload is not None and not is_sitemap(fetch):
             request = self._restored(fetch)
             request.meta.update(meta)
             request.meta["spiderling_errback"] = request.errback
             request.errback = self.failed
         else:
-            meta["judge_type"] = fetch.robots is None
+            meta["judge_type"] = fetch.robots is None and fetch.payload is None
             request = Request(fetch.url, meta=meta, dont_filter=True, errback=self.failed)
         for name, value in self._headers.items():
             request.headers.setdefault(name, value)

@@ -19,6 +19,7 @@ How a URL passes, and who decides:
     schedule.py    names, workbench, backlog, crowd  when is its host looked at?
     hosttable.py   hosts.py                         hosts beyond the workbench's places, out of memory
     robots.py      is it allowed?
+    sitemaps.py    what robots.txt names besides links
     frontier.py    put, take, may_start, report     the only door
     closing.py     yields.py: has the host earned its next request?
     books.py       ledger.py, journal.py, trail.py  every change of state, counted and kept

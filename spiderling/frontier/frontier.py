@@ -51,7 +51,7 @@ class Frontier:
         self._books = Books(options, self._shelf)
         self._admission = Admission(options, self._books)
         self._traps = self._admission.traps
-        self._robots = Robots(options, self._stored_robots)
+        self._robots = rules = Robots(options, self._stored_robots)
         self._allows = allows
         self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
@@ -63,10 +63,10 @@ class Frontier:
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.hosts = self._books.hosts
         self.journal = self._books.journal
-        self.statements, self.sitemaps = self._robots.statements_of, self._robots.sitemaps
+        self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
-        self.close, self.reopen = self.closing.close, self.closing.reopen
-        self.block_where, self.crawl_only = self.closing.block_where, self._admission.crawl_only
+        self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
+        self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
 
     @property
     def ledger(self) -> Ledger:

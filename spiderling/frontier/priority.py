@@ -11,6 +11,8 @@ from spiderling.reasons import Reason
 
 SEED_RANK = 0
 REQUEST_RANK = 1
+SITEMAP_RANK = 6
+"""Behind the links of pages with text, and of hubs."""
 LAST_RANK = 9
 BAND_OF_RANK = (0, 1, 1, 2, 2, 3, 3, 3, 3, 3)
 """The part of its host's queue that a URL of each rank waits in."""

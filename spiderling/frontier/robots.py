@@ -91,6 +91,7 @@ class Robots:
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self._parsed: OrderedDict[str, Rules] = OrderedDict()
+        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
 
     def record(self, key: str) -> RobotsRecord | None:
         """What is known of the robots.txt of an origin, or of another file by its address."""
@@ -142,6 +143,10 @@ class Robots:
         """The same for any URL."""
         target = canonicalize(url)
         return self.statements(target.origin, target.url) if target else []
+
+    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
+        """The next answer will be *body*, and *rules* are what it says: parsing a large file takes .1 s and more."""
+        self._ahead = file, body, rules
 
     def answered(
         self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS
@@ -220,12 +225,16 @@ class Robots:
             return None
         rules = self._parsed.get(key)
         if rules is None:
-            rules = self._parsed[key] = parsed(file, zlib.decompress(record.body), self._options)
+            rules = self._parsed[key] = self._parse(file, zlib.decompress(record.body))
             if len(self._parsed) > _MAX_PARSERS:
                 self._parsed.popitem(last=False)
         else:
             self._parsed.move_to_end(key)
         return rules
+
+    def _parse(self, file: SiteFile, body: bytes) -> Rules:
+        ahead, self._ahead = self._ahead, None
+        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
 
 
 def _key(origin: str, file: SiteFile) -> str:

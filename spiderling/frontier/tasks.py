@@ -10,6 +10,7 @@ from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.sitefiles import SiteFile
+from spiderling.frontier.sitemaps import Sitemaps
 from spiderling.options import Options
 from spiderling.urls import CanonicalUrl, canonicalize, origins_of
 
@@ -25,6 +26,7 @@ class RobotsTasks:
         self._robots = robots
         self._admission = admission
         self._schedule = schedule
+        self.sitemaps = Sitemaps(options, admission, schedule)
         self._hosts = hosts
         self._awaited: dict[str, Host] = {}
         """The host that goes on when the file that an origin was asked for is there."""
@@ -77,6 +79,7 @@ class RobotsTasks:
         if host is None or host.is_closed:
             return None
         if task.file is SiteFile.ROBOTS:
+            self.sitemaps.named(host, self._robots.sitemaps(task.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.due = max(host.due, host.last_start + self._schedule.interval(host))
         self._hosts.changed.add(host)

@@ -43,9 +43,14 @@ class LimitsMiddleware:
         raise Refused(
             Reason.HTTP_ERROR,
             response,
-            may_pass=response.status in _MAY_PASS,
+            may_pass=may_pass(response),
             retry_after_s=retry_after_s(response, time.time()) if response.status in _RETRY_AFTER_OBEYED else None,
         )
+
+
+def may_pass(response: Response) -> bool:
+    """Whether another attempt may bring another answer."""
+    return response.status in _MAY_PASS
 
 
 def redirect_target(response: Response) -> str | None:

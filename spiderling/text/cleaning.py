@@ -160,10 +160,12 @@ class _Judge:
         """Believe a language where a paragraph by itself, and those like it together, are known to it."""
         least = self._options.min_known_share
         lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
+        sure = [index for index in good if index in self._sure]
+        codes = [self._sure[index] for index in sure]
+        shares = self._guesses.known_shares(codes, [self._row[index] for index in sure])
         groups: dict[str, list[int]] = {}
-        for index in good:
-            code = self._sure.get(index)
-            if code and self._known_share(code, [index]) >= least * lenience:
+        for index, code, share in zip(sure, codes, shares, strict=True):
+            if share >= least * lenience:
                 groups.setdefault(code, []).append(index)
         self._language = {
             index: code for code, group in groups.items() if self._known_share(code, group) >= least for index in group

@@ -10,15 +10,15 @@ the teasers around it, which look alike one by one.  Stacked learning after Wolp
 
 from __future__ import annotations
 
-from itertools import chain
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spiderling.text.features import OWN, PAGE, Array, shifted, window_sums
+from spiderling.text.features import OWN, PAGE, Array, shift, window_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -51,6 +51,9 @@ NAMES = [
 """Names of the columns of `context`; they belong to the fitted weights."""
 
 _COLUMN = {name: place for place, name in enumerate(OWN)}
+_TAGS = slice(_COLUMN["tag none"], _COLUMN["tag div"] + 1)
+_GROUPED = len(PAGE)
+_NEAR, _CHANCE = NAMES.index("common with the longest"), NAMES.index("chance")
 
 
 class _Mass(NamedTuple):
@@ -68,7 +71,7 @@ class _Mass(NamedTuple):
     def table(self) -> Numbers:
         """One row a measure, the blocks themselves first."""
         ones = np.ones_like(self.words)
-        return np.stack((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
+        return np.array((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
 
 
 class _Arrays(NamedTuple):
@@ -97,90 +100,93 @@ def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Tree, in
     mass = _Mass(words, text, stops, chances, words / max(_TINY, float(words.sum())))
     arrays = _Arrays.of(blocks, tree, inherited)
     columns = np.empty((len(NAMES), len(blocks)), np.float32)
-    columns[: len(PAGE)] = rows[:, : len(PAGE)].T
-    place = len(PAGE)
-    parts = (
-        _groups(mass.table(), arrays, rows),
-        _nearness(tree.path(blocks[int(text.argmax())].element), arrays),
-        _chances(mass),
-    )
-    for part in chain(*parts):
-        columns[place : place + len(part)] = part
-        place += len(part)
+    columns[:_GROUPED] = rows[:, :_GROUPED].T
+    _measure(_groups(mass.table(), arrays, rows), mass, columns[_GROUPED:_NEAR])
+    _nearness(tree.path(blocks[int(text.argmax())].element), arrays, columns[_NEAR:_CHANCE])
+    _chances(mass, columns[_CHANCE:])
     seen: Array = columns.T
     return seen
 
 
-def _groups(mass: Numbers, tree: _Arrays, rows: Array) -> Iterator[Numbers]:
-    """Measures of the elements around each block, the innermost first, and of the blocks that look like it."""
-    total = mass.sum(1)
+def _groups(mass: Numbers, tree: _Arrays, rows: Array) -> Numbers:
+    """Sums of *mass* (measure, group, block) over the elements around each block, the innermost first, and over the
+    blocks that look like it."""
+    around = np.empty((_LEVELS, len(tree.inside)), np.intp)
+    around[0] = tree.inside
+    for level in range(1, _LEVELS):
+        around[level] = tree.parents[around[level - 1]]
     order = np.argsort(tree.inside, kind="stable")
-    known, sums = tree.inside[order], np.zeros((len(mass), len(order) + 1))
-    np.cumsum(mass[:, order], 1, out=sums[:, 1:])
-    around = tree.inside
-    for _ in range(_LEVELS):
-        # a subtree is a stretch of elements in the order of their opening
-        first, last = np.searchsorted(known, around), np.searchsorted(known, tree.ends[around])
-        yield _measures(sums[:, last] - sums[:, first], total)
-        around = tree.parents[around]
-    shapes = tree.shapes[tree.inside]
-    tags = rows[:, _COLUMN["tag none"] : _COLUMN["tag div"] + 1] @ np.arange(1, 6, dtype=np.float32)
-    for keys in (shapes, shapes * 8 + tags.astype(np.intp)):
-        _, group = np.unique(keys, return_inverse=True)
-        found: Numbers = np.stack([np.bincount(group, part) for part in mass])
-        yield _measures(found[:, group], total)
+    known = tree.inside[order]
+    # a subtree is a stretch of elements in the order of their opening
+    first, last = np.searchsorted(known, (around, tree.ends[around]))
+    found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
+    found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
+    tags = rows[:, _TAGS].argmax(1) + 1
+    alike = tree.shapes[tree.inside] * 8 + tags
+    order = np.argsort(alike, kind="stable")
+    known = alike[order]
+    shapes = alike & ~np.intp(7)
+    first, last = np.searchsorted(known, ((shapes, alike), (shapes + 8, alike + 1)))
+    found[:, _LEVELS:] = _stretches(mass[:, order], first, last)
+    return found
 
 
-def _measures(group: Numbers, total: Numbers) -> Numbers:
-    """By row of _MEASURES and _CHANCES."""
-    blocks, words, text, stops, chance, share, both = group.astype(np.float32)
-    measures = np.empty((len(_MEASURES + _CHANCES), len(blocks)), np.float32)
-    measures[0] = np.log(1 + blocks) / 5
-    measures[1] = text / max(1.0, float(total[2]))
+def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
+    """Sums over the blocks from *first* to before *last*."""
+    sums = np.zeros((len(mass), mass.shape[1] + 1))
+    np.cumsum(mass, 1, out=sums[:, 1:])
+    found: Numbers = np.take(sums, last, 1) - np.take(sums, first, 1)
+    return found
+
+
+def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
+    """Fill in _MEASURES and _CHANCES of each group."""
+    measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
+    blocks, words, text, stops, chance, share, both = groups
     words = np.maximum(1, words)
+    measures[0] = np.log1p(blocks) / 5
+    measures[1] = text / max(1.0, float(mass.text.sum()))
     measures[2] = 1 - text / words
     measures[3] = np.minimum(1, stops / words)
-    measures[4] = np.log(1 + text / blocks) / 5
+    measures[4] = np.log1p(text / blocks) / 5
     measures[5] = both / (share + _TINY)
     measures[6] = chance / blocks
-    measures[7] = both / (float(total[6]) + _TINY)
-    return measures
+    measures[7] = both / (float((mass.chance * mass.share).sum()) + _TINY)
 
 
-def _nearness(longest: Sequence[int], tree: _Arrays) -> Iterator[Numbers]:
+def _nearness(longest: Sequence[int], tree: _Arrays, out: Array) -> None:
     """How much of the way from the root a block has in common with *longest*, the longest one's."""
-    above = np.array(longest[:_MAX_DEPTH], np.intp)
-    depth = np.minimum(tree.depths[tree.inside], _MAX_DEPTH).astype(np.float32)
-    inside = tree.inside[:, None]
-    common = ((above <= inside) & (inside < tree.ends[above])).sum(1, dtype=np.float32)
-    yield (common / depth)[None]
-    yield (depth - common)[None] / 8
-    yield (len(above) - common)[None] / 8
-    yield depth[None] / 20
+    above = np.array(longest[:_MAX_DEPTH], np.intp)[:, None]
+    depth = np.minimum(tree.depths[tree.inside], _MAX_DEPTH)
+    common = np.count_nonzero((above <= tree.inside) & (tree.inside < tree.ends[above]), axis=0)
+    out[0] = common / depth
+    out[1] = (depth - common) / 8
+    out[2] = (len(above) - common) / 8
+    out[3] = depth / 20
 
 
-def _chances(mass: _Mass) -> Iterator[Numbers]:
+def _chances(mass: _Mass, out: Array) -> None:
     """The guesses for the block, its neighbours and the page."""
     chance, share = mass.chance, mass.share
     both = chance * share
-    clipped = np.clip(chance, _LEAST, 1 - _LEAST)
-    yield chance[None]
-    yield (np.log(clipped / (1 - clipped)) / 5)[None]
-    yield from (moved.T for moved in shifted(chance[:, None], _OFFSETS))
-    for sums, number in window_sums(np.stack([both, share, chance]), _WINDOWS):
-        yield (sums[0] / (sums[1] + _TINY))[None]
-        yield (sums[2] / number)[None]
-    total, high = both.sum() + _TINY, both.max() + _TINY
-    before = np.cumsum(both) - both
-    yield (before / total)[None]
-    yield (1 - (before + both) / total)[None]
-    yield (both / total)[None]
-    for value in (total, chance.max(), chance.mean(), np.log1p(total * mass.words.sum()) / 10):
-        yield np.full((1, len(chance)), value)
-    yield _highest_before(both)[None] / high
-    yield _highest_before(both[::-1])[::-1][None] / high
-
-
-def _highest_before(values: Numbers) -> Numbers:
-    highest: Numbers = np.maximum.accumulate(np.concatenate([[0.0], values[:-1]]))
-    return highest
+    number, width = len(chance), len(_OFFSETS)
+    clipped = np.minimum(np.maximum(chance, _LEAST), 1 - _LEAST)
+    out[0] = chance
+    out[1] = np.log(clipped / (1 - clipped)) / 5
+    out[2 : 2 + width] = 0
+    shift(chance[None], _OFFSETS, out[2 : 2 + width])
+    windows, sizes = window_sums(np.array((both, share, chance)), _WINDOWS)
+    around = out[2 + width : 2 + width + 2 * len(_WINDOWS)].reshape(len(_WINDOWS), 2, number)
+    around[:, 0] = windows[:, 0] / (windows[:, 1] + _TINY)
+    around[:, 1] = windows[:, 2] / sizes
+    page = out[2 + width + 2 * len(_WINDOWS) :]
+    total, high = float(both.sum()) + _TINY, float(both.max()) + _TINY
+    until = np.cumsum(both)
+    page[0] = (until - both) / total
+    page[1] = 1 - until / total
+    page[2] = both / total
+    of_page = (total, chance.max(), chance.mean(), math.log1p(total * float(mass.words.sum())) / 10)
+    page[3:7] = np.array(of_page)[:, None]
+    page[7:, (0, -1)] = 0
+    page[7, 1:] = np.maximum.accumulate(both[:-1]) / high
+    page[8, :-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high

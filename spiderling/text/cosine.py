@@ -55,6 +55,10 @@ class CosineGuesses:
         """The cosine of the texts *rows* together with a language."""
         return min(1.0, float(self._cosines(rows)[self.codes.index(code)]))
 
+    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """The same for each of the texts *rows* by itself in its language of *codes*."""
+        return [self.known_share(code, [row]) for code, row in zip(codes, rows, strict=True)]
+
     def candidates(self, min_share: float) -> tuple[str, ...]:
         """The languages that the texts together may be in, nearest first; none when no cosine reaches *min_share*."""
         cosines = self._cosines(None)

@@ -7,9 +7,9 @@ classified by one table look-up, so that a page costs well under a millisecond.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from spiderling.text.zones import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from spiderling.text.html import Block
     from spiderling.text.zones import Inherited
@@ -33,8 +33,6 @@ _SYMBOLS = "©®|•·»«›‹→←↑↓▶►■★☆/\\_=+#*<>[]{}~^@"
 # one ideograph is more than half a word, a Thai letter a fifth of one: in between
 _WIDE_WORD = 0.5
 _TAGS = ("", "p", "li", "td", "div")  # all others count as the last
-_TAG_PLACES = {tag: place for place, tag in enumerate(_TAGS)} | {"th": 3}
-_TAG_ROWS = np.eye(len(_TAGS), dtype=np.float32)
 _ENDS = frozenset(_STOPS)
 _LADDER = (3, 6, 12, 25, 50, 100)
 _LINK_LADDER = (0.05, 0.3, 0.7)
@@ -51,6 +49,10 @@ OWN = [
 _BROAD = [OWN.index(name) for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
 _LINK_DENSITY = OWN.index("link density")
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
+_ZONE_BITS = (np.arange(1 << len(KINDS)) >> np.arange(len(KINDS))[:, None] & 1).astype(np.float32)
+_TAG_COLUMNS = {tag: OWN.index(f"tag {tag or 'none'}") for tag in _TAGS} | {"th": OWN.index("tag td")}
+_LAST_TAG = OWN.index(f"tag {_TAGS[-1]}")
+_STEPS, _LINK_STEPS = (np.array(steps, np.float32)[:, None] for steps in (_LADDER, _LINK_LADDER))
 PAGE = [
     *OWN,
     *(f"{step} or more words" for step in _LADDER),
@@ -66,6 +68,8 @@ NAMES = [
     *(f"within {width}: {OWN[column]}" for width in _WINDOWS for column in _BROAD),
 ]  # fmt: skip
 """Names of the columns of `features`; they belong to the fitted weights."""
+_ZONES_OF_PAGE = len(PAGE) - len(KINDS)
+_SURROUNDINGS = len(PAGE) + len(_OFFSETS) * len(OWN)
 
 
 def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
@@ -73,106 +77,96 @@ def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
 
     *inherited* is that of the page's tree.
     """
-    own, words = _own(blocks, inherited.zones)
-    density = own[:, _LINK_DENSITY]
-    rows = np.empty((len(own), len(NAMES)), np.float32)
-    place = 0
-    parts = (
-        own,
-        words[:, None] >= np.array(_LADDER, np.float32),
-        density[:, None] > np.array(_LINK_LADDER, np.float32),
-        _place(words, density),
-        np.broadcast_to(own[:, _ZONES].mean(0), (len(own), len(KINDS))),
-    )
-    for part in chain(parts, shifted(own, _OFFSETS), _surroundings(own[:, _BROAD])):
-        rows[:, place : place + part.shape[1]] = part
-        place += part.shape[1]
+    columns = np.zeros((len(NAMES), len(blocks)), np.float32)
+    own = columns[: len(OWN)]
+    words = _own(blocks, inherited.zones, own)
+    _place(words, own[_LINK_DENSITY], columns[len(OWN) : _ZONES_OF_PAGE])
+    columns[_ZONES_OF_PAGE : len(PAGE)] = own[_ZONES].mean(1, keepdims=True)
+    shift(own, _OFFSETS, columns[len(PAGE) : _SURROUNDINGS])
+    sums, sizes = window_sums(own[_BROAD], _WINDOWS)
+    columns[_SURROUNDINGS:] = (sums / sizes[:, None]).reshape(-1, len(blocks))
+    rows: Array = columns.T
     return rows
 
 
-def _own(blocks: Sequence[Block], zones: Sequence[int]) -> tuple[Array, Array]:
-    """The features of each block by itself, and its words."""
+def _own(blocks: Sequence[Block], zones: Sequence[int], columns: Array) -> Array:
+    """Fill in the features of each block by itself; returns its words."""
     texts, headings, link_counts, tags, piece_counts, elements = zip(*blocks, strict=True)
-    chars = np.fromiter(map(len, texts), np.float32, len(texts))
-    link_chars, heading, pieces = (np.array(part, np.float32) for part in (link_counts, headings, piece_counts))
-    zone = np.array(zones, np.int64)[list(elements)]
-    counts = _counts(texts, chars)
-    words = counts[:, _SPACE] + 1 + _WIDE_WORD * counts[:, _WIDE]
+    chars = np.array([len(text) for text in texts], np.float32)
+    link_chars = np.array(link_counts, np.float32)
+    marks = _counts(texts, chars)
+    words = marks[:, _SPACE] + 1 + _WIDE_WORD * marks[:, _WIDE]
     density = np.minimum(1, link_chars / chars)
-    columns = (
-        np.log1p(words) / 5,
-        np.log1p(chars) / 7,
-        density,
-        link_chars == 0,
-        np.minimum(1, 4 * counts[:, _STOP] / words),
-        np.minimum(1, 4 * counts[:, _COMMA] / words),
-        [text[-1] in _ENDS or text[-2:-1] in _ENDS for text in texts],
-        heading,
-        counts[:, _DIGIT] / chars,
-        counts[:, _UPPER] / chars,
-        counts[:, _SYMBOL] / chars,
-        ["©" in text for text in texts],
-        np.minimum(2, pieces / words),
-        np.minimum(1, words * (1 - density) / 60),
-    )
-    own = np.empty((len(texts), len(OWN)), np.float32)
-    for place, column in enumerate(columns):
-        own[:, place] = column
-    own[:, len(columns) : len(columns) + len(_TAGS)] = _TAG_ROWS[[_TAG_PLACES.get(tag, -1) for tag in tags]]
-    own[:, _ZONES] = (zone[:, None] >> np.arange(len(KINDS))) & 1
-    return own, words
+    columns[0] = np.log1p(words) / 5
+    columns[1] = np.log1p(chars) / 7
+    columns[2] = density
+    columns[3] = link_chars == 0
+    columns[4:6] = np.minimum(1, 4 * marks[:, (_STOP, _COMMA)].T / words)
+    columns[6] = [not _ENDS.isdisjoint(text[-2:]) for text in texts]
+    columns[7] = headings
+    columns[8:11] = marks[:, (_DIGIT, _UPPER, _SYMBOL)].T / chars
+    columns[11] = ["©" in text for text in texts]
+    columns[12] = np.minimum(2, piece_counts / words)
+    columns[13] = np.minimum(1, words * (1 - density) / 60)
+    columns[[_TAG_COLUMNS.get(tag, _LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
+    columns[_ZONES] = _ZONE_BITS[:, np.array(zones)[np.array(elements)]]
+    return words
 
 
 def _counts(texts: Sequence[str], chars: Array) -> Array:
     """Characters of each class in each text."""
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "replace"), np.uint32)
-    classes = _classes()[np.minimum(codes, 0xFFFF)]
-    places = np.repeat(np.arange(len(texts)) * _CLASSES, chars.astype(np.intp))
-    found = np.bincount(places + classes, minlength=_CLASSES * len(texts))
+    joined = "".join(texts)
+    if joined.isascii():
+        places = _classes()[np.frombuffer(joined.encode(), np.uint8)]
+    else:
+        codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32)
+        places = np.take(_classes(), codes, mode="clip")
+    places = places + np.repeat(np.arange(0, len(texts) * _CLASSES, _CLASSES), chars.astype(np.intp))
+    found = np.bincount(places, minlength=_CLASSES * len(texts))
     return found.reshape(-1, _CLASSES).astype(np.float32)
 
 
-def _place(words: Array, density: Array) -> Array:
-    """Where in the page a block stands and how much of its text it is."""
+def _place(words: Array, density: Array, columns: Array) -> None:
+    """Fill in the ladders, where in the page a block stands, and how much of its text it is."""
     number = len(words)
     text = words * (1 - density)
     total = max(1.0, float(text.sum()))
-    before = np.cumsum(text) - text
-    columns = np.empty((number, 7), np.float32)
-    columns[:, 0] = np.arange(number) / number
-    columns[:, 1] = before / total
-    columns[:, 2] = (total - before - text) / total
-    columns[:, 3] = text / total
-    columns[:, 4] = text / max(1.0, float(text.max()))
-    columns[:, 5] = np.log1p(total) / 10
-    columns[:, 6] = (words * density).sum() / max(1.0, float(words.sum()))
-    return columns
+    until = np.cumsum(text)
+    columns[: len(_LADDER)] = words >= _STEPS
+    columns = columns[len(_LADDER) :]
+    columns[: len(_LINK_LADDER)] = density > _LINK_STEPS
+    columns = columns[len(_LINK_LADDER) :]
+    columns[0] = np.arange(number) / number
+    columns[1] = (until - text) / total
+    columns[2] = (total - until) / total
+    columns[3] = text / total
+    columns[4] = text / max(1.0, float(text.max()))
+    columns[5] = math.log1p(total) / 10
+    columns[6] = float(words @ density) / max(1.0, float(words.sum()))
 
 
-def shifted(rows: Array, offsets: Sequence[int]) -> Iterator[Array]:
-    """For each of *offsets*, the rows of the blocks so many places after each; zero beyond the page's ends."""
-    most = max(map(abs, offsets))
-    padded = np.zeros((len(rows) + 2 * most, rows.shape[1]), np.float32)
-    padded[most : most + len(rows)] = rows
-    for offset in offsets:
-        yield padded[most + offset : most + offset + len(rows)]
+def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
+    """Fill in, for each of *offsets*, the columns of the blocks so many places after each.
+
+    *out* is left as it is where there are none: beyond the page's ends.
+    """
+    for place, offset in enumerate(offsets):
+        moved = out[place * len(columns) : (place + 1) * len(columns)]
+        if offset < 0:
+            moved[:, -offset:] = columns[:, :offset]
+        else:
+            moved[:, :-offset] = columns[:, offset:]
 
 
-def window_sums(rows: Array, widths: Sequence[int]) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]]:
-    """For each of *widths*, sums of each row over the blocks at most so many places away, and how many these are."""
+def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+    """(width, row, column): the sums of *rows* over the columns not more than so many places away; and
+    (width, column): how many these are."""
     number = rows.shape[1]
     sums = np.zeros((len(rows), number + 1))
     np.cumsum(rows, 1, out=sums[:, 1:])
-    places = np.arange(number)
-    for width in widths:
-        low, high = np.maximum(0, places - width), np.minimum(number, places + width + 1)
-        yield sums[:, high] - sums[:, low], high - low
-
-
-def _surroundings(columns: Array) -> Iterator[Array]:
-    """Means over windows around each block."""
-    for sums, number in window_sums(np.ascontiguousarray(columns.T), _WINDOWS):
-        yield (sums / number).T
+    places, away = np.arange(number), np.array(widths)[:, None]
+    low, high = np.maximum(0, places - away), np.minimum(number, places + away + 1)
+    return (np.take(sums, high, 1) - np.take(sums, low, 1)).swapaxes(0, 1), high - low
 
 
 @lru_cache(maxsize=1)

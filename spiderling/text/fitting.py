@@ -163,7 +163,7 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
     truth = np.concatenate([sample.truth for sample in chosen if sample.truth is not None])
     weights = np.concatenate([sample.weights for sample in chosen])
     mean, spread = rows.mean(0), rows.std(0) + _MIN_SPREAD
-    rows = (rows - mean) / spread
+    rows = np.ascontiguousarray((rows - mean) / spread)  # the pages' are filled by column, batches are of rows
     every = [_descend(rows, truth, weights / weights.mean(), epochs, seed) for seed in range(number)]
     hidden = np.hstack([parts[0] for parts in every]) / spread[:, None]
     bias = np.concatenate([parts[1] for parts in every]) - mean @ hidden

@@ -113,6 +113,12 @@ class Guesses:
         enough = (self.sizes >= MIN_CHARS) & (margins >= _MIN_MARGIN)
         return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
 
+    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """The same for each of the texts *rows* by itself in its language of *codes*."""
+        columns = [self.codes.index(code) for code in codes]
+        shares: list[float] = np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows])).tolist()
+        return shares
+
     def candidates(self, min_share: float) -> tuple[str, ...]:
         """The languages that the texts together may be in, nearest first; none when there is too little text,
         or the nearest language knows less than *min_share* of it."""
@@ -198,10 +204,11 @@ class LanguageModels:
         chars, starts = normalised([text[:MAX_CHARS] for text in texts])
         sizes = np.add.reduceat(_inside(len(chars), starts, ORDER), starts[:-1], dtype=np.float32)
         hits = np.zeros((len(texts), len(self.models)), np.float32)
+        grams = {size: windows(chars, size) for size in range(1, ORDER + 1)}
         for usual in self._usual:
-            hits[:, usual.columns] = usual.shares(chars, starts) * sizes[:, None]
+            hits[:, usual.columns] = usual.shares(grams[usual.size], starts) * sizes[:, None]
         units = np.array([model.known for model in self.models], np.float32)
-        return Guesses(self.codes, _scores(chars, starts, self._logs), hits / units, sizes)
+        return Guesses(self.codes, _scores(grams, starts, self._logs), hits / units, sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +233,10 @@ class _Usual:
             table[hashes, group] |= np.uint64(1 << place * _COUNT_BITS)
         return cls(size, np.array(columns, np.intp), table)
 
-    def shares(self, chars: Hashes, starts: Places) -> Array:
-        """Share of the n-grams of each text that are usual (text, language)."""
-        inside = _inside(len(chars), starts, self.size)
-        bits = np.take(self.table, windows(chars, self.size) & np.uint32(len(self.table) - 1), axis=0, mode="clip")
+    def shares(self, grams: Hashes, starts: Places) -> Array:
+        """Share of the hashed n-grams of each text that are usual (text, language)."""
+        inside = _inside(len(grams), starts, self.size)
+        bits = np.take(self.table, grams & np.uint32(len(self.table) - 1), axis=0, mode="clip")
         bits *= inside[:, None]
         sums = np.add.reduceat(bits, starts[:-1], axis=0)
         counts = sums[:, :, None] >> _SHIFTS
@@ -257,13 +264,13 @@ def _least_usual(numbers: Hashes) -> int:
     return int(np.sort(numbers)[-1 - place]) if len(mass) else 0
 
 
-def _scores(chars: Hashes, starts: Places, logs: Array) -> Array:
-    """Sum of log-probabilities (text, language)."""
-    total = np.zeros((len(chars), logs.shape[1]), np.float32)
+def _scores(grams: Mapping[int, Hashes], starts: Places, logs: Array) -> Array:
+    """Sum of log-probabilities (text, language); *grams* are hashed n-grams by size."""
+    total = np.zeros((starts[-1], logs.shape[1]), np.float32)
     rows = np.empty_like(total)
     nothing = len(logs) - 1
-    for size in range(1, ORDER + 1):
-        places = (windows(chars, size) & np.uint32(nothing - 1)).astype(np.intp)
+    for size, hashes in grams.items():
+        places = (hashes & np.uint32(nothing - 1)).astype(np.intp)
         places[crossing(starts, size)] = nothing
         # they are within the table, but the other modes write to a copy first
         total += np.take(logs, places, axis=0, out=rows, mode="clip")

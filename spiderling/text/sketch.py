@@ -8,13 +8,18 @@ the rest: a page that differs in one further word is another page.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import numpy as np
+import numpy.typing as npt
 import xxhash
 
+from spiderling.text.ngrams import code_points_of, codepoints
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MIN_CHARS = 40
 """Letters that a page must hold to be compared at all."""
@@ -29,9 +34,48 @@ _SHORT_WORDS = 12
 def sketch(texts: Iterable[str], url: str) -> int:
     """The sketch of a page at *url* with these *texts*, boilerplate included; 0 for next to no text."""
     own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address as it was sent, or as meant
-    words: list[str] = []
-    for text in dict.fromkeys(texts):  # a list may hold the same entry any number of times
-        line = _WORD.findall(text.lower())
-        words += line if len(line) > _SHORT_WORDS else [word for word in line if word not in own]
-    joined = "".join(words)
-    return int(xxhash.xxh3_64_intdigest(joined.encode("utf-8", "surrogatepass"))) if len(joined) >= MIN_CHARS else 0
+    text = "\n".join(dict.fromkeys(texts)).lower()  # a list may hold the same entry any number of times
+    joined = _long_words(_foreign(text, own))
+    return int(xxhash.xxh3_64_intdigest(joined.encode())) if len(joined) >= MIN_CHARS else 0
+
+
+def _foreign(text: str, own: set[str]) -> str:
+    """*text* without the address's *own* words in its short lines."""
+    parts, done = [], 0
+    for begin in sorted({begin for word in own for begin in _lines_with(word, text)}):
+        end = _end(text, begin)
+        words = _WORD.findall(text, begin, end)
+        if len(words) <= _SHORT_WORDS:
+            parts += [text[done:begin], " ".join([word for word in words if word not in own])]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+def _lines_with(word: str, text: str) -> Iterator[int]:
+    """Where the lines begin that hold *word*."""
+    place = text.find(word)
+    while place >= 0:
+        yield text.rfind("\n", 0, place) + 1
+        place = text.find(word, _end(text, place))
+
+
+def _end(text: str, place: int) -> int:
+    """Where the line of *place* ends."""
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
+
+
+def _long_words(text: str) -> str:
+    """What _WORD finds in *text*, in a row; for all characters at once, which is several times as fast."""
+    chars = codepoints(f"{text}   ")
+    letters = _letters()[chars]
+    begins = letters[:-3] & letters[1:-2] & letters[2:-1] & letters[3:]  # four letters in a row
+    inside = np.zeros_like(letters)
+    for offset in range(4):
+        inside[offset : offset + len(begins)] |= begins
+    return chars[inside].tobytes().decode("utf-32-le")
+
+
+@lru_cache(maxsize=1)
+def _letters() -> npt.NDArray[np.bool_]:
+    return ~code_points_of(re.compile(r"[\W\d_]+"))

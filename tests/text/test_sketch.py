@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,3 +48,13 @@ def test_next_to_no_text_is_like_nothing() -> None:
 @given(st.lists(st.text()), st.text())
 def test_never_raises_and_fits_64_bits(texts: list[str], url: str) -> None:
     assert 0 <= sketch(texts, url) < 1 << 64
+
+
+@given(st.lists(st.text("aſßéΣσςŠ字한\u0301\ud800_1 .-𝒜", max_size=60)), st.sampled_from(["", "http://a.cz/aaaa/šššš"]))
+def test_it_is_made_of_the_words_of_four_letters_and_more(texts: list[str], url: str) -> None:
+    own = {"aaaa", "šššš"} if url else set()
+    words = []
+    for line in (re.findall(r"[^\W\d_]{4,}", text.lower()) for text in dict.fromkeys(texts)):
+        words += line if len(line) > 12 else [word for word in line if word not in own]
+    joined = "".join(words)
+    assert sketch(texts, url) == (xxhash.xxh3_64_intdigest(joined) if len(joined) >= MIN_CHARS else 0)

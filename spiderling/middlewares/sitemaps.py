@@ -1,0 +1,69 @@
+"""Downloader middleware that reads sitemaps and takes their URLs to the frontier; no sitemap reaches the spider."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spiderling.crawl import crawl_of, fetch_of
+from spiderling.frontier.sitemaps import is_sitemap
+from spiderling.middlewares.limits import may_pass, redirect_target
+from spiderling.outcomes import FileTaken, of_response
+from spiderling.reasons import Reason
+from spiderling.scheduler import Scheduler
+from spiderling.text.sitemap import read_sitemap
+from spiderling.urls import canonicalize
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from spiderling.crawl import Crawl
+    from spiderling.frontier import Fetch
+
+_BATCH_URLS = 200
+"""Some milliseconds of the event loop."""
+
+
+class SitemapMiddleware:
+    """Sits inside LimitsMiddleware, which sees of sitemaps only redirects within the host and failures that may pass.
+
+    Sitemaps are read one at a time, in a thread, so that they take neither the loop's time nor much memory.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._one_at_a_time = asyncio.Lock()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SitemapMiddleware:
+        return cls(crawler)
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        fetch, crawl, scheduler = fetch_of(request), crawl_of(self._crawler), self._crawler.engine.scheduler
+        if fetch is None or crawl is None or not is_sitemap(fetch) or not isinstance(scheduler, Scheduler):
+            return response
+        redirect = canonicalize(redirect_target(response) or "")
+        if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
+            return response
+        detail = f"HTTP {response.status}"
+        if 200 <= response.status < 300:
+            async with self._one_at_a_time:
+                detail = await self._take(crawl, fetch, response.body)
+        scheduler.settle(replace(of_response(response, Reason.SITEMAP), url_id=fetch.id, detail=detail))
+        raise FileTaken(f"{request.url} is a sitemap")
+
+    async def _take(self, crawl: Crawl, fetch: Fetch, body: bytes) -> str:
+        """Give the frontier what *body* names; after a crash it is read again, since its URL has not ended."""
+        sitemap = await asyncio.to_thread(read_sitemap, body)
+        discovery, urls = crawl.frontier.discovery, sitemap.urls
+        if sitemap.is_index:
+            discovery.found_files(fetch, urls, crawl.clock.now())
+        else:
+            for start in range(0, len(urls), _BATCH_URLS):
+                discovery.found(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
+                await asyncio.sleep(0)
+        discovery.left_out(sitemap.left_out)
+        return f"{len(urls)} {'sitemaps' if sitemap.is_index else 'URLs'}"

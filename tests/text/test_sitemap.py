@@ -1,0 +1,98 @@
+"""Sitemaps as they are, as they are meant to be, and as an enemy would write them."""
+
+from __future__ import annotations
+
+import gzip
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from spiderling.text import sitemap
+from spiderling.text.sitemap import MAX_URLS, Sitemap, read_sitemap
+
+NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+URLS = ["http://a.test/1?a=1&b=<2>", "http://a.test/ž"]
+
+
+def xml(urls, root="urlset", entry="url") -> str:
+    entries = "".join(f"<{entry}><loc>\n {escape(url)} </loc><lastmod>2020-01-01</lastmod></{entry}>" for url in urls)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{NAMESPACE}">{entries}</{root}>'
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (xml(URLS).encode(), Sitemap(URLS)),
+        (xml(URLS).encode("utf-16"), Sitemap(URLS)),
+        (b"\xef\xbb\xbf  " + xml(URLS).encode(), Sitemap(URLS)),
+        (gzip.compress(xml(URLS).encode()), Sitemap(URLS)),
+        (xml(URLS, "sitemapindex", "sitemap").encode(), Sitemap(URLS, is_index=True)),
+        (b"http://a.test/1\r\n\nhttps://a.test/2 \n# no URL\nftp://a.test/", Sitemap(["http://a.test/1", "https://a.test/2"])),
+        (b"see http://a.test/1", Sitemap(["http://a.test/1"])),
+        (b"<urlset><url><loc><![CDATA[http://a.test/?a&b]]></loc></url>", Sitemap(["http://a.test/?a&b"])),
+        (b"<s:urlset xmlns:s=''><s:url><s:loc>http://a.test/</s:loc></s:url></s:urlset>", Sitemap(["http://a.test/"])),
+        (
+            b"<urlset><!-- <loc>http://a.test/no</loc> --><url><loc >http://a.test/&#x31;&#50;</loc>"
+            b"<image:image><image:loc>http://a.test/a.png</image:loc></image:image></url></urlset>",
+            Sitemap(["http://a.test/12"]),
+        ),
+        (b"<urlset><url><loc>http://a.test/1</url><loc></loc><loc>http://a.test/&unknown;&amp", Sitemap(
+            ["http://a.test/1", "http://a.test/&unknown;&amp"])),
+        (b"<!doctype html><title>Not found</title><a href='http://a.test/'>Home</a>", Sitemap([])),
+        (b"", Sitemap([])),
+        (b"\x1f\x8b broken", Sitemap([])),
+    ],
+)  # fmt: skip
+def test_sitemaps(body, expected):
+    assert read_sitemap(body) == expected
+
+
+def test_of_a_broken_file_what_is_readable_counts():
+    packed = gzip.compress(xml([f"http://a.test/{n * n}" for n in range(20_000)]).encode())
+    assert 5_000 < len(read_sitemap(packed[: len(packed) // 2]).urls) < 20_000
+    assert 5_000 < len(read_sitemap(packed[: len(packed) // 2] + b"\0" * 20_000).urls) < 20_000
+
+
+def test_entities_do_not_expand():
+    bomb = b'<!DOCTYPE x [<!ENTITY a "http://a.test/"><!ENTITY b "&a;&a;">]><urlset><url><loc>&b;</loc></url></urlset>'
+    assert read_sitemap(bomb).urls == ["&b;"]
+
+
+@pytest.mark.parametrize("made", [xml, "\n".join])
+def test_more_urls_than_the_protocol_allows_are_counted_and_left_out(made):
+    found = read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode())
+    assert len(found.urls) == MAX_URLS and found.left_out == 7
+
+
+def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):
+    monkeypatch.setattr(sitemap, "MAX_BYTES", 1_000_000)
+    tail = xml(["http://a.test/behind"]).encode()
+    for packed in (gzip.compress, bytes):
+        assert read_sitemap(packed(b" " * (1_000_000 - len(tail)) + tail)).urls == ["http://a.test/behind"]
+        assert read_sitemap(packed(b" " * 1_000_000 + tail)).urls == []
+
+
+_PATHS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0xD7FF, categories=["L", "N", "P", "S"]), max_size=30)
+
+
+@given(st.lists(_PATHS, max_size=5))
+def test_reads_what_an_xml_parser_reads(paths):
+    urls = [f"http://a.test/{path}" for path in paths]
+    body = xml(urls).encode()
+    texts = [(loc.text or "").strip() for loc in etree.fromstring(body).iter(f"{{{NAMESPACE}}}loc")]
+    assert read_sitemap(body).urls == texts == urls
+
+
+_PIECES = st.sampled_from(
+    [b"<loc>", b"</loc>", b"<loc", b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<urlset>", b"<sitemapindex ", b"http://a",
+     b"&#x110000;", b"&#0;", b"\x1f\x8b\x08\x00", b"\xff\xfe", b"\n", b" ", b">"]
+)  # fmt: skip
+
+
+@given(st.lists(_PIECES | st.binary(max_size=8), max_size=40))
+def test_nothing_raises(pieces):
+    found = read_sitemap(b"".join(pieces))
+    assert all(isinstance(url, str) and url for url in found.urls)

@@ -6,7 +6,8 @@ With --data: NTREX-128 (news; no model is made of it) and beside us the papers' 
 trigrams from the same counts, py3langid, pycld2 and lingua, as far as they are installed
 (benchmarks/requirements.txt).  Without: the sentences of tests/quality, left out of training.
 A document is 1000 characters, a sentence at most 120.  A group (hbs, msa, nor, zho) counts
-as one language; the table gives its members one by one too.  --save writes
+as one language; the table gives its members one by one too.  --quick takes
+a fifth of the texts, and for the others a sixth of these.  --save writes
 benchmarks/language.tsv, of which docs/languages.md is made.
 """
 
@@ -53,6 +54,7 @@ HARD = (
 DOCUMENT, SENTENCE = 1000, 120
 MIN_SENTENCE = 40
 ENOUGH_BYTES = 50_000
+QUICK, QUICK_OTHERS = 5, 6  # --quick: so many times fewer texts, and so many times fewer again for the others
 KEPT = 95
 DRAWS = 10
 KNOWN_PART = 3  # every third language is known, as in the experiment that set the goal
@@ -188,8 +190,9 @@ def lingua() -> Guess:
     return lambda batch: [guess(text) for text in batch]
 
 
+OURS = "spiderling"
 METHODS = {
-    "spiderling": (ours, "numpy"),
+    OURS: (ours, "numpy"),
     "cosine of trigrams (papers)": (cosine, "numpy"),
     "py3langid": (py3langid, "py3langid"),
     "pycld2": (pycld2, "pycld2"),
@@ -228,8 +231,8 @@ def _resident_mb() -> float:
         return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
 
 
-def loading() -> dict[str, tuple[float, float]]:
-    """Processor seconds and MB of memory that a process needs for 12 models and for all."""
+def loading(repeats: int) -> dict[str, tuple[float, float]]:
+    """Processor seconds and MB of memory that a process needs for 12 models and for all, the least of some tries."""
     program = (
         "import sys,time; from benchmarks.language import _resident_mb; import spiderling.textworker, spiderling.text;"
         "from spiderling.languages import available, load; b=_resident_mb(); t=time.process_time();"
@@ -240,7 +243,7 @@ def loading() -> dict[str, tuple[float, float]]:
     found = {}
     for label, codes in (("12", twelve), ("all", "all")):
         runs = []
-        for _ in range(3):
+        for _ in range(repeats):
             ended = subprocess.run([sys.executable, "-c", program, codes], cwd=ROOT, capture_output=True, text=True)
             runs.append(tuple(map(float, ended.stdout.split())))
         found[label] = min(runs)
@@ -292,8 +295,10 @@ def unknown_table(known: dict[str, Tested], unknown: dict[str, Tested]) -> tuple
     rows: list[list[object]] = [
         [f"{len(chosen)} accepted, neighbours and big languages loaded, the rest unknown", *_means(as_in_a_crawl)],
         [f"{len(chosen)} accepted, nothing else loaded, the rest unknown", *_means(alone)],
-        ["all accepted, the NTREX languages without a model unknown", *leaked(values, known, usable, list(infos))],
     ]
+    if unknown:
+        found = leaked(values, known, usable, list(infos))
+        rows.append(["all accepted, the NTREX languages without a model unknown", *found])
     crawls = [crawl(values, known, code) for code in usable]
     rows.append(["one accepted, its neighbours and the big languages loaded, all others unknown", 0.5, fmean(crawls)])
     return rows, float(str(rows[0][2]))
@@ -321,14 +326,8 @@ def accuracy_rows(found: Tally, known: dict[str, Tested]) -> Iterator[list[objec
         taken = ", ".join(f"{code} {n}" for code, n in wrong.most_common(3))
         kb = int(infos[item.code].origin.get("bytes", 0)) // 1000
         documents, sentences = found.documents[label], found.sentences[label]
-        yield [
-            label,
-            kb,
-            right(documents, item.code),
-            right(sentences, item.code),
-            right(sentences, item.code, False),
-            taken,
-        ]
+        percent = right(documents, item.code), right(sentences, item.code), right(sentences, item.code, False)
+        yield [label, kb, *percent, taken]
 
 
 def main() -> None:
@@ -339,32 +338,30 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write language.tsv")
     parser.add_argument("--method", choices=METHODS, help="only this method, as JSON")
     arguments = parser.parse_args()
-    less = 5 if arguments.quick else 1
+    less = QUICK if arguments.quick else 1
+    if arguments.quick and arguments.method not in (None, OURS):
+        less *= QUICK_OTHERS
     known, unknown = texts(arguments.data, less)
     if arguments.method:
         found = tally(METHODS[arguments.method][0], known)
         print(json.dumps({name: getattr(found, name) for name in Tally.__slots__}))
         return
-    options = [*(["--quick"] if arguments.quick else []), *(["--data", str(arguments.data)] if arguments.data else [])]
-    report(known, unknown, options, arguments.save)
+    report(known, unknown, arguments)
 
 
-def report(known: dict[str, Tested], unknown: dict[str, Tested], options: Sequence[str], save: bool) -> None:
+def report(known: dict[str, Tested], unknown: dict[str, Tested], arguments: argparse.Namespace) -> None:
     """Print everything."""
+    options = [*(["--quick"] if arguments.quick else []), *(["--data", str(arguments.data)] if arguments.data else [])]
     here = {name: module for name, (_, module) in METHODS.items() if importlib.util.find_spec(module)}
     tallies = {name: in_own_process(name, options) for name in here}
-    rows = list(accuracy_rows(tallies["spiderling"], known))
+    rows = list(accuracy_rows(tallies[OURS], known))
     enough = [row[0] for row in rows if int(str(row[1])) * 1000 >= ENOUGH_BYTES]
     print(f"{len(rows)} tests, {len(enough)} of them of languages with {ENOUGH_BYTES // 1000} kB of training text\n")
     table(["test", "kB", "documents %", "sentences %", "strict %", "taken for"], sorted(rows, key=lambda row: row[3]))
     by_label = {row[0]: row for row in rows}
     print("\nhard groups (documents %, sentences %, each language by itself):")
     for codes in HARD:
-        strict = [
-            (c, right(tallies["spiderling"].documents[c], c, False), by_label[c][4])
-            for c in codes.split()
-            if c in known
-        ]
+        strict = [(c, right(tallies[OURS].documents[c], c, False), by_label[c][4]) for c in codes.split() if c in known]
         print("  " + "   ".join(f"{code} {doc:.1f} {sentence:.1f}" for code, doc, sentence in strict))
     print()
     compared = []
@@ -376,22 +373,20 @@ def report(known: dict[str, Tested], unknown: dict[str, Tested], options: Sequen
         on_named = fmean(right(found.sentences[label], known[label].code) for label in named)
         compared.append([name, *map(fmean, both), len(named), on_named, found.us, found.mb])
     table(["method", "documents %", "sentences %", "named", "sentences % of named", "us/sentence", "MB"], compared)
-    loads = loading()
+    loads = loading(1 if arguments.quick else 3)
     print()
     table(["models", "CPU s", "MB"], [[label, *values] for label, values in loads.items()])
-    unknown_accepted = None
-    if unknown:
-        found_rows, unknown_accepted = unknown_table(known, unknown)
-        print()
-        table(["unknown languages", "threshold", "accepted %"], found_rows)
-    if save:
+    found_rows, unknown_accepted = unknown_table(known, unknown)
+    print()
+    table(["unknown languages", "threshold", "accepted %"], found_rows)
+    if arguments.save:
         lines = [f"{row[0]}\t{row[1]}\t{row[2]:.1f}\t{row[3]:.1f}\t{row[4]:.1f}\n" for row in sorted(rows, key=str)]
         SAVED.write_text("test\tkB\tdocuments\tsentences\tstrict\n" + "".join(lines), "utf-8")
     result(
         languages=len(available()),
         doc_accuracy=round(compared[0][1], 2),
         sentence_accuracy=round(compared[0][2], 2),
-        unknown_accepted=unknown_accepted and round(unknown_accepted, 2),
+        unknown_accepted=round(unknown_accepted, 2),
         load_s=round(loads["all"][0], 3),
     )
 

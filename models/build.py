@@ -125,7 +125,8 @@ def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]
     """Write one model; returns a line of report."""
     texts = texts_of(code, about, FILES)
     if texts is None:
-        return f"{code}  no text: its model stays as it is"
+        lacking = ", ".join(path for path in about.get("texts") or [f"texts of {code}"] if path not in FILES)
+        return f"{code}  LEFT AS IT IS: {lacking} not in the directory of texts"
     model = train(code, texts.sentences, texts.words)
     folders = dict.fromkeys(path.partition("/")[0] for path in texts.paths)
     legacy = about["encodings"]

@@ -40,6 +40,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 _GROUP_NAMES = {
     "sh": "hbs", "serbo-croatian": "hbs", "montenegrin": "hbs", "cnr": "hbs", "no": "nor", "norwegian": "nor"
 }  # fmt: skip
+_NEAR = 3
 _SHARED_LICENCE = "cc-by-sa"
 _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
@@ -218,17 +219,29 @@ def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:
     return names | {info.code: [info] for info in models.values()}
 
 
-def _named(part: str, names: Mapping[str, list[LanguageInfo]], models: Iterable[str]) -> list[LanguageInfo]:
+def _named(
+    part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]
+) -> list[LanguageInfo]:
     found = names.get(part.lower())
     if not found:
-        near = difflib.get_close_matches(part.lower(), names, n=3, cutoff=0.6)
-        meant = " or ".join(f"{info.code} ({info.name})" for name in near for info in names[name][:1])
+        meant = " or ".join(f"{info.code} ({info.name})" for info in _near(part.lower(), names, models)[:_NEAR])
         meant = f" Did you mean {meant}?" if meant else ""
+        code = part.lower() if part.isascii() and part.isalpha() and 2 <= len(part) <= 3 else "CODE"
         raise BadInput(
-            f"there is no model for the language {part!r}.{meant} There are models for {', '.join(sorted(models))}; "
-            f"make one from plain text with: scrapy train {part.lower()[:3]} text.txt"
+            f"there is no model for the language {part!r}.{meant} The {len(models)} languages that have one are those "
+            f"of docs/languages.md; make one from plain text with: scrapy train {code} text.txt"
         )
     return found
+
+
+def _near(part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]) -> list[LanguageInfo]:
+    """Languages that *part* may mean: it is the TLD of their country (cz), a code with a region or a script
+    (pt-BR), or much like a name."""
+    country = [info for info in models.values() if info.tlds[:1] == (part,)]
+    tagged = names.get(part.replace("_", "-").partition("-")[0], [])
+    similar = [info for name in difflib.get_close_matches(part, names, n=3, cutoff=0.6) for info in names[name]]
+    certain = country or tagged  # a short code is much like many others
+    return list({info.code: info for info in certain or similar}.values())
 
 
 def _stoplist(info: LanguageInfo, words: Mapping[str, int]) -> frozenset[str]:

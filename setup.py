@@ -27,6 +27,7 @@ setup(
             "export = spiderling.commands.export:Command",
             "inspect = spiderling.commands.inspect:Command",
             "identify = spiderling.commands.identify:Command",
+            "seeds = spiderling.commands.seeds:Command",
             "page = spiderling.commands.page:Command",
             "train = spiderling.commands.train:Command",
         ],

@@ -3,7 +3,8 @@
     python benchmarks/optouts.py [--quick]
 
 The files are of a usual kind: a robots.txt of 60 lines with Content-Signal, a tdmrep.json of three rules, an ai.txt of
-40 kinds of files.  The reference is robots.txt alone, judged by protego alone.
+40 kinds of files.  The reference is robots.txt alone, judged by protego alone.  A robots.txt of the largest size
+that is read is parsed in a thread; what is left to the event loop then stands beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from protego import Protego
 
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.sitefiles import SiteFile
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, Rules, SiteFile, parsed
 from spiderling.options import Options
 from spiderling.text.optout import page_statements
 
@@ -34,6 +35,7 @@ FILES = {
     ).encode(),
     SiteFile.AI_TXT: ("User-Agent: *\n" + "".join(f"Disallow: *.x{number}\n" for number in range(40))).encode(),
 }
+LARGE = ("User-agent: *\n" + "".join(f"Disallow: /{n:x}\n" for n in range(60_000))).encode()[:MAX_FILE_BYTES]
 HEADERS = [("X-Robots-Tag", "noarchive, max-snippet: 20"), ("X-Robots-Tag", "googlebot: noindex")]
 META = {"robots": "index, follow, noarchive", "tdm-reservation": "0"}
 
@@ -44,12 +46,15 @@ def main() -> None:
     rounds = 5_000 if parser.parse_args().quick else 50_000
     urls = [f"{ORIGIN}/section{number % 50}/{number}/page.html" for number in range(1000)]
     protego, options = Protego.parse(ROBOTS.decode()), Options()
+    large = parsed(SiteFile.ROBOTS, LARGE, options)
     rows = {
         "protego alone": per_call(lambda number: protego.can_fetch(urls[number % 1000], "spiderling"), rounds),
         "robots.txt alone": judging(
             urls, rounds, "tdm-file=ignore,ai-txt=ignore,content-signal=ignore,ai-agents=ignore"
         ),
         "all files": judging(urls, rounds, ""),
+        "parsing 500 KiB of rules": per_call(lambda _: parsed(SiteFile.ROBOTS, LARGE, options), 5),
+        "... left to the event loop": per_call(lambda _: noting(large), 5),
         "a page's headers and head": per_call(lambda _: page_statements(HEADERS, META, options, 1.8e9), rounds),
     }
     for name, us in rows.items():
@@ -64,6 +69,13 @@ def judging(urls: list[str], rounds: int, optouts: str) -> float:
         robots.answered(ORIGIN, 200, body, 0.0, file)
     assert robots.judge(ORIGIN, urls[0], 1.0) is RobotsVerdict.ALLOWED
     return per_call(lambda number: robots.judge(ORIGIN, urls[number % 1000], 1.0), rounds)
+
+
+def noting(rules: Rules) -> None:
+    """The answer to a request for the large robots.txt, which was parsed ahead."""
+    robots = Robots(Options())
+    robots.parsed_ahead(SiteFile.ROBOTS, LARGE, rules)
+    robots.answered(ORIGIN, 200, LARGE, 0.0)
 
 
 def per_call(call: Callable[[int], object], rounds: int) -> float:

@@ -8,21 +8,22 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol, TypeAlias
 
 import zstandard
 
 from spiderling import __version__
 from spiderling.errors import BadInput, StorageError
 from spiderling.inspection import Inspection
-from spiderling.prevertical import Source, stored_documents
+from spiderling.prevertical import Source, StoredDocument, stored_documents
 from spiderling.urls import CanonicalUrl, canonicalize
 
 _FRAME_CHARS = 1_000_000
+Watch: TypeAlias = Callable[[Iterator[StoredDocument]], Iterator[StoredDocument]]
 
 
 class Summary(NamedTuple):
@@ -40,6 +41,8 @@ class Corpus(NamedTuple):
     sources: list[Source]
     purposes: list[str]
     """What they were collected for, as far as is known (optouts.py)."""
+    documents: int = 0
+    """How many there are; 0 if that is not known of all sources."""
 
 
 def corpus_of(names: Iterable[str]) -> Corpus:
@@ -49,18 +52,20 @@ def corpus_of(names: Iterable[str]) -> Corpus:
     """
     sources: list[Source] = []
     purposes: set[str] = set()
+    counted: list[int] = []
     for path in map(Path, names):
         if path.is_dir():
             with closing(Inspection(path)) as crawl:
-                rows = crawl.rows("SELECT name, length_bytes FROM segment ORDER BY name")
+                rows = crawl.rows("SELECT name, length_bytes, documents FROM segment ORDER BY name")
                 sources += [Source(path / "corpus" / row["name"], row["length_bytes"]) for row in rows]
+                counted += [row["documents"] for row in rows]
                 purposes |= set(json.loads(crawl.meta.get("purposes", "[]")))
         elif path.is_file():
             sources.append(Source(path))
             purposes |= _purposes_beside(path)
         else:
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
-    return Corpus(sources, sorted(purposes))
+    return Corpus(sources, sorted(purposes), sum(counted) if len(counted) == len(sources) else 0)
 
 
 def _purposes_beside(path: Path) -> set[str]:
@@ -174,12 +179,14 @@ FORMATS = {"prevertical": PrevertWriter}
 # -- the export
 
 
-def export(corpus: Corpus, out: Path, format_name: str, drop: DropList, lists: Mapping[str, int]) -> Summary:
+def export(
+    corpus: Corpus, out: Path, format_name: str, drop: DropList, lists: Mapping[str, int], watch: Watch = iter
+) -> Summary:
     """Copy *corpus* to *out* without what *drop* names; ``out`` appears when it is complete.
 
     Beside it stand ``.json`` (what it was made of, with *lists*: name -> number of entries) and, if
-    something may have been dropped, ``.dropped.tsv`` (id, URL and the entry that matched).  Raises BadInput if
-    *out* exists, StorageError if it cannot be written or a segment cannot be read.
+    something may have been dropped, ``.dropped.tsv`` (id, URL and the entry that matched).  *watch* sees every
+    document pass.  Raises BadInput if *out* exists, StorageError if it cannot be written or a segment cannot be read.
     """
     if out.exists():
         raise BadInput(f"{out} exists; remove it, or give another name.")
@@ -189,7 +196,7 @@ def export(corpus: Corpus, out: Path, format_name: str, drop: DropList, lists: M
     try:
         with part.open("wb") as file, _log(log_name if lists else None) as log:
             writer: Writer = FORMATS[format_name](file, out.name)
-            for document in _all(corpus):
+            for document in watch(_all(corpus)):
                 rule = drop.rule_for(document.attributes)
                 if rule is None:
                     writer.add(document.text)
@@ -212,7 +219,7 @@ def export(corpus: Corpus, out: Path, format_name: str, drop: DropList, lists: M
     return summary
 
 
-def _all(corpus: Corpus) -> Iterator[Any]:
+def _all(corpus: Corpus) -> Iterator[StoredDocument]:
     for source in corpus.sources:
         yield from stored_documents(source)
 

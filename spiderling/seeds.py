@@ -34,6 +34,25 @@ def read_seeds(argument: str) -> list[str]:
     return seeds
 
 
+def read_sections(name: str) -> list[tuple[str, str]]:
+    """(URL, source) of the seeds in the file *name*; the source is the comment above them, else the file's name.
+
+    Raises BadInput as ``read_seeds`` does.
+    """
+    seeds: dict[str, str] = {}
+    source = Path(name).name
+    lines = _read_lines(Path(name))
+    known = set(_valid(lines, name))
+    for line in map(str.strip, lines):
+        if line.startswith("#"):
+            source = line.lstrip("# ").strip() or source
+        elif _with_scheme(line) in known:
+            seeds.setdefault(_with_scheme(line), source)
+    if not seeds:
+        raise BadInput(f"there is no seed URL in {name}; give a file with one URL a line.")
+    return list(seeds.items())
+
+
 def model_seeds(accepted: Sequence[LanguageInfo]) -> list[str]:
     """The seed URLs of the *accepted* languages' models; raises BadInput when there is none."""
     codes = ", ".join(info.code for info in accepted)
@@ -66,6 +85,10 @@ def _read_lines(path: Path) -> list[str]:
     return text.splitlines()
 
 
+def _with_scheme(text: str) -> str:
+    return text if "://" in text else f"http://{text}"
+
+
 def _valid(lines: Sequence[str], where: str) -> list[str]:
     """The URLs among *lines*, each once; comments and empty lines do not count."""
     urls: dict[str, None] = {}
@@ -74,7 +97,7 @@ def _valid(lines: Sequence[str], where: str) -> list[str]:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        url = text if "://" in text else f"http://{text}"
+        url = _with_scheme(text)
         if canonicalize(url) is None or " " in text or "." not in text or _OTHER_SCHEME.match(text):
             bad += 1
             if bad <= _MAX_REPORTED_LINES:

@@ -151,14 +151,14 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
     assert crawl.digests().keys() == {"http://slow.test/", "http://slow.test/next"}
 
 
-def limited():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-
-
 def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(server, reference, tmp_path):
     settings = {name: value for name, value in SETTINGS.items() if name != "EXTENSIONS"}  # it keeps SQLite's log short
     crawl = Crawl(tmp_path / "job", server, **settings, CHECKPOINT_S=0.1)
-    result = crawl.start(SEEDS, preexec_fn=limited).wait()
+    before, running = served(server), crawl.start(SEEDS)
+    running.until(lambda: served(server) > before + 25)
+    size = (tmp_path / "job" / "state" / "frontier.sqlite-wal").stat().st_size
+    resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (size, size))
+    result = running.wait()
     assert result.code == 1
     assert len(result.lines("] ERROR: ")) == 1
     assert result.lines("ERROR", "The crawl stops", "could not be written")

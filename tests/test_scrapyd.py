@@ -25,7 +25,7 @@ from spiderling.simulation.web import FixedWeb
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = 8
-DEADLINE_S = 45
+DEADLINE_S = 60
 CONFIGURATION = """\
 [scrapyd]
 bind_address = 127.0.0.1
@@ -47,7 +47,7 @@ def test_two_jobs_of_one_directory(tmp_path):
         assert added["spiders"] == 1
         assert ask("listspiders.json?project=spiderling")["spiders"] == ["spiderling"]
 
-        crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.5)
+        crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=2)
         job = {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": "http://a.test/"}
         job["setting"] = [f"{name}={value}" for name, value in crawl.settings.items()]
         ask("schedule.json", {**job, "jobid": "first"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.errors import SpiderlingError
 from spiderling.export import FORMATS, DropList, corpus_of, export, read_list
+from spiderling.progressline import with_progress
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +64,9 @@ class Command(ScrapyCommand):
         urls = {name: read_list(name) for name in opts.drop_url}
         drop = DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values()))
         lists = {name: len(entries) for name, entries in (hosts | urls).items()}
-        summary = export(corpus_of(names), Path(opts.out), opts.format, drop, lists)
+        corpus = corpus_of(names)
+        watch = partial(with_progress, unit="documents", total=corpus.documents)
+        summary = export(corpus, Path(opts.out), opts.format, drop, lists, watch)
         print(f"{summary.kept:,} documents in {opts.out}, {summary.dropped:,} dropped.")
         if summary.idle:
             more = " ..." if len(summary.idle) > _MOST_NAMED else ""

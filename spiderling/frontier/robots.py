@@ -1,9 +1,10 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-robots.txt: 4xx means no rules.  5xx and no answer mean that nothing is allowed for a time;
-after the retries the last copy counts again while it is not older than ``robots_stale_s``
-(2.4), and without one the origin's URLs end, to be tried again after a day: where 2.3.1.4 would
-let us take a file that was unreachable for 30 days for missing, we stay away.
+robots.txt: 4xx means no rules.  5xx and no answer mean that nothing is allowed for a time
+(the server's own, by Retry-After); after the retries the last copy counts again while it is
+not older than ``robots_stale_s`` (2.4), and without one the origin's URLs end, to be tried
+again after a day: where 2.3.1.4 would let us take a file that was unreachable for 30 days for
+missing, we stay away.
 
 tdmrep.json and ai.txt are asked for when they may bind the crawl's purpose, or are to be
 recorded, and robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
@@ -91,6 +92,7 @@ class Robots:
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self._parsed: OrderedDict[str, Rules] = OrderedDict()
+        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
 
     def record(self, key: str) -> RobotsRecord | None:
         """What is known of the robots.txt of an origin, or of another file by its address."""
@@ -143,10 +145,15 @@ class Robots:
         target = canonicalize(url)
         return self.statements(target.origin, target.url) if target else []
 
+    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
+        """The next answer will be *body*, and *rules* are what it says: parsing a large file takes .1 s and more."""
+        self._ahead = file, body, rules
+
     def answered(
-        self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS
-    ) -> RobotsRecord:
-        """Note the final answer (redirects followed) to a request for *file*."""
+        self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS,
+        retry_after_s: float = 0.0,
+    ) -> RobotsRecord:  # fmt: skip
+        """Note the final answer (redirects followed) to a request for *file*; *retry_after_s*: not before."""
         expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
             body = body[:MAX_FILE_BYTES]
@@ -155,11 +162,12 @@ class Robots:
         if 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
             return self._note(origin, file, record, str(status), now)
-        return self.failed(origin, now, file, str(status))
+        return self.failed(origin, now, file, str(status), retry_after_s)
 
     def failed(
-        self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer"
-    ) -> RobotsRecord:
+        self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer",
+        retry_after_s: float = 0.0,
+    ) -> RobotsRecord:  # fmt: skip
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options, former = self._options, self.record(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
@@ -168,7 +176,7 @@ class Robots:
         if file is not SiteFile.ROBOTS:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or _EMPTY)
         elif failures <= options.retries:
-            pause = min(options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
+            pause = min(retry_after_s or options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
             record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
         elif body and now - fetched <= options.robots_stale_s:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
@@ -220,12 +228,16 @@ class Robots:
             return None
         rules = self._parsed.get(key)
         if rules is None:
-            rules = self._parsed[key] = parsed(file, zlib.decompress(record.body), self._options)
+            rules = self._parsed[key] = self._parse(file, zlib.decompress(record.body))
             if len(self._parsed) > _MAX_PARSERS:
                 self._parsed.popitem(last=False)
         else:
             self._parsed.move_to_end(key)
         return rules
+
+    def _parse(self, file: SiteFile, body: bytes) -> Rules:
+        ahead, self._ahead = self._ahead, None
+        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
 
 
 def _key(origin: str, file: SiteFile) -> str:

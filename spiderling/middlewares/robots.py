@@ -6,10 +6,12 @@ to be asked here; a robots.txt never reaches the spider.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from spiderling.crawl import fetch_of
-from spiderling.middlewares.limits import redirect_target
+from spiderling.crawl import crawl_of, fetch_of
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, parsed
+from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
 from spiderling.outcomes import FileTaken
 from spiderling.scheduler import Scheduler
 
@@ -18,20 +20,30 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+_SMALL_BYTES = 20_000
+"""Up to this size a file is parsed where it is wanted, in some milliseconds; a larger one in a thread."""
+
 
 class RobotsMiddleware:
     """Sits inside LimitsMiddleware, so that it sees every answer to a robots.txt request first."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._one_at_a_time = asyncio.Lock()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RobotsMiddleware:
         return cls(crawler)
 
-    def process_response(self, request: Request, response: Response) -> Response:
-        fetch, scheduler = fetch_of(request), self._crawler.engine.scheduler
-        if fetch is None or fetch.robots is None or not isinstance(scheduler, Scheduler):
+    async def process_response(self, request: Request, response: Response) -> Response:
+        fetch, scheduler, crawl = fetch_of(request), self._crawler.engine.scheduler, crawl_of(self._crawler)
+        if fetch is None or fetch.robots is None or not isinstance(scheduler, Scheduler) or crawl is None:
             return response
-        scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response))
+        body = response.body[:MAX_FILE_BYTES]
+        if len(body) > _SMALL_BYTES and 200 <= response.status < 300:
+            async with self._one_at_a_time:
+                rules = await asyncio.to_thread(parsed, fetch.robots.file, body, crawl.options)
+            crawl.frontier.parsed_ahead(fetch.robots.file, body, rules)
+        wait_s = asked_to_wait_s(response) or 0.0
+        scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response), wait_s)
         raise FileTaken(f"robots.txt of {fetch.robots.origin}")

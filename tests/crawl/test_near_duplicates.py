@@ -94,7 +94,7 @@ def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
     pages = [(f"/{number}" if number else "/", [paragraph(number), *SHARED[: number % 2]]) for number in range(30)]
     reference = crawled(tmp_path / "reference", site(*pages))
     with serving(FixedWeb({HOST: site(*pages)}, {HOST: "127.84.9.8"})) as server:
-        crawl = Crawl(tmp_path / "job", server, DEDUP="near", DEDUP_SNAPSHOT_S=1, CHECKPOINT_S=1)
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near", DEDUP_SNAPSHOT_S=1, CHECKPOINT_S=1, HOST_INTERVAL_S=0.4)
         rng, kills = random.Random(5), 0
         for _ in range(4):
             running = crawl.start(f"http://{HOST}/")

@@ -31,7 +31,8 @@ SITEMAPS = {
     "/away.xml": redirect("http://b.test/list.txt"),
 }  # fmt: skip
 NAMED = [path for path in SITEMAPS if path not in ("/one.xml", "/two.xml.gz")]
-ROBOTS = "User-agent: *\nDisallow: /private/\n" + "".join(f"Sitemap: http://a.test{path}\n" for path in NAMED)
+LARGE = "# large enough to be parsed in a thread\n" * 600
+ROBOTS = LARGE + "User-agent: *\nDisallow: /private/\n" + "".join(f"Sitemap: http://a.test{path}\n" for path in NAMED)
 A = {
     "/": page("a", "/linked"), "/linked": page("linked"), "/private/x": page("private"),
     "/robots.txt": plain(ROBOTS + "Sitemap: http://b.test/list.txt\n"),

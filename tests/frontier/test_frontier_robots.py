@@ -9,7 +9,7 @@ from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots,
 
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, SiteFile
 from spiderling.options import Options
 from spiderling.reasons import Reason
 
@@ -96,6 +96,22 @@ def test_no_file_and_no_path_raises(lines: list[tuple[bytes, bytes]], path: str)
     rules.answered("http://a.cz", 200, b"\n".join(key + value for key, value in lines), 0.0)
     assert rules.judge("http://a.cz", f"http://a.cz/{path}", 1.0) in (RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN)
     assert 0 <= rules.crawl_delay("http://a.cz") < float("inf")
+
+
+def test_rules_that_were_parsed_ahead_count_for_that_file_and_once() -> None:
+    body, other = FORBID_ALL.body, RobotsTxt(b"", ALONE)
+    rules, url = Robots(ALONE), "http://a.cz/x"
+    verdicts = []
+    for file, ahead, answer in (
+        (SiteFile.ROBOTS, body, body),  # as announced
+        (SiteFile.ROBOTS, b"", body),  # another answer, and the announcement is spent
+        (SiteFile.AI_TXT, body, body),
+    ):
+        rules.parsed_ahead(file, ahead, other)
+        for origin in ("http://a.cz", "http://b.cz"):
+            rules.answered(origin, 200, answer, 0.0)
+            verdicts.append(rules.judge(origin, url.replace("http://a.cz", origin), 1.0) is RobotsVerdict.ALLOWED)
+    assert verdicts == [True, False, False, False, False, False]
 
 
 def test_each_origin_has_its_own_file_fetched_first() -> None:

@@ -1,0 +1,197 @@
+"""``scrapy seeds check FILE``: what the seeds give, before a crawl rests on them.
+
+After Schäfer, Barbaresi & Bildhauer 2014: crawls that begin with seeds of good yield have a good yield (R2 = .78).
+Each seed's page is fetched as in a crawl and goes through the whole chain; its links are not followed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+from scrapy.crawler import AsyncCrawlerProcess
+from tqdm import tqdm
+
+from spiderling.crawl import crawl_of
+from spiderling.errors import BadInput, SpiderlingError
+from spiderling.items import PageItem
+from spiderling.outcomes import DropPage
+from spiderling.scheduler import Scheduler
+from spiderling.seeds import read_sections
+from spiderling.spiders.spiderling import SpiderlingSpider
+from spiderling.urls import canonicalize
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import Settings
+
+_MOST_HOSTS = 40
+"""Rows of the table of hosts."""
+_SEED = "seed"
+
+
+@dataclass(slots=True)
+class Yield:
+    """What some seeds gave."""
+
+    seeds: int = 0
+    fetched: int = 0
+    kept: int = 0
+    downloaded_bytes: int = 0
+    kept_bytes: int = 0
+
+    def add(self, result: dict[str, Any] | None) -> None:
+        """One seed; None: it gave no page."""
+        self.seeds += 1
+        if result is not None:
+            self.fetched += 1
+            self.kept += result["why"] == "kept"
+            self.downloaded_bytes += result["bytes"]
+            self.kept_bytes += result["kept"]
+
+    @property
+    def ratio(self) -> float:
+        """Documents kept / pages fetched."""
+        return self.kept / self.fetched if self.fetched else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Bytes of text kept / bytes downloaded, both in UTF-8."""
+        return self.kept_bytes / self.downloaded_bytes if self.downloaded_bytes else 0.0
+
+
+class CheckSpider(SpiderlingSpider):
+    """Fetches each seed and notes in a file what became of its page."""
+
+    name = "check"
+
+    def __init__(self, urls: Iterable[str] = (), results: Path | None = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        assert results is not None
+        self._urls, self._results = list(urls), results
+        self._bar = tqdm(total=len(self._urls), unit=" seeds", disable=None)
+        self.failure: SpiderlingError | None = None
+        self.is_whole = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> CheckSpider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.scraped, signals.item_scraped)
+        crawler.signals.connect(spider.dropped, signals.item_dropped)
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self._urls:
+            yield Request(url, callback=self.parse_page, meta={_SEED: url})
+
+    def parse_page(self, response: Response) -> Iterator[Any]:
+        """Callback; the same as for a page of a crawl."""
+        yield PageItem(response)
+
+    def scraped(self, item: Any) -> None:
+        self._note(item, "kept")
+
+    def dropped(self, item: Any, exception: BaseException) -> None:
+        self._note(item, exception.reason.value if isinstance(exception, DropPage) else "dropped")
+
+    def _note(self, item: Any, why: str) -> None:
+        if not isinstance(item, PageItem):
+            return
+        size = item.page.utf8_bytes if item.page is not None else len(item.response.body)
+        kept = item.kept_bytes if why == "kept" else 0
+        result = {"seed": item.response.meta.get(_SEED), "why": why, "bytes": size, "kept": kept}
+        with self._results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        self._bar.update()
+
+    def closed(self, reason: str) -> None:
+        self._bar.close()
+        crawl, scheduler = crawl_of(self.crawler), self.crawler.engine.scheduler
+        self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
+        self.is_whole = crawl is not None and crawl.is_finished
+
+
+def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:
+    """Check the seeds in the file *name*, and write the good ones to *out*; returns the tables.
+
+    State and results are beside *out* until all seeds were asked.  Raises SpiderlingError.
+    """
+    sections = read_sections(name)
+    state, results = Path(f"{out}.state"), Path(f"{out}.results")
+    try:
+        results.open("a").close()
+    except OSError as error:
+        raise BadInput(f"{out} cannot be written ({error.strerror}); name another file with -o.") from None
+    settings.set("JOBDIR", str(state), priority="cmdline")
+    settings.set("SPIDERLING_FOLLOW", "none", priority="cmdline")
+    process = AsyncCrawlerProcess(settings)
+    crawler = process.create_crawler(CheckSpider)
+    process.crawl(crawler, urls=[url for url, _ in sections], results=results, **arguments)
+    process.start()
+    spider = crawler.spider
+    if not isinstance(spider, CheckSpider) or spider.failure is not None:
+        raise (spider.failure if isinstance(spider, CheckSpider) and spider.failure else SpiderlingError(
+            "the command could not begin; -s LOG_ENABLED=1 shows why."
+        ))  # fmt: skip
+    found = _read_results(results)
+    if not spider.is_whole:
+        return f"Stopped after {len(found)} of {len(sections)} seeds; the same command goes on."
+    text = "\n".join(render(sections, found, out))
+    shutil.rmtree(state, ignore_errors=True)
+    results.unlink()
+    return text
+
+
+def _read_results(path: Path) -> dict[str, dict[str, Any]]:
+    """By seed; of one that was fetched twice (before and after a kill) the better result."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            result = json.loads(line)
+        except ValueError:
+            continue  # the last line of a killed process
+        if result["seed"] not in found or result["why"] == "kept":
+            found[result["seed"]] = result
+    return found
+
+
+def render(sections: list[tuple[str, str]], found: dict[str, dict[str, Any]], out: Path) -> Iterator[str]:
+    """The tables by source and by host; writes the good seeds to *out*, those of the best hosts first."""
+    sources: defaultdict[str, Yield] = defaultdict(Yield)
+    hosts: defaultdict[str, Yield] = defaultdict(Yield)
+    for url, source in sections:
+        for table, key in ((sources, source), (hosts, _host(url))):
+            table[key].add(found.get(url))
+    good = [url for url, _ in sections if found.get(url, {}).get("why") == "kept"]
+    good.sort(key=lambda url: (-hosts[_host(url)].rate, _host(url)))
+    out.write_text("".join(f"{url}\n" for url in good), encoding="utf-8")
+    yield from _table("source", sources, len(sources))
+    yield ""
+    yield from _table("host", hosts, _MOST_HOSTS)
+    reasons: defaultdict[str, int] = defaultdict(int)
+    for url, _ in sections:
+        reasons[found[url]["why"] if url in found else "no page"] += 1
+    yield ""
+    yield "ends: " + ", ".join(f"{why} {number}" for why, number in sorted(reasons.items(), key=lambda row: -row[1]))
+    yield f"{len(good)} of {len(sections)} seeds are good: {out}"
+
+
+def _host(url: str) -> str:
+    target = canonicalize(url)
+    return target.host if target else url
+
+
+def _table(name: str, rows: dict[str, Yield], most: int) -> Iterator[str]:
+    yield f"{name:<40}{'seeds':>7}{'pages':>7}{'kept':>7}{'ratio':>8}{'rate':>8}"
+    ordered = sorted(rows.items(), key=lambda row: (-row[1].rate, row[0]))
+    for key, row in ordered[:most]:
+        yield f"{key[:39]:<40}{row.seeds:>7}{row.fetched:>7}{row.kept:>7}{row.ratio:>8.3f}{row.rate:>8.4f}"
+    if len(rows) > most:
+        yield f"... and {len(rows) - most} more"

@@ -1,0 +1,79 @@
+"""The file of seeds: one URL a line, appended to as they are found, so that nothing is lost when it is stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from spiderling.errors import BadInput
+from spiderling.urls import CanonicalUrl, canonicalize, registrable_domain
+
+_PLATFORMS = """
+    amazon.com archive.org archive.ph archive.today bing.com bit.ly doi.org duckduckgo.com ebay.com facebook.com
+    fandom.com flickr.com github.com goo.gl google.com imdb.com instagram.com issuu.com jstor.org linkedin.com
+    mediawiki.org microsoft.com netflix.com orcid.org pinterest.com quora.com reddit.com scribd.com spotify.com
+    t.co t.me telegram.me tiktok.com tripadvisor.com twitch.tv twitter.com viaf.org vimeo.com vk.com webcitation.org
+    wikidata.org wikimedia.org wikipedia.org worldcat.org x.com yahoo.com yandex.ru youtu.be youtube.com
+"""
+PLATFORMS = frozenset(_PLATFORMS.split())
+"""Registrable domains that everybody links to: aggregators, archives, shops, networks.  No seeds of one language."""
+
+
+class SeedFile:
+    """Takes URLs; ``with`` closes the file."""
+
+    def __init__(self, path: Path, per_host: int, keeps: Callable[[CanonicalUrl], bool] = lambda target: True) -> None:
+        """*per_host*: most URLs of one host, those in the file counted; *keeps* may refuse further ones.
+
+        Raises BadInput when the file cannot be read or written.
+        """
+        self.path = path
+        self.added = 0
+        self._per_host = per_host
+        self._keeps = keeps
+        self._known: set[str] = set()
+        self._hosts: Counter[str] = Counter()
+        try:
+            with path.open("a+", encoding="utf-8") as file:
+                file.seek(0)
+                for line in file:
+                    target = canonicalize(line.strip())
+                    if target is not None:
+                        self._known.add(target.url)
+                        self._hosts[target.host] += 1
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{path} cannot be written ({error.strerror}); name another file with -o.") from None
+        except UnicodeDecodeError:
+            raise BadInput(f"{path} is not a text file in UTF-8; name another file with -o.") from None
+
+    def __enter__(self) -> SeedFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    @property
+    def hosts(self) -> int:
+        """Hosts in the file."""
+        return len(self._hosts)
+
+    def comment(self, text: str) -> None:
+        """Begin a section."""
+        self._file.write(f"# {text}\n")
+
+    def add(self, url: str) -> bool:
+        """Write *url* unless it is no http(s) URL, known, one too many of its host, or refused; whether it was."""
+        target = canonicalize(url)
+        if target is None or target.url in self._known or self._hosts[target.host] >= self._per_host:
+            return False
+        if registrable_domain(target.host) in PLATFORMS or not self._keeps(target):
+            return False
+        self._known.add(target.url)
+        self._hosts[target.host] += 1
+        self.added += 1
+        self._file.write(f"{target.url}\n")
+        self._file.flush()
+        return True

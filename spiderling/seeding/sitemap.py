@@ -1,0 +1,100 @@
+"""robots.txt -> sitemaps -> URLs (https://www.sitemaps.org/protocol.html)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import ada_url
+from scrapy import Request
+from scrapy.utils.gz import gunzip
+from scrapy.utils.sitemap import Sitemap
+
+from spiderling.errors import BadInput
+from spiderling.frontier.sitefiles import RobotsTxt
+from spiderling.options import Options
+from spiderling.urls import CanonicalUrl, canonicalize, registrable_domain
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from spiderling.seeding.source import Found
+
+MAX_SITEMAP_BYTES = 50_000_000
+"""The protocol's bound, unpacked."""
+_MAX_DEPTH = 3
+"""Indexes of indexes; the protocol allows one."""
+
+
+class SitemapSource:
+    """The URLs that sites list of themselves; those on other domains are left out, as the protocol says."""
+
+    name = "sitemap"
+
+    def __init__(self, sites: Iterable[str]) -> None:
+        """*sites*: names or URLs; raises BadInput for one that is neither."""
+        self._sites: list[CanonicalUrl] = []
+        for site in sites:
+            target = canonicalize(site if "://" in site else f"https://{site}/")
+            if target is None:
+                raise BadInput(f"{site} is no site; give its name or URL, such as example.org.")
+            self._sites.append(target)
+        if not self._sites:
+            raise BadInput("name the sites: scrapy seeds sitemap example.org -a lang=cs -o seeds.txt")
+
+    def requests(self) -> Iterator[Request]:
+        for site in self._sites:
+            if site.path.endswith((".xml", ".xml.gz")):
+                yield _request(site.url, 0)
+            else:
+                yield Request(f"{site.origin}/robots.txt")
+
+    def read(self, response: Response) -> Iterator[Found]:
+        depth = response.meta.get("sitemap")
+        if depth is None:
+            yield from self._read_robots(response)
+        elif response.status == 200:
+            yield from self._read_sitemap(response, depth)
+
+    def _read_robots(self, response: Response) -> Iterator[Found]:
+        listed = RobotsTxt(response.body, Options()).sitemaps() if response.status == 200 else []
+        for address in listed or ["/sitemap.xml"]:
+            target = _joined(response.url, address)
+            if target is not None:
+                yield _request(target.url, 0)
+
+    def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
+        own = canonicalize(response.url)
+        sitemap = _parsed(response.body)
+        if own is None or sitemap is None:
+            return
+        for entry in sitemap:
+            target = _joined(response.url, str(entry.get("loc", "")))
+            if target is None or registrable_domain(target.host) != registrable_domain(own.host):
+                continue
+            if sitemap.type == "urlset":
+                yield target.url
+            elif depth < _MAX_DEPTH:
+                yield _request(target.url, depth + 1)
+
+
+def _joined(base: str, address: str) -> CanonicalUrl | None:
+    try:
+        return canonicalize(str(ada_url.join_url(base, address.strip())))
+    except ValueError:
+        return None
+
+
+def _request(url: str, depth: int) -> Request:
+    return Request(url, meta={"sitemap": depth})
+
+
+def _parsed(body: bytes) -> Sitemap | None:
+    """The sitemap, unpacked; None for what is none."""
+    try:
+        if body[:2] == b"\x1f\x8b":
+            body = gunzip(body, max_size=MAX_SITEMAP_BYTES)
+        sitemap = Sitemap(body)
+    except Exception:  # whatever a site sends must not end the command
+        return None
+    return sitemap if sitemap.type in ("urlset", "sitemapindex") else None

@@ -1,0 +1,123 @@
+"""Asks a source of seeds by a crawl of its own: robots.txt, politeness, retries and resumption are the crawl's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.settings import SETTINGS_PRIORITIES
+from tqdm import tqdm
+
+from spiderling.crawl import crawl_of
+from spiderling.errors import SpiderlingError
+from spiderling.reasons import Reason
+from spiderling.scheduler import Scheduler
+from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
+from spiderling.spiders.spiderling import SpiderlingSpider
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from scrapy.settings import Settings
+
+    from spiderling.seeding.output import SeedFile
+    from spiderling.seeding.source import Source
+
+_STATUSES = [400, 401, 403, 404, 410]
+"""Of these a source is told; others are tried again, or counted as failures."""
+_COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"]
+_NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED)
+
+
+class SeedSpider(SpiderlingSpider):
+    """Carries out a source's requests and writes the URLs that it finds."""
+
+    name = "seeds"
+
+    def __init__(self, source: Source | None = None, output: SeedFile | None = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        assert source is not None and output is not None
+        self.source, self.output = source, output
+        self.failure: SpiderlingError | None = None
+        """Why the source could not be asked, or refused."""
+        self.failures: dict[Reason, int] = {}
+        """How requests ended that gave no answer."""
+        self.is_whole = False
+        """Whether nothing is left to be asked."""
+        self._bar = tqdm(unit=" seeds", disable=None)
+
+    async def start(self) -> AsyncIterator[Any]:
+        for request in self.source.requests():
+            yield self._asked(request)
+
+    def _asked(self, request: Request) -> Request:
+        meta = {**request.meta, "handle_httpstatus_list": _STATUSES}
+        return request.replace(callback=self.read, meta=meta)
+
+    def read(self, response: Response) -> Iterator[Any]:
+        """Callback: URLs to the file, further requests to the frontier."""
+        try:
+            for found in self.source.read(response):
+                if isinstance(found, Request):
+                    yield self._asked(found)
+                elif self.output.add(found):
+                    self._bar.update()
+        except SpiderlingError as error:
+            self.failure = error
+            assert response.request is not None
+            yield self._asked(response.request.replace(dont_filter=True))  # again, when the command is repeated
+            crawl = crawl_of(self.crawler)
+            if crawl is not None:
+                crawl.failed(error)
+
+    def closed(self, reason: str) -> None:
+        """Note how it went, while the crawl is still there to be asked."""
+        self._bar.close()
+        crawl, scheduler = crawl_of(self.crawler), self.crawler.engine.scheduler
+        if crawl is None:
+            self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
+            return
+        self.is_whole = crawl.is_finished and self.failure is None
+        counts = crawl.frontier.ledger.ends + crawl.frontier.ledger.mentions
+        self.failures = {end: number for end, number in counts.items() if end not in (*_NO_FAILURES, Reason.SEEN)}
+
+
+def collect(source: Source, output: SeedFile, settings: Settings, arguments: dict[str, str]) -> str:
+    """Ask *source* until nothing is left; returns what is to be told.
+
+    Its state is beside the output, in ``<output>.state``, until it is whole.  Raises SpiderlingError when the source
+    cannot be asked, refuses, or nothing of it answers.
+    """
+    state = Path(f"{output.path}.state")
+    ours = {
+        "JOBDIR": str(state), "ITEM_PIPELINES": {"spiderling.pipelines.clean.CleanPipeline": None},
+        "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES, "SPIDERLING_MAX_RATIO": 1000, "SPIDERLING_RETRIES": 5,
+    }  # fmt: skip
+    for name, value in ours.items():
+        if (settings.getpriority(name) or 0) < _COMMAND_LINE:
+            settings.set(name, value, priority="cmdline")
+    output.comment(f"from {source.name}")
+    process = AsyncCrawlerProcess(settings)
+    crawler = process.create_crawler(SeedSpider)
+    process.crawl(crawler, source=source, output=output, **arguments)
+    process.start()
+    spider = crawler.spider
+    if not isinstance(spider, SeedSpider):
+        raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+    if spider.failure is not None:
+        raise spider.failure
+    lost = ", ".join(f"{number}: {end.help} ({end.value})" for end, number in spider.failures.items())
+    if not spider.is_whole:
+        return f"Stopped with {output.added} new seeds in {output.path}; the same command goes on."
+    shutil.rmtree(state, ignore_errors=True)
+    if not output.added and (lost or not output.hosts):
+        raise SpiderlingError(
+            f"{source.name} gave no seeds." + (f" Requests without an answer: {lost}." if lost else "")
+        )
+    return (
+        f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts."
+        + (f" Requests without an answer: {lost}." if lost else "")
+    )  # fmt: skip

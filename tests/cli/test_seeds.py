@@ -1,0 +1,210 @@
+"""``scrapy seeds``: sources and the check of seeds, against real servers on loopback."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from command_line import ROOT, scrapy
+from conftest import DEFAULTS, document, serving
+
+from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+
+
+def xml(text: str) -> WebResponse:
+    return WebResponse(200, {"Content-Type": "application/xml"}, text.encode())
+
+
+def urlset(*urls: str) -> str:
+    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    return f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+
+
+def index(*urls: str) -> str:
+    entries = "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in urls)
+    return f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</sitemapindex>'
+
+
+ENGLISH = "The house that stood at the end of the road was old, and nobody in the village knew who had built it there. "
+WEB = FixedWeb(
+    {
+        "a.test": {
+            "/robots.txt": plain("User-agent: *\nDisallow: /private\nSitemap: http://a.test/index.xml\n"),
+            "/index.xml": xml(index("/one.xml", "http://a.test/two.xml.gz", "http://a.test/private/x.xml", "/no.xml")),
+            "/one.xml": xml(urlset("http://a.test/1", "http://a.test/2#x", "http://a.test/1", "http://other.test/")),
+            "/two.xml.gz": WebResponse(
+                200, {"Content-Type": "application/gzip"}, gzip.compress(urlset("http://a.test/3").encode())
+            ),
+        },
+        "b.test": {"/sitemap.xml": xml(urlset(*(f"http://b.test/{n}" for n in range(9))))},
+        "broken.test": {"/sitemap.xml": xml("<urlset><url><loc>http://broken.test/1</loc></url><url")},
+        "no.test": {"/sitemap.xml": html("<h1>no sitemap</h1>")},
+        "loop.test": {"/sitemap.xml": xml(index("http://loop.test/sitemap.xml", "http://loop.test/sitemap.xml?2"))},
+        "shut.test": {"/robots.txt": plain("User-agent: *\nDisallow: /")},
+        "slow.test": {
+            "/robots.txt": plain("Sitemap: http://slow.test/index.xml"),
+            "/index.xml": xml(index(*(f"http://slow.test/{n}.xml" for n in range(4)))),
+            **{f"/{n}.xml": xml(urlset(f"http://slow.test/page{n}")) for n in range(4)},
+        },
+        "good.test": {"/": html(document("g", count=6)), "/2": html(document("g2", count=6) + "<br>" * 3000)},
+        "moved.test": {"/": redirect("http://good.test/moved")},
+        "english.test": {"/": html(f"<html><body>{f'<p>{ENGLISH * 4}</p>' * 3}</body></html>")},
+    },
+    {
+        name: f"127.84.13.{number}"
+        for number, name in enumerate(
+            ("a.test", "b.test", "broken.test", "no.test", "loop.test", "shut.test", "good.test", "moved.test",
+             "english.test", "slow.test"), 1,
+        )
+    },
+)  # fmt: skip
+WEB._sites["good.test"]["/moved"] = html(document("moved", count=6) + "<br>" * 600)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(WEB) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(server):
+    options = {**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option}
+    return [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
+
+
+@pytest.fixture
+def seeds(settings, tmp_path):
+    """Runs ``scrapy seeds`` on the loopback web, with seeds.txt in the test's directory as its output."""
+
+    def run(*arguments, lang="cs", output="seeds.txt"):
+        return scrapy("seeds", *arguments, "-a", f"lang={lang}", "-o", str(tmp_path / output), *settings, timeout_s=90)
+
+    return run
+
+
+def urls(path) -> list[str]:
+    return [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+
+
+def refusal(ended) -> str:
+    assert (ended.code, ended.out) == (1, ""), ended
+    assert "Traceback" not in ended.log
+    return ended.log.splitlines()[-1].removeprefix("scrapy seeds: ")
+
+
+# -- sitemaps
+
+
+def test_sitemaps_of_several_sites(seeds, tmp_path):
+    ended = seeds("sitemap", "http://a.test", "http://b.test", "http://loop.test", "--per-host", "5")
+    assert ended.code == 0, ended.log
+    found = urls(tmp_path / "seeds.txt")
+    assert sorted(url for url in found if "a.test" in url) == [f"http://a.test/{n}" for n in (1, 2, 3)]
+    assert len(found) == 8, "five of b.test"
+    assert "8 new seeds" in ended.out and "which holds 2 hosts" in ended.out
+    assert "robots.txt forbids" in ended.out or "robots-forbidden" in ended.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seeds.txt"], "its state is removed when it is whole"
+
+
+def test_what_is_known_is_not_added_again(seeds, tmp_path):
+    (tmp_path / "seeds.txt").write_text("# mine\nhttp://a.test/1\n")
+    ended = seeds("sitemap", "http://a.test/one.xml")
+    assert ended.code == 0, ended.log
+    assert (tmp_path / "seeds.txt").read_text().splitlines() == [
+        "# mine", "http://a.test/1", "# from sitemap", "http://a.test/2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["no.test", "shut.test"])
+def test_site_without_a_sitemap(seeds, name):
+    message = refusal(seeds("sitemap", f"http://{name}"))
+    assert message.startswith("sitemap gave no seeds")
+
+
+def test_a_broken_sitemap_gives_what_can_be_read(seeds, tmp_path):
+    seeds("sitemap", "http://broken.test")
+    assert urls(tmp_path / "seeds.txt") in ([], ["http://broken.test/1"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_command_that_was_ended_goes_on(server, settings, tmp_path, number):
+    """The four sitemaps of slow.test, one a second: what was asked before is not asked again."""
+    out = tmp_path / "seeds.txt"
+    command = [sys.executable, "-m", "scrapy", "seeds", "sitemap", "http://slow.test", "-a", "lang=cs", "-o", str(out)]
+    command += [*settings, "-s", "SPIDERLING_HOST_INTERVAL_S=1"]
+    before = len(server.log_entries)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not (out.exists() and urls(out)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)  # a checkpoint is made every 0.2 s
+        process.send_signal(number)
+        process.wait(30)
+    some = urls(out)
+    assert 0 < len(some) < 4
+    assert (tmp_path / "seeds.txt.state").is_dir()
+    ended = scrapy(*command[3:], timeout_s=90)
+    assert ended.code == 0, ended.log
+    assert sorted(urls(out)) == [f"http://slow.test/page{n}" for n in range(4)]
+    asked = Counter(entry.path for entry in server.log_entries[before:] if entry.path.endswith(".xml"))
+    assert asked["/index.xml"] == 1 and asked.total() <= 6
+
+
+# -- the check
+
+
+def test_check(seeds, tmp_path):
+    path = tmp_path / "all.txt"
+    path.write_text(
+        "# from news\nhttp://good.test/2\nhttp://good.test/\nhttp://moved.test/\n"
+        "# from search\nhttp://english.test/\nhttp://good.test/lost\n"
+    )
+    ended = seeds("check", str(path), output="good.txt")
+    assert ended.code == 0, ended.log
+    rows = {line.split()[0]: line.split()[-5:] for line in ended.out.splitlines() if line and len(line) > 60}
+    table = {line[:40].strip(): line[40:].split() for line in ended.out.splitlines() if len(line) > 60}
+    assert table["from news"][:4] == ["3", "3", "3", "1.000"], (rows, ended.out)
+    assert table["from search"][:4] == ["2", "1", "0", "0.000"]
+    assert table["english.test"][:3] == ["1", "1", "0"]
+    assert sorted(urls(tmp_path / "good.txt")) == ["http://good.test/", "http://good.test/2", "http://moved.test/"]
+    rates = {name: float(row[-1]) for name, row in table.items() if name in ("good.test", "moved.test")}
+    first = urls(tmp_path / "good.txt")[0]
+    assert max(rates, key=rates.get) in first, "those of the host with the best yield first"
+    assert "3 of 5 seeds are good" in ended.out and "wrong-language 1" in ended.out and "no page 1" in ended.out
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["all.txt", "good.txt"]
+
+
+# -- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sitemap",), "name the sites: scrapy seeds sitemap"),
+        (("sitemap", "mailto:x@a.test"), "mailto:x@a.test is no site"),
+        (("check", "none.txt"), "the seed file none.txt cannot be read"),
+    ],
+)
+def test_bad_input(seeds, arguments, message):
+    assert refusal(seeds(*arguments)).startswith(message)
+
+
+def test_unknown_language(seeds):
+    assert refusal(seeds("sitemap", "http://a.test", lang="zz")).startswith("there is no model for the language 'zz'")
+
+
+def test_unwritable_output(seeds):
+    assert "cannot be written" in refusal(seeds("sitemap", "http://a.test", output="none/seeds.txt"))
+
+
+@pytest.mark.parametrize("arguments", [(), ("nothing",)])
+def test_usage(seeds, arguments):
+    ended = seeds(*arguments)
+    assert ended.code == 2
+    assert "scrapy seeds sitemap|" in ended.out + ended.log

@@ -36,7 +36,7 @@ from spiderling.resolver import Resolver
 from spiderling.text.declared import language_of_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -149,7 +149,8 @@ class DownloadHandler(BaseDownloadHandler):
         headers[b"Accept-Encoding"] = ACCEPT_ENCODING
         name = (url.raw_host or "").rstrip(".")
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
-        sending: Awaitable[Any] = self._session.request(
+        send = functools.partial(
+            self._session.request,
             request.method,
             target,
             data=request.body or None,
@@ -159,8 +160,19 @@ class DownloadHandler(BaseDownloadHandler):
             server_hostname=name if target.scheme == "https" and literal_address(name) is None else None,
             timeout=aiohttp.ClientTimeout(total=total_s),
         )
-        reply: Reply = await asyncio.wait_for(sending, min(self._options.first_byte_timeout_s, total_s))
+        turn = self._at_its_turn(request, send)
+        reply: Reply = await asyncio.wait_for(turn, min(self._options.first_byte_timeout_s, total_s))
         return reply
+
+    async def _at_its_turn(self, request: Request, send: Callable[[], Awaitable[Any]]) -> Any:
+        """*send* when the address is due: another connection, granted before this one, may have been opened late.
+
+        Nothing is waited for between here and the socket, unless two addresses race.
+        """
+        wait_s = getattr(self.crawler.engine.scheduler, "connect_in", lambda request: 0.0)
+        while (seconds := wait_s(request)) > 0:
+            await asyncio.sleep(seconds)
+        return await send()
 
     async def _response(self, reply: Reply, request: Request) -> Response:
         headers = Headers(reply.raw_headers)

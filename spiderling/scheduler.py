@@ -173,6 +173,13 @@ class Scheduler(BaseScheduler):
         if fetch is not None and self.crawl is not None:
             self.crawl.frontier.started(fetch, self.crawl.clock.now())
 
+    def connect_in(self, request: Request) -> float:
+        """Seconds until the handler may open the connection for *request*."""
+        fetch = fetch_of(request)
+        if fetch is None or self.crawl is None:
+            return 0.0
+        return self.crawl.frontier.schedule.connect_in(fetch.address, self.crawl.clock.now())
+
     def may_also_connect(self, request: Request, address: str) -> bool:
         """Whether the handler may open a connection for *request* to its second address too; it counts as begun."""
         fetch = fetch_of(request)
@@ -195,10 +202,13 @@ class Scheduler(BaseScheduler):
         self.wake()
         return report.end
 
-    def settle_robots(self, fetch: Fetch, status: int, body: bytes, location: str | None) -> None:
+    def settle_robots(
+        self, fetch: Fetch, status: int, body: bytes, location: str | None, retry_after_s: float = 0.0
+    ) -> None:
         """A robots.txt request is over; *status* 0 when no answer came."""
         assert self.crawl is not None
-        self.crawl.frontier.robots_answered(fetch, status, body, location, self.crawl.clock.now())
+        now = self.crawl.clock.now()
+        self.crawl.frontier.robots_answered(fetch, status, body, location, now, retry_after_s)
         self._active.discard(fetch.url)
         self.wake()
 

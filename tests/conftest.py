@@ -97,8 +97,8 @@ def page(seed: object, *links: str):
 
 
 @contextmanager
-def serving(web):
-    """*web* on loopback; gives the Server (port, hosts_option, log_entries)."""
+def serving(web, serve=serve):
+    """*web* on loopback, by *serve*; gives the Server (port, hosts_option, log_entries)."""
     loop = asyncio.new_event_loop()
     started, ended = threading.Event(), asyncio.Event()
     running = []

@@ -55,14 +55,12 @@ class Frontier:
         self._allows = allows
         self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
-        self._queues = self._books.queues
+        self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
             lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate,
         )  # fmt: skip
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
-        self.hosts = self._books.hosts
-        self.journal = self._books.journal
         self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
@@ -231,7 +229,7 @@ class Frontier:
         due = self.schedule.earliest_start(fetch.host, fetch.address)
         if due > now:
             return due - now
-        self.started(fetch, now)
+        self.schedule.granted(fetch.host, fetch.address, now)
         return 0.0
 
     def started(self, fetch: Fetch, now: float) -> None:
@@ -271,7 +269,9 @@ class Frontier:
         """*name* does not exist (*permanent*), or its servers do not answer for now."""
         self.schedule.unresolved(name, permanent, now)
 
-    def robots_answered(self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float) -> None:
+    def robots_answered(
+        self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
+    ) -> None:
         """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
         task, host = fetch.robots, fetch.host
         if task is None or task is not host.asking:
@@ -280,8 +280,8 @@ class Frontier:
         self.hosts.account(host, 0, len(body), 0)
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
-        self.schedule.heard(host, status)
-        too_slow = self._tasks.answered(task, status, body, location, now)
+        self.schedule.heard(host, status, now + min(retry_after_s, self._options.max_snooze_s))
+        too_slow = self._tasks.answered(task, status, body, location, now, retry_after_s)
         if too_slow is not None:
             self.close(too_slow, HostState.FORBIDDEN)
         self.schedule.release(host, now)

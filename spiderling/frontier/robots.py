@@ -1,9 +1,10 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-robots.txt: 4xx means no rules.  5xx and no answer mean that nothing is allowed for a time;
-after the retries the last copy counts again while it is not older than ``robots_stale_s``
-(2.4), and without one the origin's URLs end, to be tried again after a day: where 2.3.1.4 would
-let us take a file that was unreachable for 30 days for missing, we stay away.
+robots.txt: 4xx means no rules.  5xx and no answer mean that nothing is allowed for a time
+(the server's own, by Retry-After); after the retries the last copy counts again while it is
+not older than ``robots_stale_s`` (2.4), and without one the origin's URLs end, to be tried
+again after a day: where 2.3.1.4 would let us take a file that was unreachable for 30 days for
+missing, we stay away.
 
 tdmrep.json and ai.txt are asked for when they may bind the crawl's purpose, or are to be
 recorded, and robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
@@ -149,9 +150,10 @@ class Robots:
         self._ahead = file, body, rules
 
     def answered(
-        self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS
-    ) -> RobotsRecord:
-        """Note the final answer (redirects followed) to a request for *file*."""
+        self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS,
+        retry_after_s: float = 0.0,
+    ) -> RobotsRecord:  # fmt: skip
+        """Note the final answer (redirects followed) to a request for *file*; *retry_after_s*: not before."""
         expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
             body = body[:MAX_FILE_BYTES]
@@ -160,11 +162,12 @@ class Robots:
         if 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
             return self._note(origin, file, record, str(status), now)
-        return self.failed(origin, now, file, str(status))
+        return self.failed(origin, now, file, str(status), retry_after_s)
 
     def failed(
-        self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer"
-    ) -> RobotsRecord:
+        self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer",
+        retry_after_s: float = 0.0,
+    ) -> RobotsRecord:  # fmt: skip
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options, former = self._options, self.record(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
@@ -173,7 +176,7 @@ class Robots:
         if file is not SiteFile.ROBOTS:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or _EMPTY)
         elif failures <= options.retries:
-            pause = min(options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
+            pause = min(retry_after_s or options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
             record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
         elif body and now - fetched <= options.robots_stale_s:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)

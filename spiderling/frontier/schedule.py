@@ -251,18 +251,27 @@ class Schedule:
             host.last_start + self.interval(host),
         )
 
-    def started(self, host: Host, address: str, now: float) -> None:
-        """The connection is being opened: both intervals count from here."""
+    def granted(self, host: Host, address: str, now: float) -> None:
+        """The connection may be opened: both intervals count from here, until it is."""
         host.last_start = now
         host.due = max(host.due, now + self.interval(host))
         self._workbench.start(address, now)
         self._workbench.charge(address, now + self.ip_interval_s)
 
+    def connect_in(self, address: str, now: float) -> float:
+        """Seconds until a connection that was granted may be opened, when one granted before was opened late."""
+        return max(0.0, self._workbench.last_connect(address) + self.ip_interval_s - now)
+
+    def started(self, host: Host, address: str, now: float) -> None:
+        """The connection is being opened: both intervals count from here."""
+        self.granted(host, address, now)
+        self._workbench.connect(address, now)
+
     def may_also_start(self, address: str, now: float) -> bool:
         """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
         if self._workbench.last_start(address) + self.ip_interval_s > now:
             return False
-        self._workbench.start(address, now)
+        self._workbench.connect(address, now)
         self._workbench.charge(address, now + self.ip_interval_s)
         return True
 
@@ -275,10 +284,10 @@ class Schedule:
         """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
         host.due = max(host.due, now + self._pace.rest_s(now - host.last_start))
 
-    def heard(self, host: Host, status: int) -> None:
-        """The status of an answer: a busy host's interval grows from its last start on."""
+    def heard(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
+        """The status of an answer: a busy host's interval grows from its last start on, and it may name a time."""
         self._pace.heard(host, status)
-        host.due = max(host.due, host.last_start + self.interval(host))
+        host.due = max(host.due, host.last_start + self.interval(host), quiet_until)
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""

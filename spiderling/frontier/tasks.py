@@ -41,13 +41,15 @@ class RobotsTasks:
         host.tasks.append(RobotsTask(target.origin, target.origin + file.value, target.name, file=file))
         return True
 
-    def answered(self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float) -> Host | None:
+    def answered(
+        self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
+    ) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
         if target and task.redirects < self._max_redirects and self._admission.allows_port(target):
             self._follow(task, target, now)
             return None
-        return self._settle(task, status, body, now)
+        return self._settle(task, status, body, now, retry_after_s)
 
     def fail(self, task: RobotsTask, now: float) -> None:
         """*task* cannot be carried out."""
@@ -70,9 +72,11 @@ class RobotsTasks:
         host.tasks.append(replace(task, url=target.url, name=target.name, redirects=task.redirects + 1))
         self._schedule.wake(host.id, now)
 
-    def _settle(self, task: RobotsTask, status: int, body: bytes, now: float) -> Host | None:
+    def _settle(
+        self, task: RobotsTask, status: int, body: bytes, now: float, retry_after_s: float = 0.0
+    ) -> Host | None:
         if status:
-            self._robots.answered(task.origin, status, body, now, task.file)
+            self._robots.answered(task.origin, status, body, now, task.file, retry_after_s)
         else:
             self._robots.failed(task.origin, now, task.file)
         host = self._awaited.pop(task.origin, None)

@@ -27,6 +27,7 @@ _PRUNE_ABOVE = 1000
 class _Address:
     due: float = 0.0
     last_start: float = -math.inf
+    last_connect: float = -math.inf
     key: float = -1.0
     """Its time in the outer heap; -1 when it is not there."""
     hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
@@ -61,13 +62,23 @@ class Workbench:
             self._schedule(address, entry)
 
     def start(self, address: str, now: float) -> None:
-        """A connection to *address* is being opened."""
+        """A connection to *address* may be opened."""
         self._addresses.setdefault(address, _Address()).last_start = now
 
+    def connect(self, address: str, now: float) -> None:
+        """A connection to *address* is being opened."""
+        entry = self._addresses.setdefault(address, _Address())
+        entry.last_start = entry.last_connect = now
+
     def last_start(self, address: str) -> float:
-        """When a connection to *address* was last opened; -inf once that is over by its interval."""
+        """When a connection to *address* was last allowed or opened; -inf once that is over by its interval."""
         entry = self._addresses.get(address)
         return entry.last_start if entry else -math.inf
+
+    def last_connect(self, address: str) -> float:
+        """When a connection to *address* was last opened, as in ``last_start``."""
+        entry = self._addresses.get(address)
+        return entry.last_connect if entry else -math.inf
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""

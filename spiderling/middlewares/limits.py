@@ -44,7 +44,7 @@ class LimitsMiddleware:
             Reason.HTTP_ERROR,
             response,
             may_pass=may_pass(response),
-            retry_after_s=retry_after_s(response, time.time()) if response.status in _RETRY_AFTER_OBEYED else None,
+            retry_after_s=asked_to_wait_s(response),
         )
 
 
@@ -62,6 +62,11 @@ def redirect_target(response: Response) -> str | None:
         return str(ada_url.join_url(response.url, location.decode("utf-8", "replace").strip()))
     except ValueError:
         return None
+
+
+def asked_to_wait_s(response: Response) -> float | None:
+    """Seconds that the server asks to be left alone for, from now on; None unless it does."""
+    return retry_after_s(response, time.time()) if response.status in _RETRY_AFTER_OBEYED else None
 
 
 def retry_after_s(response: Response, wall_time: float) -> float | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, fold, page, robots
+from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, fold, page, robots, to
 
 from spiderling.reasons import Reason
 
@@ -27,6 +29,40 @@ def test_every_start_late_by_the_same_time_waits_at_no_gate() -> None:
     crawl = VirtualCrawl(site("a.cz", 20), start_delay_s=lambda fetch: 3.0).run("http://a.cz/")
     crawl.assert_polite(host_s=5.0, ip_s=0.1)
     assert crawl.waits_at_gate == 0, "the host is due again when its interval after the start is over"
+
+
+def test_connections_opened_late_keep_the_interval_of_the_address() -> None:
+    """The second is granted after its interval and opened at once; the first, granted before, only then."""
+    urls = [f"http://n{number}.cz/" for number in range(40)]
+    dns = {f"n{number}.cz": Resolution(("10.9.9.9",)) for number in range(40)}
+    late = itertools.cycle([0.9, 0.0, 0.4, 0.0, 0.0])
+    crawl = VirtualCrawl(
+        dict.fromkeys(urls, page()), dns, ip_interval_s=0.5, connect_delay_s=lambda fetch: next(late)
+    ).run(*urls)
+    crawl.assert_polite(host_s=5.0, ip_s=0.5)
+    assert crawl.ends == {Reason.KEPT: 40}
+
+
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(700.0, 700.0), (1e9, 3600.0)])
+def test_retry_after_of_a_robots_txt_is_obeyed_up_to_the_cap(asked_s: float, pause_s: float) -> None:
+    busy = Answer(status=503, retry_after_s=asked_s)
+    crawl = VirtualCrawl(
+        {"http://a.cz/robots.txt": [busy, robots("User-agent: *\n")], "http://a.cz/": page()}, max_snooze_s=3600.0
+    ).run("http://a.cz/")
+    assert crawl.ends == {Reason.KEPT: 1}
+    assert crawl.pauses(pages_only=False)[0] == pytest.approx(pause_s, abs=1)
+
+
+def test_retry_after_binds_the_host_that_answered_for_another_ones_robots_txt() -> None:
+    web = {
+        "http://a.cz/robots.txt": to("http://b.cz/rules"),
+        "http://b.cz/rules": [Answer(status=503, retry_after_s=900.0), robots("User-agent: *\n")],
+        "http://a.cz/": page(), **{f"http://b.cz/{number}": page() for number in range(3)},
+    }  # fmt: skip
+    crawl = VirtualCrawl(web).run("http://a.cz/", *(f"http://b.cz/{number}" for number in range(3)))
+    at = next(start.time for start in crawl.starts if start.url == "http://b.cz/rules")
+    assert min(start.time for start in crawl.starts if start.host == "b.cz" and start.time > at) >= at + 900
+    assert crawl.ends == {Reason.KEPT: 4}
 
 
 def test_hosts_on_one_address_share_its_interval() -> None:

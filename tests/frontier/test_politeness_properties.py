@@ -32,7 +32,12 @@ RULES = st.one_of(
     st.sampled_from(["", "Crawl-delay: 1", "Crawl-delay: 7.5", "Crawl-delay: 20", "Request-rate: 1/9s"]).map(
         lambda line: robots(f"User-agent: *\n{line}\n")
     ),
-    st.builds(Answer, status=st.sampled_from([0, 404, 429, 503]), transit_s=TRANSITS),
+    st.builds(
+        Answer,
+        status=st.sampled_from([0, 404, 429, 503]),
+        transit_s=TRANSITS,
+        retry_after_s=st.sampled_from([None, 0.0, 3.0, 50.0, 1e9]),
+    ),
     st.builds(Answer, status=st.just(301), location=st.sampled_from(URLS), transit_s=TRANSITS),
 )
 RESOLUTIONS = st.lists(
@@ -55,6 +60,7 @@ def crawls(draw: st.DrawFn) -> VirtualCrawl:
         web,
         {name: draw(RESOLUTIONS) for name in names},
         start_delay_s=(lambda fetch: next(late)) if any(lateness) else None,
+        connect_delay_s=(lambda fetch: next(late)) if draw(st.booleans()) else None,
         host_interval_s=draw(st.sampled_from([0.5, 5.0])),
         ip_interval_s=draw(st.sampled_from([0.0, 0.1, 3.0, 12.0])),
         delay_factor=draw(st.sampled_from([0.0, 5.0])),
@@ -108,6 +114,6 @@ def _allowed_s(crawl: VirtualCrawl, key: str, first: Start, second: Start, resum
         least.append(took_s + min(options.delay_factor * took_s, options.max_slowdown_s))
         if status in (429, 503):
             least.append(min(2 * options.host_interval_s, options.max_slowdown_s))
-            if not answer.is_robots and (wanted_s := answer.answer.retry_after_s) and wanted_s == wanted_s:
+            if (wanted_s := answer.answer.retry_after_s) and wanted_s == wanted_s:
                 least.append(took_s + min(wanted_s, options.max_snooze_s))
     return max(least)

@@ -111,6 +111,7 @@ class VirtualCrawl:
         *,
         dns_s: float = 0.05,
         start_delay_s: Callable[[Fetch], float] | None = None,
+        connect_delay_s: Callable[[Fetch], float] | None = None,
         allows: Callable[[str], bool] = lambda address: True,
         now: float = 1000.0,
         **options: Any,
@@ -125,7 +126,7 @@ class VirtualCrawl:
         self.questions: Counter[str] = Counter()
         self.waits_at_gate = 0
         self._web, self._dns = web, dns or {}
-        self._dns_s, self._start_delay_s = dns_s, start_delay_s
+        self._dns_s, self._start_delay_s, self._connect_delay_s = dns_s, start_delay_s, connect_delay_s
         self._asked: Counter[str] = Counter()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = itertools.count()
@@ -226,11 +227,22 @@ class VirtualCrawl:
                 "the gate is for late starts: take() keeps the intervals"
             )
             self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._gate(fetch))
+        elif self._connect_delay_s:
+            self._later(self._connect_delay_s(fetch), lambda: self._connect(fetch))
         else:
-            self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))
-            default = Answer(status=404, kept_bytes=0)
-            answer = self._next(self._web, fetch.url, default)
-            self._later(answer.transit_s, lambda: self._answer(fetch, answer))
+            self._connect(fetch)
+
+    def _connect(self, fetch: Fetch) -> None:
+        """What was granted is opened, maybe later; ``connect_in`` keeps it from others that were late."""
+        wait_s = self.frontier.schedule.connect_in(fetch.address, self.now)
+        if wait_s > 0:
+            self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._connect(fetch))
+            return
+        self.frontier.started(fetch, self.now)
+        self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))
+        default = Answer(status=404, kept_bytes=0)
+        answer = self._next(self._web, fetch.url, default)
+        self._later(answer.transit_s, lambda: self._answer(fetch, answer))
 
     def _answer(self, fetch: Fetch, answer: Answer) -> None:
         self._busy.discard(fetch.host.name)
@@ -238,7 +250,8 @@ class VirtualCrawl:
         self.answers.append(Done(self.now, fold(fetch.url), fetch.url, answer, fetch.robots is not None))
         if fetch.robots is not None:
             self._robots_known[fetch.robots.origin] = self.now
-            self.frontier.robots_answered(fetch, answer.status, answer.body, answer.location, self.now)
+            wait_s = answer.retry_after_s or 0.0
+            self.frontier.robots_answered(fetch, answer.status, answer.body, answer.location, self.now, wait_s)
             return
         outcome = Outcome(
             url_id=fetch.id,

@@ -77,7 +77,7 @@ def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
         return ""
     dump = f"{_WIKIS.get(code, code)}wiki-latest-externallinks.sql.gz"
     return (
-        f"{len(hosts)} seed hosts, each asked every {interval_s:g} s, give at most {len(hosts) / interval_s:.1f} pages/s"
+        f"{len(hosts)} seed hosts, asked every {interval_s:g} s, give at most {len(hosts) / interval_s:.1f} pages/s"
         f" until their links lead to others. More seeds: download https://dumps.wikimedia.org/{dump.partition('-')[0]}/"
         f"latest/{dump}, then: scrapy seeds wikipedia {dump} -a lang={code} -o seeds.txt --per-host 1"
     )

@@ -47,7 +47,6 @@ from spiderling.text.marking import MarkedPage
 PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"
 LANGUAGES = ("en", "cs", "de", "pl", "el", "ru", "fr", "es", "zh", "ja", "ar", "hi")
-PASSES = 5
 URL = "http://www.example.org/news/2026/page.html"
 SUM, STOCK, LXML = "all, learned", "stock justext + cosine", "lxml, a tree and no more"
 STEPS = {
@@ -73,14 +72,14 @@ def main() -> None:
     given = arguments(__doc__)
     marked = [_labelled(*pair) for pair in read([given.data / PAGES])] if given.data else []
     pages = [(page.html.encode("utf-8", "replace"), code) for page, code in marked] or _bundled_pages()
-    number = 15 if given.quick else 60
-    found = {kb: _times(_nearest(pages, kb * 1000, number)) for kb in (131, 30)}
+    number, passes, step = (8, 3, 6) if given.quick else (60, 5, 1)
+    found = {kb: _times(_nearest(pages, kb * 1000, number), passes) for kb in (131, 30)}
     print(f"CPU ms a page; {len(_models().codes)} languages told apart")
     table(
         ["step", *(f"{kb} kB" for kb in found)], [[step, *(one[step] for one in found.values())] for step in found[131]]
     )
     print()
-    rules, learned = _quality(marked[:: 3 if given.quick else 1]) if marked else (None, None)
+    rules, learned = _quality(marked[::step]) if marked else (None, None)
     result(
         ms_131k=round(found[131][SUM], 2),
         ms_30k=round(found[30][SUM], 2),
@@ -93,7 +92,7 @@ def main() -> None:
 # -- time
 
 
-def _times(pages: Sequence[Page]) -> dict[str, float]:
+def _times(pages: Sequence[Page], passes: int) -> dict[str, float]:
     """CPU milliseconds a page by step and by tool."""
     models = _models()
     modes = {mode: TextOptions(models.codes[:1], mode) for mode in ("learned", "justext")}
@@ -104,9 +103,12 @@ def _times(pages: Sequence[Page]) -> dict[str, float]:
     with _workers_garbage():
         models.warm_up()
         memory = _memory_mb(lambda: [whole("learned")(*page) for page in pages])
-        sums = {"page, kB": sum(len(body) for body, _ in pages) / len(pages) / 1000, **_steps(whole("learned"), pages)}
+        sums = {
+            "page, kB": sum(len(body) for body, _ in pages) / len(pages) / 1000,
+            **_steps(whole("learned"), pages, passes),
+        }
         tools = {SUM: whole("learned"), "all, justext": whole("justext"), STOCK: _stock, LXML: _tree, **_rivals()}
-        sums |= _milliseconds(tools, pages)
+        sums |= _milliseconds(tools, pages, passes)
     return {**sums, "memory for a page at most, MB": memory}
 
 
@@ -120,10 +122,12 @@ def _workers_garbage() -> Iterator[None]:
         gc.enable()
 
 
-def _milliseconds(tools: dict[str, Callable[[bytes, str], object]], pages: Sequence[Page]) -> dict[str, float]:
+def _milliseconds(
+    tools: dict[str, Callable[[bytes, str], object]], pages: Sequence[Page], passes: int
+) -> dict[str, float]:
     """Of each tool, in turn on every page, so that what else the machine does meets all."""
     best = {name: [float("inf")] * len(pages) for name in tools}
-    for _ in range(PASSES):
+    for _ in range(passes):
         for place, page in enumerate(pages):
             for name, tool in tools.items():
                 start = time.process_time()
@@ -133,7 +137,7 @@ def _milliseconds(tools: dict[str, Callable[[bytes, str], object]], pages: Seque
     return {name: 1000 * sum(times) / len(pages) for name, times in best.items()}
 
 
-def _steps(run: Callable[[bytes, str], object], pages: Sequence[Page]) -> dict[str, float]:
+def _steps(run: Callable[[bytes, str], object], pages: Sequence[Page], passes: int) -> dict[str, float]:
     """Time inside each of STEPS, of the best pass over each page, and what the rest of it takes."""
     clock: Counter[str] = Counter()
 
@@ -151,7 +155,7 @@ def _steps(run: Callable[[bytes, str], object], pages: Sequence[Page]) -> dict[s
     patches = [mock.patch.object(*where, timed(name, getattr(*where))) for name, where in STEPS.items()]
     for patch in patches:
         patch.start()
-    for place, page in [*enumerate(pages)] * PASSES:
+    for place, page in [*enumerate(pages)] * passes:
         clock.clear()
         start = time.process_time()
         run(*page)

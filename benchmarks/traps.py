@@ -6,12 +6,14 @@ The frontier is the real one and the text of every page is judged as in a crawl;
 network is left out.  (a) eleven traps and the bundled miniature web together, with the
 detectors on and off (off: at most LIMIT requests); (b) clean webs alone: every mention or
 URL that a detector refuses there is a false alarm.  With --data also the 25,810 pages of
-``DIR/miniweb``.
+``DIR/miniweb``; (c) the traps in a larger web of CLEAN_HOSTS hosts, whose pages are all new and kept: here
+the frontier alone works.
 """
 
 from __future__ import annotations
 
 import csv
+import random
 import sys
 import time
 from collections import Counter
@@ -26,7 +28,7 @@ from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.traps import Traps
-from spiderling.items import Follow, Outcome
+from spiderling.items import Follow, Link, Outcome
 from spiderling.options import Options
 from spiderling.outcomes import DropPage, links_of
 from spiderling.pipelines.clean import check_text
@@ -42,6 +44,7 @@ from spiderling.text import Page, TextOptions, process
 from spiderling.text.sketch import sketch
 
 LIMIT = 10_000
+CLEAN_HOSTS, CLEAN_PAGES, CLEAN_DOMAIN = 300, 110, "-clean.cz"
 LANGUAGES = ("cs", "sk", "pl", "de", "en")
 ALARMS = (Reason.TRAP, Reason.TRAP_SECTION, Reason.TRAP_COPY, Reason.TRAP_SUBDOMAINS)
 END_ALARMS = (Reason.TRAPPED, Reason.MIRROR, Reason.SOFT_NOT_FOUND)
@@ -161,6 +164,46 @@ class Crawl:
         return Reason.KEPT
 
 
+class LargeCrawl(Crawl):
+    """The traps as in Crawl; hosts without text, whose pages need no text chain, beside them."""
+
+    def _outcome(self, frontier: Frontier, fetch: Fetch) -> Outcome:
+        host = fetch.host.name
+        if not host.endswith(CLEAN_DOMAIN):
+            return super()._outcome(frontier, fetch)
+        rng = random.Random(fetch.url)
+        links = [Link(f"http://{host}/{rng.randrange(CLEAN_PAGES)}") for _ in range(15)]
+        key = rng.getrandbits(60) + 1
+        return Outcome(
+            fetch.id, fetch.url, Reason.KEPT, 200, body_bytes=20_000, kept_bytes=2000, sketch=key, text_key=key,
+            links=tuple(links),
+        )  # fmt: skip
+
+
+class CleanHosts:
+    """What LargeCrawl has to know of them."""
+
+    @staticmethod
+    def hosts() -> dict[str, str]:
+        return {f"web{number}{CLEAN_DOMAIN}": "127.83.0.1" for number in range(CLEAN_HOSTS)}
+
+    globs = hosts
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        return not_found()
+
+
+def _share_in_a_larger_web(traps: TrapWeb) -> float:
+    clean = CleanHosts()
+    run = LargeCrawl([clean, traps], ("cs",)).run(f"http://{host}/" for host in (*clean.hosts(), *traps.hosts()))
+    lost, requests = _lost(traps, run).total(), run.requests.total()
+    kept = sum(run.kept[host] for host in clean.hosts())
+    table(("larger web", "requests", "clean pages kept", "lost to traps", "share"), [
+        [f"{CLEAN_HOSTS} hosts and {len(traps.traps)} traps", requests, kept, lost, f"{lost / requests:.2%}"]
+    ])  # fmt: skip
+    return lost / requests
+
+
 def main() -> None:
     options = arguments(__doc__)
     words = read_words(ROOT / "models", ("cs",))["cs"]
@@ -175,8 +218,9 @@ def main() -> None:
         pages = Pages(options.data / "miniweb")
         webs.append(("all its pages", pages, pages.seeds))
     alarms = _print_clean(webs, 300 if options.quick else 10**9)
+    large = _share_in_a_larger_web(traps)
     cost = _print_cost(on)
-    result(trap_share=round(share, 4), wrongly_refused=alarms, **cost)
+    result(trap_share=round(share, 4), trap_share_large=round(large, 4), wrongly_refused=alarms, **cost)
 
 
 def _lost(traps: TrapWeb, run: Run) -> Counter[str]:
@@ -238,7 +282,8 @@ def _explain(run: Run, wrongly: list[str]) -> None:
 
 def _print_cost(run: Run) -> dict[str, float]:
     """CPU of the detectors alone, on the paths and texts of the miniature web."""
-    frontier, text = run.frontier, ["Slovo za slovem jde větou a nic se neděje. " * 20] * 6
+    frontier = run.frontier
+    text = [f"Odstavec {n}. " + "Slovo za slovem jde větou a nic se neděje. " * 20 for n in range(6)]
     host = next(iter(frontier.hosts))
     outcomes = [Outcome(1, "", Reason.BAD_QUALITY, 200, sketch=number) for number in range(1, 10_001)]
     traps = Traps(frontier._options, frontier.hosts)

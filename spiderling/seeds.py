@@ -13,6 +13,9 @@ from spiderling.urls import canonicalize
 
 logger = logging.getLogger(__name__)
 
+FEW_HOSTS = 100
+_WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}
+"""Wikipedias whose database has another name than the language's code."""
 _MAX_REPORTED_LINES = 20
 _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
 """``mailto:`` and the like, but not the port of ``example.org:8080``."""
@@ -62,6 +65,22 @@ def model_seeds(accepted: Sequence[LanguageInfo]) -> list[str]:
             f"the model of {codes} has no seed URLs; give a file with one URL a line, or URLs, with -a seeds=."
         )
     return seeds
+
+
+def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
+    """What to expect of so few seed hosts that politeness bounds the crawl, and how to get more; '' for enough.
+
+    Pomikálek & Suchomel 2011 began Tajik, the smallest of their languages, with 475 domains.
+    """
+    hosts = {target.host for target in map(canonicalize, urls) if target is not None}
+    if len(hosts) >= FEW_HOSTS or interval_s <= 0:
+        return ""
+    dump = f"{_WIKIS.get(code, code)}wiki-latest-externallinks.sql.gz"
+    return (
+        f"{len(hosts)} seed hosts, asked every {interval_s:g} s, give at most {len(hosts) / interval_s:.1f} pages/s"
+        f" until their links lead to others. More seeds: download https://dumps.wikimedia.org/{dump.partition('-')[0]}/"
+        f"latest/{dump}, then: scrapy seeds wikipedia {dump} -a lang={code} -o seeds.txt --per-host 1"
+    )
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -47,3 +47,4 @@ def _quieten() -> None:
     """Keep Scrapy's list of its parts from hiding the few lines that a person reads."""
     for name in _TALKATIVE:
         logging.getLogger(f"scrapy.{name}").addFilter(lambda record: record.levelno > logging.INFO)
+    logging.getLogger("asyncio").setLevel(logging.INFO)  # the add-on's LOG_LEVEL comes too late for its first line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,9 @@ from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
 from spiderling.crawl import options_of
-from spiderling.errors import SpiderlingError
+from spiderling.errors import BadInput, SpiderlingError
+from spiderling.optionvalues import parse_tlds
+from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.check import check
 from spiderling.seeding.output import SeedFile
 from spiderling.seeding.sitemap import SitemapSource
@@ -22,9 +25,11 @@ from spiderling.spiders.spiderling import SpiderlingSpider
 if TYPE_CHECKING:
     import argparse
 
-    from scrapy.settings import Settings
+    from spiderling.languages import LanguageInfo
+    from spiderling.options import Options
+    from spiderling.seeding.source import Source
 
-_PER_HOST = 20
+_ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
 
 
 class Command(ScrapyCommand):
@@ -35,26 +40,37 @@ class Command(ScrapyCommand):
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
     def syntax(self) -> str:
-        return "sitemap|check ... -a lang=LANG -o FILE"
+        return f"{'|'.join(_ACTIONS)} ... -a lang=LANG -o FILE"
 
     def short_desc(self) -> str:
         return "Find seeds, and check what they give"
 
     def long_desc(self) -> str:
         return (
-            "sitemap SITE...: what sites list in their sitemaps. check FILE: fetch each seed, run the text chain, and "
-            "write the good ones to -o in the order of their yield. All ask as a crawl does: robots.txt, its pace, "
-            "SPIDERLING_CONTACT; stopped, the same command goes on. docs/seeds.md has all arguments. Example: "
+            "wikipedia [DUMP...]: what its articles link to. search --endpoint URL: random words as queries. "
+            "commoncrawl [INDEX...]: hosts that Common Crawl has met. sitemap SITE...: what sites list of themselves. "
+            "check FILE: fetch each seed, run the text chain, and write the good ones to -o in the order of their "
+            "yield. All ask as a crawl does: robots.txt, its pace, SPIDERLING_CONTACT; stopped, the same command goes "
+            "on. docs/seeds.md has more. Example: "
             "scrapy seeds sitemap www.example.org -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES")
-        parser.add_argument("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: written)")
-        parser.add_argument(
-            "--per-host", type=int, default=_PER_HOST, metavar="N", help=f"most seeds of one host (default {_PER_HOST})"
+        add = parser.add_argument
+        add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES, tlds=cz,sk")
+        add("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)")
+        add("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)")
+        add("--api", metavar="URL", help="wikipedia: its API, by default that of the language's Wikipedia")
+        add("--endpoint", metavar="URL", help="search: address of a SearXNG instance")
+        add("--queries", type=int, default=100, metavar="N", help="search: number of queries (default 100)")
+        add("--size", type=int, default=3, metavar="N", help="search: words of a query, 1 to 10 (default 3)")
+        add("--seed", type=int, default=1, metavar="N", help="search: the same number draws the same queries")
+        add("--text", metavar="FILE", help="search: a text to take the words from instead of the model")
+        add(
+            "--collections", default=commoncrawl.COLLECTIONS, metavar="URL", help="commoncrawl: the list of its indexes"
         )
+        add("--pages", type=int, default=10, metavar="N", help="commoncrawl: pages of the index a domain (default 10)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if not args or args[0] not in _ACTIONS or not opts.output:
@@ -63,27 +79,78 @@ class Command(ScrapyCommand):
             arguments = arglist_to_dict(opts.spargs)
         except ValueError:
             raise UsageError("write arguments as -a NAME=VALUE, such as -a lang=cs", print_help=False) from None
-        assert self.settings is not None
         try:
-            # before anything is asked, so that a bad language costs no request
-            options = options_of(self.settings, SpiderlingSpider(**arguments))
-            languages.resolve(options.lang, options.models)
-            print(_ACTIONS[args[0]](args[1:], opts, self.settings, arguments))
+            print(self._result(args[0], args[1:], opts, arguments))
         except SpiderlingError as error:
             print(f"scrapy seeds: {error}", file=sys.stderr)
             self.exitcode = 1
 
+    def _result(self, action: str, names: list[str], opts: argparse.Namespace, arguments: dict[str, str]) -> str:
+        assert self.settings is not None
+        # before anything is asked, so that a bad language costs no request
+        options = options_of(self.settings, SpiderlingSpider(**arguments))
+        infos = languages.resolve(options.lang, options.models)
+        out = Path(opts.output)
+        if action == "check":
+            if len(names) != 1:
+                raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
+            return check(names[0], out, self.settings, arguments)
+        source = _source(action, names, opts, infos, options)
+        arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
+        with SeedFile(out, opts.per_host) as output:
+            if isinstance(source, str):
+                return _from_files(_FILES[source](names, infos, options), output, source)
+            return collect(source, output, self.settings, arguments)
 
-def _sitemap(names: list[str], opts: argparse.Namespace, settings: Settings, arguments: dict[str, str]) -> str:
-    source = SitemapSource(names)
-    with SeedFile(Path(opts.output), opts.per_host) as output:
-        return collect(source, output, settings, arguments)
+
+def _source(
+    action: str, names: list[str], opts: argparse.Namespace, infos: list[LanguageInfo], options: Options
+) -> Source | str:
+    """What is to be asked; the action itself if the files that are named are to be read instead."""
+    if action in _FILES and names:
+        return action
+    if action == "sitemap":
+        return SitemapSource(names)
+    if action == "wikipedia":
+        return wikipedia.WikipediaSource(opts.api or f"https://{infos[0].code}.wikipedia.org/w/api.php")
+    if action == "commoncrawl":
+        return commoncrawl.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
+    if not opts.endpoint:
+        raise BadInput(
+            "search needs --endpoint, the address of a SearXNG instance, such as http://localhost:8080/search"
+        )
+    if not 1 <= opts.size <= 10 or opts.queries < 1:
+        raise BadInput("--size must be 1 to 10, --queries at least 1.")
+    counts = search.words_of(Path(opts.text)) if opts.text else infos[0].words()
+    engine = search.SearxNG(opts.endpoint, infos[0].code)
+    return search.SearchSource(engine, search.middle_words(counts), opts.queries, opts.size, opts.seed)
 
 
-def _check(names: list[str], opts: argparse.Namespace, settings: Settings, arguments: dict[str, str]) -> str:
-    if len(names) != 1:
-        raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
-    return check(names[0], Path(opts.output), settings, arguments)
+def _wanted(infos: list[LanguageInfo], options: Options) -> commoncrawl.Wanted:
+    """The languages by ISO 639-3, and the domains that are given, else the national ones."""
+    text = "national" if options.tlds == "all" else options.tlds
+    tlds = parse_tlds(text, "TLDS", [tld for info in infos for tld in info.tlds]) or ()
+    return commoncrawl.Wanted([info.iso3 for info in infos], sorted(tlds))
 
 
-_ACTIONS = {"sitemap": _sitemap, "check": _check}
+def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:
+    output.comment(f"from {name}")
+    try:
+        for url in urls:
+            output.add(url)
+    except SpiderlingError as error:
+        raise SpiderlingError(f"{error} {output.added} new seeds from before that are in {output.path}.") from None
+    return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts."
+
+
+def _dumped(names: list[str], infos: list[LanguageInfo], options: Options) -> Iterable[str]:
+    return (url for name in names for url in wikipedia.dumped_links(Path(name)))
+
+
+def _indexed(names: list[str], infos: list[LanguageInfo], options: Options) -> Iterable[str]:
+    wanted = _wanted(infos, options)
+    return (url for name in names for url in commoncrawl.indexed_hosts(Path(name), wanted))
+
+
+_FILES = {"wikipedia": _dumped, "commoncrawl": _indexed}
+"""Sources that can be read from files."""

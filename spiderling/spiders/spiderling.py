@@ -10,7 +10,7 @@ from scrapy import Request, Spider
 from spiderling.crawl import crawl_of, declared_arguments
 from spiderling.errors import BadInput
 from spiderling.items import PageItem
-from spiderling.seeds import model_seeds, read_seeds
+from spiderling.seeds import few_hosts, model_seeds, read_seeds
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -63,6 +63,10 @@ class SpiderlingSpider(Spider):
                 crawl.failed(error)
         if urls:
             self.logger.info("%d seeds from %s", len(urls), self.seeds or "the language models")
+            if not crawl.frontier.hosts and crawl.options.follow == "all":
+                notice = few_hosts(urls, crawl.accepted[0].code, crawl.options.host_interval_s)
+                if notice:
+                    self.logger.info(notice)
         for url in urls:
             yield Request(url)
 

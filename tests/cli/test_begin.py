@@ -60,7 +60,7 @@ def test_a_seed_with_a_port_outside_the_list_is_named(tmp_path: Path) -> None:
 def test_the_terminal_shows_what_a_person_reads(tmp_path: Path) -> None:
     log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
     assert "Enabled" not in log
-    assert "Dumping Scrapy stats" not in log
+    assert "Dumping Scrapy stats" not in log and "Using selector" not in log
     assert (tmp_path / "job/crawl.log").read_text().count("balance") == 1, "the summary is in the log file too"
 
 

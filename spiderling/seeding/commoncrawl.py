@@ -1,0 +1,144 @@
+"""Hosts of a language or a top-level domain that Common Crawl has met: its index server, or files of its indexes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from scrapy import Request
+from tqdm import tqdm
+
+from spiderling.errors import BadInput, SpiderlingError
+from spiderling.urls import CanonicalUrl, canonicalize, top_level_domain
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+    from spiderling.seeding.source import Found
+
+COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"
+_STEP = "commoncrawl"
+
+
+class Wanted:
+    """Which captures count: successful ones whose first language, if known, is one of ours, else by their domain."""
+
+    def __init__(self, iso3: Sequence[str], tlds: Sequence[str]) -> None:
+        self.iso3, self.tlds = tuple(iso3), tuple(tlds)
+
+    def home(self, capture: dict[str, Any]) -> str | None:
+        """The home page of a capture's host, if it is wanted."""
+        target = canonicalize(str(capture.get("url", "")))
+        if target is None or str(capture.get("status", "200")) != "200":
+            return None
+        first = str(capture.get("languages") or "").partition(",")[0]
+        return f"{target.origin}/" if self._is_ours(first, target) else None
+
+    def _is_ours(self, language: str, target: CanonicalUrl) -> bool:
+        return language in self.iso3 if language else top_level_domain(target.host) in self.tlds
+
+
+class CommonCrawlSource:
+    """The index server (pywb's CDX API): all of each top-level domain, some pages of the index evenly spread."""
+
+    name = "commoncrawl"
+
+    def __init__(self, wanted: Wanted, pages: int, collections: str = COLLECTIONS) -> None:
+        """*pages* of the index of each domain are asked for; *collections*: the list of crawls, the newest first."""
+        if not wanted.tlds:
+            raise BadInput("the language's model names no national top-level domain; write them: -a tlds=cz,sk")
+        self._wanted, self._pages, self._collections = wanted, pages, collections
+
+    def requests(self) -> Iterator[Request]:
+        yield Request(self._collections, meta={_STEP: "collections"})
+
+    def read(self, response: Response) -> Iterator[Found]:
+        step = response.meta[_STEP]
+        if step != "collections" and response.status == 404:
+            return  # no captures
+        try:
+            if step == "collections":
+                found = self._counts(str(json.loads(response.body)[0]["cdx-api"]))
+            elif step == "count":
+                found = self._spread(response.url, int(json.loads(response.body)["pages"]))
+            else:
+                found = self._homes(response.body)
+            yield from list(found)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            raise SpiderlingError(
+                f"{response.url} answered {response.status} with something that is no answer of an index of Common "
+                "Crawl; repeat the command later, and it goes on, or give files of the index."
+            ) from None
+
+    def _counts(self, api: str) -> Iterator[Found]:
+        for tld in self._wanted.tlds:
+            yield Request(f"{api}?{_query(tld)}&showNumPages=true", meta={_STEP: "count"})
+
+    def _spread(self, url: str, pages: int) -> Iterator[Found]:
+        base = url.replace("&showNumPages=true", "")
+        wanted = min(pages, self._pages)
+        for number in range(wanted):
+            yield Request(f"{base}&page={number * pages // wanted}", meta={_STEP: "page"})
+
+    def _homes(self, body: bytes) -> Iterator[Found]:
+        homes = (self._wanted.home(json.loads(line)) for line in body.splitlines() if line.strip())
+        yield from dict.fromkeys(home for home in homes if home is not None)
+
+
+def _query(tld: str) -> str:
+    return urlencode({"url": f"*.{tld}", "output": "json", "fl": "url,status,languages", "filter": "=status:200"})
+
+
+def indexed_hosts(path: Path, wanted: Wanted) -> Iterator[str]:
+    """The home pages of wanted hosts in a file of the index: ``cdx-*.gz`` or ``.parquet`` (columnar, by duckdb).
+
+    Raises BadInput when it cannot be read, after what it holds.
+    """
+    if path.suffix == ".parquet":
+        yield from _columnar(path, wanted)
+        return
+    lines = 0
+    try:
+        with path.open("rb") as raw, tqdm(total=path.stat().st_size, unit="B", unit_scale=True, disable=None) as bar:
+            is_packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            stream: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=raw) if is_packed else raw
+            for line in stream:
+                bar.update(raw.tell() - bar.n)
+                home = wanted.home(json.loads(line[line.index(b"{") :]))
+                lines += 1
+                if home is not None:
+                    yield home
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is not whole"
+        raise BadInput(f"{path} cannot be read to its end ({reason}); download it again.") from None
+    except (ValueError, AttributeError):
+        raise BadInput(
+            f"{path}, line {lines + 1}: no line of a CDXJ index; take cdx-*.gz or .parquet of the columnar index."
+        ) from None
+
+
+def _columnar(path: Path, wanted: Wanted) -> Iterator[str]:
+    try:
+        import duckdb
+    except ImportError:
+        raise BadInput(
+            "reading Parquet needs duckdb: pip install 'scrapy-spiderling[commoncrawl]', or pip install duckdb."
+        ) from None
+    query = """
+        SELECT any_value(url_protocol) || '://' || url_host_name || '/' FROM read_parquet(?)
+        WHERE fetch_status = 200 AND CASE WHEN coalesce(content_languages, '') = '' THEN list_contains(?, url_host_tld)
+              ELSE list_contains(?, split_part(content_languages, ',', 1)) END
+        GROUP BY url_host_name ORDER BY count(*) DESC, url_host_name"""
+    if not path.is_file():
+        raise BadInput(f"{path} cannot be read: there is no such file.")
+    try:
+        rows = duckdb.execute(query, [str(path), list(wanted.tlds), list(wanted.iso3)]).fetchall()
+    except duckdb.Error as error:
+        raise BadInput(f"{path} cannot be read as a columnar index: {str(error).splitlines()[0]}") from None
+    yield from (str(row[0]) for row in rows)

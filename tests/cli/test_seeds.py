@@ -207,4 +207,4 @@ def test_unwritable_output(seeds):
 def test_usage(seeds, arguments):
     ended = seeds(*arguments)
     assert ended.code == 2
-    assert "scrapy seeds sitemap|" in ended.out + ended.log
+    assert "scrapy seeds wikipedia|search|" in ended.out + ended.log

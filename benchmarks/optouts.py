@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from protego import Protego
 
-from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, Rules, SiteFile, parsed
-from spiderling.options import Options
-from spiderling.text.optout import page_statements
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from spiderling.frontier.robots import Robots, RobotsVerdict  # noqa: E402
+from spiderling.frontier.sitefiles import MAX_FILE_BYTES, Rules, SiteFile, parsed  # noqa: E402
+from spiderling.options import Options  # noqa: E402
+from spiderling.text.optout import page_statements  # noqa: E402
 
 ORIGIN = "http://a.example"
 AGENTS = ("GPTBot", "CCBot", "Bytespider", "AhrefsBot", "SemrushBot")

@@ -21,6 +21,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported
 
 import gc
 import io
+import sys
 import tarfile
 import time
 from collections import Counter
@@ -36,13 +37,16 @@ import justext
 import zstandard
 from lxml import etree
 
-from benchmarks.common import arguments, result, table
-from spiderling.languages import available, load
-from spiderling.markedpages import read
-from spiderling.options import Options
-from spiderling.text import LanguageModels, TextOptions, cleaning, fitting, process
-from spiderling.text.learned import BlockModel
-from spiderling.text.marking import MarkedPage
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.common import arguments, result, table  # noqa: E402
+from spiderling.languages import available, load  # noqa: E402
+from spiderling.markedpages import read  # noqa: E402
+from spiderling.options import Options  # noqa: E402
+from spiderling.text import LanguageModels, TextOptions, cleaning, fitting, process  # noqa: E402
+from spiderling.text.learned import BlockModel  # noqa: E402
+from spiderling.text.marking import MarkedPage  # noqa: E402
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"

@@ -91,12 +91,12 @@ class Crawl:
             self.frontier.block_where(self.blocked.holds)
             self.frontier.restore(state, self.clock.now())
             self.frontier.block_where(self.blocked.holds)
-            self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
-            self.near = self._open_near(state)
-            """What knows near-duplicates; None when the crawl does not look for them."""
             segments = SegmentWriter(
                 self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
             )
+            self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
+            self.near = self._open_near(state)
+            """What knows near-duplicates; None when the crawl does not look for them."""
             if options.durability == "full":
                 for path in (directory.absolute().parent, directory, self.jobdir.state, self.jobdir.corpus):
                     sync_directory(path)

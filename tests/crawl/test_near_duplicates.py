@@ -108,3 +108,16 @@ def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
         assert crawl.run(f"http://{HOST}/").code == 0
     assert kills
     assert texts(crawl) == texts(reference) and len(texts(crawl)) == 30
+
+
+def test_acknowledged_text_that_is_missing_is_told_before_it_is_read_for_the_filter(tmp_path):
+    crawl = crawled(tmp_path / "job")
+    for path in (crawl.directory / "state" / "shingles").iterdir():
+        path.unlink()
+    next(crawl.directory.glob("corpus/*.prevert.zst")).unlink()
+    with serving(FixedWeb({HOST: SITE}, {HOST: "127.84.9.9"})) as server:
+        crawl.settings["SPIDERLING_HOSTS"] = server.hosts_option
+        ended = crawl.run(f"http://{HOST}/")
+    assert ended.code == 1
+    assert ended.lines("ERROR", "were acknowledged")
+    assert "Restore it from a backup" in ended.output and "Traceback" not in ended.output

@@ -62,6 +62,10 @@ class Link:
     url: str
     text_block: bool = False
     """Whether the block that encloses the link was classified as running text."""
+    score: float = 0.0
+    """How likely that is."""
+    anchor: int = 0
+    """Characters of the link's text."""
 
 
 @dataclass(frozen=True, slots=True)

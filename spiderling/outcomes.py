@@ -150,7 +150,11 @@ def links_of(page: Page, follow: Follow) -> tuple[Link, ...]:
     if follow is Follow.NONE:
         return ()
     is_all = follow is Follow.ALL
-    return tuple(Link(link.url, link.text_block) for link in page.links if is_all or not link.rel_nofollow)
+    return tuple(
+        Link(link.url, link.text_block, link.text_score, len(link.anchor))
+        for link in page.links
+        if is_all or not link.rel_nofollow
+    )
 
 
 def _judge(error: BaseException) -> tuple[Reason, bool]:

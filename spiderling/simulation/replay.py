@@ -22,7 +22,6 @@ from spiderling.simulation.measures import Sample
 from spiderling.simulation.web import Web, WebResponse
 
 PAGES_PER_BATCH = 1000
-_SAMPLES = 200
 WORLD = {"optouts": "tdm-file=ignore,ai-txt=ignore", "trail": "off"}
 """Options that differ from those of a real crawl: no file of opt-outs is asked for, and no URL's end is kept."""
 
@@ -79,16 +78,15 @@ class Replay:
         pages: float = float("inf"),
         until: float = float("inf"),
         tick: Callable[[int], object] = lambda pages: None,
-        every: int = 0,
+        every: int = 100,
     ) -> Sample:
         """Crawl up to so many judged *pages* or the time *until* (s), or to the end; gives the last sample.
 
-        A sample is taken every *every* pages (0: about 200 in all), when *tick* is told how many there were.
+        A sample is taken every *every* pages, when *tick* is told how many there were.
         """
         for url in seeds:
             self.frontier.put_seed(url, self.now)
         totals = self.frontier.ledger.totals
-        every = every or max(1, int(min(pages, 1e5)) // _SAMPLES)
         sampled = totals["pages"]
         while totals["pages"] < pages and self.now < until and self._step():
             if totals["pages"] >= sampled + every:

@@ -89,6 +89,12 @@ class Outcome:
     """UTF-8 bytes of new clean text."""
     words: int = 0
     language: str | None = None
+    page_language: str = ""
+    """That of the page by the rule of T06 (text/declared.py), whatever became of the page; '' for unknown."""
+    relevant: bool = False
+    """Whether that is an accepted one."""
+    badness: float = 0.0
+    """That of the page (text/badness.py)."""
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
     sketch: int = 0

@@ -115,9 +115,14 @@ class ConsentRow(NamedTuple):
 
 
 class SegmentRow(NamedTuple):
+    """A file of output; a name stands in one kind alone."""
+
     name: str
     length_bytes: int
     documents: int
+    """Or whatever else its entries are: records, pages."""
+    kind: str = "corpus"
+    """The directory that holds it (segments.py)."""
 
 
 class Flush(NamedTuple):

@@ -102,6 +102,8 @@ class Outcome:
     text_key: int = 0
     """64 bits of the digest of the clean text; 0 when there is none."""
     document: bytes | None = None
+    facts: tuple[str, ...] = ()
+    """What the ledger counts kept documents by: ``encoding/utf-8``."""
     digests: tuple[int, ...] = ()
     links: tuple[Link, ...] = field(default=(), repr=False)
     links_cut: int = 0

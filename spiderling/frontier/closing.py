@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
+from spiderling.frontier.history import AT_WORK
 from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.state import Shelf
@@ -18,7 +19,6 @@ from spiderling.options import Options
 
 _FAILURES_PER_RETRY = 3
 """A host's queue is given up after so many times (retries + 1) failures in a row."""
-_AT_WORK = (HostState.RESOLVING, HostState.READY, HostState.IN_PROCESS, HostState.SNOOZED)
 
 
 class Closing:
@@ -128,7 +128,7 @@ class Closing:
         if not any(self._second_chances):
             return False
         states = self._books.marks.hosts_by_state()
-        wanted = self._floor - sum(states.get(state, 0) for state in _AT_WORK)
+        wanted = self._floor - sum(states.get(state, 0) for state in AT_WORK)
         before = len(self.reopened)
         for step, heap in enumerate(self._second_chances):
             while wanted > 0 and heap:

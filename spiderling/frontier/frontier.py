@@ -81,12 +81,12 @@ class Frontier:
 
     # -- URLs come in
 
-    def put_seed(self, url: str, now: float) -> Reason | None:
-        """Accept a seed at distance 0; returns why it was refused, or None."""
+    def put_seed(self, url: str, now: float, distance: int = 0) -> Reason | None:
+        """Accept a seed; returns why it was refused, or None."""
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        return self._accept(target, 0, SEED_RANK, now)
+        return self._accept(target, distance, SEED_RANK, now)
 
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
         """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.

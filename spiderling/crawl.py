@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 _ARGUMENTS = {
     "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
-    "hosts": "ONLY_HOSTS",
+    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY",
 }  # fmt: skip
 """Arguments of the spider that are options."""
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
@@ -129,7 +129,7 @@ class Crawl:
     def _open_near(self, state: State) -> NearDuplicates | None:
         if not self.options.knows_shingles():
             return None
-        lengths = {row.name: row.length_bytes for row in state.segments}
+        lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
         seen = self._shingles.restore(self.jobdir.corpus, lengths)
         corpora = [path.strip() for path in self.options.seen.split(",") if path.strip()]
         documents = self._shingles.load_corpora(seen, corpora)

@@ -212,7 +212,9 @@ def _pages(recipe: Recipe, first: Array, shares: Array, rates: Array, rng: np.ra
     sketch[(section == _TRAP) & ~copies] = 0
     sketch[copies] = sketches(first[:-1])[host[copies]]
     language = np.where(wanted, 0, foreign[host]).astype(np.uint8)
-    return section, Pages(host, body, gained, verdict, language, sketch)
+    is_good = rng.random(number) < np.where(kept, 0.75, 0.3)
+    badness = np.where(wanted, np.where(is_good, 10, 60) * rng.random(number), 60 + 60 * rng.random(number))
+    return section, Pages(host, body, gained, verdict, language, sketch, badness)
 
 
 def _sections(

@@ -56,6 +56,8 @@ class Pages:
     """Index into the web's languages."""
     sketch: Array
     """0: none; pages with the same one say the same."""
+    badness: Array
+    """As in text/badness.py."""
 
 
 Links = Callable[[int], tuple[Array, Array]]
@@ -84,7 +86,7 @@ class PageWeb:
     def __post_init__(self) -> None:
         pages = self.pages
         # a memoryview gives Python's own numbers, five times as fast as an array
-        columns = (pages.body_bytes, pages.kept_bytes, pages.verdict, pages.language, pages.sketch)
+        columns = (pages.body_bytes, pages.kept_bytes, pages.verdict, pages.language, pages.sketch, pages.badness)
         self._views = tuple(np.ascontiguousarray(column).data for column in columns)
         self._host = {name: number for number, name in enumerate(self.hosts.names)}
         self._latency_s = self.hosts.latency_s.tolist()
@@ -114,14 +116,15 @@ class PageWeb:
         page = self.find(url)
         if page < 0:
             return Outcome(url_id, url, Reason.HTTP_ERROR, 404, body_bytes=500)
-        body, kept, verdict, language, sketch = self._views
+        body, kept, verdict, language, sketch, badness = self._views
         reason = VERDICTS[verdict[page]]
         failed = reason is Reason.HTTP_ERROR
         return Outcome(
             url_id, url, reason, 404 if failed else 200,
             body_bytes=body[page], kept_bytes=kept[page], words=kept[page] // BYTES_PER_WORD,
-            language=None if failed else self.languages[language[page]], sketch=sketch[page],
-            links=() if failed else self._links_of(page),
+            language=self.languages[0] if reason is Reason.KEPT else None,
+            page_language=self.languages[language[page]], relevant=not (failed or language[page]),
+            badness=badness[page], sketch=sketch[page], links=() if failed else self._links_of(page),
         )  # fmt: skip
 
     def _links_of(self, page: int) -> tuple[Link, ...]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.strategies import Strategy
 from spiderling.items import Outcome
 from spiderling.options import Options
 from spiderling.simulation.measures import Sample
@@ -49,22 +50,18 @@ class Replay:
         self,
         web: AnswerWeb,
         options: Options,
-        relevant: Collection[str] = (),
         *,
         concurrency: int = 1000,
         pages_per_s: float = 0.0,
-        make: Callable[[Options, MemoryStore], Frontier] = lambda options, store: Frontier(options, shelf=store),
+        strategy: Strategy | None = None,
     ) -> None:
-        """*relevant*: languages that count in the harvest rate; *pages_per_s*: most requests a second, 0 for no limit.
-
-        *make* makes the frontier, so that it can be given a strategy which knows the web.
-        """
+        """*pages_per_s*: most requests a second, 0 for no limit; *strategy*: in place of the options' one."""
         self.store = MemoryStore()
-        self.frontier = make(options, self.store)
+        self.frontier = Frontier(options, shelf=self.store, strategy=strategy)
         self.now = 0.0
         self.relevant = 0
         self.samples: list[Sample] = []
-        self._web, self._languages = web, frozenset(relevant)
+        self._web = web
         self._concurrency = concurrency
         self._step_s = 1 / pages_per_s if pages_per_s else 0.0
         self._free_at = 0.0
@@ -141,7 +138,7 @@ class Replay:
             frontier.robots_answered(fetch, *self._web.robots(fetch.url), now)
             return
         outcome = self._web.outcome(fetch.id, fetch.url)
-        self.relevant += outcome.language in self._languages
+        self.relevant += outcome.relevant
         frontier.report(outcome, now)
         self._uncommitted += 1
         if self._uncommitted >= PAGES_PER_BATCH:

@@ -38,7 +38,7 @@ class Watched(Replay):
 
 
 def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
-    replay = Replay(web, world(yield_profile="off", trap_pages=0), ["th"])
+    replay = Replay(web, world(yield_profile="off", trap_pages=0))
     last = replay.run(web.seed_urls())
     assert last.pages == 3_000
     assert coverage(last, web.truth) == word_coverage(last, web.truth) == 1
@@ -49,7 +49,7 @@ def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
 
 
 def test_a_second_crawl_is_the_same(web: PageWeb) -> None:
-    first, second = (Replay(web, world(), ["th"]) for _ in range(2))
+    first, second = (Replay(web, world()) for _ in range(2))
     first.run(web.seed_urls())
     second.run(web.seed_urls(), pages=500)
     second.run()

@@ -67,11 +67,13 @@ class Progress:
         states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
+        bottleneck = self._bottleneck(crawl, states)
+        totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
             f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {ledger.waiting:,} URLs wait; "
-            f"hosts: {hosts}; {near}bottleneck: {self._bottleneck(crawl, states)}"
+            f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
         )
 
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:

@@ -221,15 +221,15 @@ def parse(text: str) -> Strategy:
     cls = STRATEGIES.get(name)
     if cls is None:
         near = difflib.get_close_matches(name, STRATEGIES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(STRATEGIES)}."
-        raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; there is no strategy {name!r}: {hint}")
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint}known are {', '.join(STRATEGIES)}.")
     defaults = {spec.name: spec.default for spec in fields(cls)}
     values: dict[str, int | float] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = part.partition("=")
         if key not in defaults:
             known = f"it takes {', '.join(defaults)}" if defaults else "it takes none"
-            raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; the strategy {name} has no parameter {key!r}: {known}.")
+            raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {name} has no parameter {key!r}, {known}.")
         values[key] = _number(text, key, value, type(defaults[key]))
     return cls(**values)
 

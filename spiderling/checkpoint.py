@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.errors import StorageError
+from spiderling.frontier.history import history_row
 from spiderling.frontier.trail import with_outcome
 
 if TYPE_CHECKING:
@@ -122,9 +123,13 @@ class Checkpoint:
             self._store.close()
 
     def _cut(self) -> _Batch:
-        changes = self._frontier.drain(self._now())
+        now, frontier = self._now(), self._frontier
+        changes = frontier.drain(now)
         ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
-        changes = replace(changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends))
+        changes = replace(
+            changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends),
+            history=history_row(now, frontier.ledger, frontier.hosts),
+        )  # fmt: skip
         batch = _Batch(self._entries, changes)
         self._entries = {kind: [] for kind in self._entries}
         self._digests, self._meta, self._outcomes, self._told = [], {}, 0, {}

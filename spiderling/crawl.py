@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 _ARGUMENTS = {
     "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
-    "hosts": "ONLY_HOSTS",
+    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY",
 }  # fmt: skip
 """Arguments of the spider that are options."""
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")

@@ -61,6 +61,13 @@ class Options:
         "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
     )
 
+    # what is fetched first
+    strategy: str = _option(
+        "spiderling",
+        "In which order links and hosts are fetched and what is left out, with parameters, such as lswc:s=3,t=5 "
+        "(docs/strategies.md); same as -a strategy=.",
+    )
+
     # what may be fetched
     tlds: str = _option(
         "all",

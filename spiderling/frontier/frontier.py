@@ -9,11 +9,11 @@ from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.mentions import RecentLinks
 from spiderling.frontier.names import NameStatus
-from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
+from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
@@ -21,7 +21,8 @@ from spiderling.frontier.state import Changes, Shelf, State
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
-from spiderling.items import Link, Outcome
+from spiderling.items import Outcome
+from spiderling.linkbatch import Link, LinkBatch, gathered
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, canonicalize, serialize
@@ -53,13 +54,13 @@ class Frontier:
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
         self._allows = allows
-        self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
             lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate,
         )  # fmt: skip
+        self._intake = Intake(self._books, self._admission, self.schedule)
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
@@ -97,33 +98,12 @@ class Frontier:
         return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
 
     def put_links(
-        self, source: Host, links: Iterable[Link], verdict: Reason, now: float,
+        self, source: Host, links: LinkBatch | Iterable[Link], verdict: Reason, now: float,
         page: int = 0, visit: Visit | None = None,
     ) -> None:  # fmt: skip
         """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
-        ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
-        recent, name, near, seen = self._recent, source.name, source.distance, 0
-        for link in links:
-            host_id = recent.host_of(link.url)
-            if host_id and near + (host_id != source.id) >= self._books.marks.distance(host_id):
-                seen += 1
-                continue
-            target = canonicalize(link.url)
-            if target is None:
-                self._admission.refuse(Reason.BAD_URL)
-                continue
-            if visit is not None and visit.refuses(target):
-                self._admission.refuse(Reason.TRAP_COPY)
-                continue
-            same_host = target.host == name
-            rank = ranks[link.text_block, same_host]
-            refused = self._accept(target, near + (not same_host), rank, now, page=page)
-            if visit is not None and refused is None:
-                visit.found(target)
-            if self._admission.accepted:
-                recent.note(link.url, self._admission.accepted)
-        if seen:
-            self._admission.refuse(Reason.SEEN, seen)
+        batch = links if isinstance(links, LinkBatch) else gathered(links)
+        self._intake.put(source, batch, verdict, now, page, visit)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,

@@ -7,6 +7,10 @@ not discard.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+
+from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
 
 SEED_RANK = 0
@@ -36,3 +40,10 @@ def link_rank(verdict: Reason, text_block: bool, same_host: bool) -> int:
     if same_host and verdict is Reason.KEPT:
         rank -= 1
     return rank
+
+
+def link_ranks(verdict: Reason, links: LinkBatch, own: int, places: Sequence[int]) -> list[int]:
+    """Ranks of the links at *places* of a page that ended as *verdict*; *own*: place of its host among theirs."""
+    ranks = [[link_rank(verdict, block, same) for block in (False, True)] for same in (False, True)]
+    of_host, flags = array("H", links.of_host), links.flags
+    return [ranks[of_host[at] == own][flags[at] & TEXT_BLOCK] for at in places]

@@ -11,16 +11,15 @@ import base64
 import json
 
 from spiderling.frontier.hosts import Host, QueuedUrl
-from spiderling.frontier.priority import LAST_RANK
+from spiderling.frontier.priority import RANKS
 from spiderling.urls import CanonicalUrl, canonicalize, url_key
 
 _PREFIXES = ("http://", "https://", "http://www.", "https://www.")
-_RANKS = LAST_RANK + 1
 _FIRST = 0x40  # plain lines begin with '@' to 'g', in rank order for each prefix
 _HEADS = {
-    (prefix, rank): bytes([_FIRST + number * _RANKS + rank])
+    (prefix, rank): bytes([_FIRST + number * RANKS + rank])
     for number, prefix in enumerate(_PREFIXES)
-    for rank in range(_RANKS)
+    for rank in range(RANKS)
 }
 _SPECIAL = b"~"
 
@@ -49,7 +48,7 @@ def url_of(line: bytes, host: Host) -> QueuedUrl:
             raise ValueError(f"{url!r} is no URL")
         data = None if payload is None else base64.b64decode(payload)
         return QueuedUrl(key, url, host, rank, target, tries, redirects, data)
-    number, rank = divmod(line[0] - _FIRST, _RANKS)
+    number, rank = divmod(line[0] - _FIRST, RANKS)
     origin, path = _PREFIXES[number] + host.name, line[1:].decode("ascii")
     target = CanonicalUrl(origin + path, origin.partition("://")[2].partition(":")[0], host.name, origin, path)
     if host.name.startswith("["):

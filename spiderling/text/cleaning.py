@@ -9,7 +9,7 @@ import xxhash
 
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
-from spiderling.text.declared import WEIGHT, declared_language
+from spiderling.text.declared import WEIGHT, declared_language, lswc_among
 from spiderling.text.encoding import decode, recode_size
 from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse
@@ -133,6 +133,8 @@ class _Judge:
         good = [index for index, cls in enumerate(classes) if cls == boilerplate.GOOD]
         self._measure(blocks, good)
         self._page.candidates = self._guesses.candidates(self._options.min_known_share)
+        found = lswc_among(self._page, self._options.accepted)
+        self._page.lswc_language, self._page.lswc_relevant = found, found in self._options.accepted
         both = zip(blocks, classes, strict=True)
         self._page.paragraphs = [Paragraph(block.text, cls, block.heading, None, False) for block, cls in both]
         for index in good:

@@ -2,9 +2,10 @@
 
 DIR holds the texts that languages.yaml names, or texts.tar.zst with them: sentences one a
 line (common-voice/, hornmt/, bible-corpus/, udhr/) and frequency lists (unilex/, cc-by-sa/);
-FILE is a table with the columns language, section, url.  The same input gives the same
-bytes.  A language whose texts are not there keeps its model.  One Common Voice sentence in
-fifty is left out, so that tests can be made of them: --held-out FILE writes these.
+FILE is a table with the columns language, section, url.  models/texts adds what is hard to
+come by.  The same input gives the same bytes.  A language whose texts are not there keeps
+its model.  One Common Voice sentence in fifty is left out, so that tests can be made of
+them: --held-out FILE writes these.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def main() -> None:
     arguments = parser.parse_args()
     given = yaml.safe_load((HERE / "languages.yaml").read_text(encoding="utf-8"))
     languages = {code: given["languages"][code] for code in arguments.codes or given["languages"]}
-    FILES, SEED_ROWS = read_all(arguments.texts or [DATA / "texts"]), read_seeds(arguments.seeds)
+    FILES, SEED_ROWS = read_all([HERE / "texts", *(arguments.texts or [DATA / "texts"])]), read_seeds(arguments.seeds)
     if arguments.held_out:
         arguments.held_out.write_text("".join(held_out(languages)), encoding="utf-8")
         return

@@ -1,11 +1,11 @@
 """Checkpoints: Outcomes and the frontier's changes become durable together, or not at all.
 
 ``add`` is called right after ``frontier.report`` in one synchronous step.  From time to
-time what has gathered is cut off as one immutable batch: the documents, and the changes
-that the frontier drained at that same moment.  One thread writes the batches in order:
-segment bytes, fsync, then one transaction with the changes and the segment's length.
-So after any kill the state and the corpus agree, and what was not committed is fetched
-again as if for the first time.
+time what has gathered is cut off as one immutable batch: the documents and other entries of
+segments, and the changes that the frontier drained at that same moment.  One thread writes
+the batches in order: segment bytes, fsync, then one transaction with the changes and the
+segments' lengths.  So after any kill the state and all segments agree, and what was not
+committed is fetched again as if for the first time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.errors import StorageError
+from spiderling.frontier.history import history_row
 from spiderling.frontier.trail import with_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from spiderling.frontier import Frontier
     from spiderling.frontier.state import Changes, SegmentRow, Store
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Batch(NamedTuple):
-    documents: list[bytes]
+    entries: dict[str, list[Any]]
     changes: Changes
 
 
@@ -38,39 +40,45 @@ class Checkpoint:
     """Gathers outcomes and writes batches; belongs to the event loop, writes in a thread of its own."""
 
     def __init__(
-        self, frontier: Frontier, store: Store, segments: SegmentWriter, max_outcomes: int,
-        now: Callable[[], float], failed: Callable[[StorageError], None],
+        self, frontier: Frontier, store: Store, corpus: SegmentWriter, max_outcomes: int,
+        now: Callable[[], float], failed: Callable[[StorageError], None], others: Sequence[SegmentWriter] = (),
     ) -> None:  # fmt: skip
-        """*failed* is called once, on the event loop, when a batch could not be written."""
+        """*others* write further kinds of segments; *failed* is called once, on the loop, when a batch could not be."""
         self._frontier = frontier
         self._store = store
-        self._segments = segments
+        self._corpus = corpus
+        self._writers = (corpus, *others)
         self._max_outcomes = max_outcomes
         self._now = now
         self._failed = failed
-        self._documents: list[bytes] = []
+        self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in self._writers}
         self._digests: list[int] = []
         self._told: dict[int, tuple[Outcome, int | None]] = {}
         """By URL key: its last outcome, and the place of the document among those of the batch."""
         self._outcomes = 0
         self._meta: dict[str, str] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._writing: asyncio.Future[SegmentRow | None] | None = None
-        self.lengths = segments.lengths()
-        """Durable bytes of each segment."""
+        self._writing: asyncio.Future[list[SegmentRow]] | None = None
+        self.lengths = corpus.lengths()
+        """Durable bytes of each segment of the corpus."""
         self.error: StorageError | None = None
         """Why writing stopped; nothing is written any more."""
 
     def add(self, outcome: Outcome) -> None:
         """Take what *outcome* leaves behind; it is durable after the next ``flush``."""
+        documents = self._entries[self._corpus.kind.name]
         if outcome.url_id is not None:
-            self._told[outcome.url_id] = (outcome, None if outcome.document is None else len(self._documents))
+            self._told[outcome.url_id] = (outcome, None if outcome.document is None else len(documents))
         if outcome.document is not None:
-            self._documents.append(outcome.document)
+            documents.append(outcome.document)
         self._digests.extend(outcome.digests)
         self._outcomes += 1
         if self._outcomes >= self._max_outcomes:
             self.begin()
+
+    def put(self, kind: str, entry: Any) -> None:
+        """Add *entry* to the segments of *kind*, in one batch with the next outcome that is added."""
+        self._entries[kind].append(entry)
 
     def note(self, key: str, value: object) -> None:
         """Write *value* (JSON) under *key* in the store's table ``meta`` with the next batch."""
@@ -78,7 +86,7 @@ class Checkpoint:
 
     def tick(self) -> None:
         """Begin a batch if there is anything to write."""
-        if self._outcomes or self._meta or not self._frontier.journal.is_empty:
+        if self._outcomes or self._meta or any(self._entries.values()) or not self._frontier.journal.is_empty:
             self.begin()
 
     def begin(self) -> None:
@@ -110,39 +118,44 @@ class Checkpoint:
             await self.flush()
         finally:
             self._writer.shutdown()
-            self._segments.close()
+            for writer in self._writers:
+                writer.close()
             self._store.close()
 
     def _cut(self) -> _Batch:
-        changes = self._frontier.drain(self._now())
+        now, frontier = self._now(), self._frontier
+        changes = frontier.drain(now)
         ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
-        changes = replace(changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends))
-        batch = _Batch(self._documents, changes)
-        self._documents, self._digests, self._meta, self._outcomes, self._told = [], [], {}, 0, {}
+        changes = replace(
+            changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends),
+            history=history_row(now, frontier.ledger, frontier.hosts),
+        )  # fmt: skip
+        batch = _Batch(self._entries, changes)
+        self._entries = {kind: [] for kind in self._entries}
+        self._digests, self._meta, self._outcomes, self._told = [], {}, 0, {}
         return batch
 
     def _with_outcome(self, end: End) -> End:
         told = self._told.get(end.key)
         return with_outcome(end, *told) if told else end
 
-    def _write(self, batch: _Batch) -> SegmentRow | None:
-        """In the writer's thread; returns what became of the segment."""
-        row = self._segments.append(batch.documents)
-        changes = batch.changes
-        if row is not None:
-            trail = replace(changes.trail, segment=row.name, offset=self._segments.frame_offset)
-            changes = replace(changes, segments=[row], trail=trail)
-        self._store.commit(changes)
-        return row
+    def _write(self, batch: _Batch) -> list[SegmentRow]:
+        """In the writer's thread; returns what became of the segments."""
+        rows = [row for writer in self._writers if (row := writer.append(batch.entries[writer.kind.name]))]
+        trail = batch.changes.trail
+        if rows and rows[0].kind == self._corpus.kind.name:
+            trail = replace(trail, segment=rows[0].name, offset=self._corpus.frame_offset)
+        self._store.commit(replace(batch.changes, segments=rows, trail=trail))
+        return rows
 
-    def _written(self, writing: asyncio.Future[SegmentRow | None]) -> None:
+    def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
         error = writing.exception()
         if error is not None:
             self._fail(error)
         else:
             self._frontier.committed()
-            if (row := writing.result()) is not None:
-                self.lengths[row.name] = row.length_bytes
+            corpus = (row for row in writing.result() if row.kind == self._corpus.kind.name)
+            self.lengths.update((row.name, row.length_bytes) for row in corpus)
 
     def _fail(self, error: BaseException) -> None:
         if self.error is None:

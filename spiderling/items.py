@@ -82,6 +82,12 @@ class Outcome:
     """UTF-8 bytes of new clean text."""
     words: int = 0
     language: str | None = None
+    page_language: str = ""
+    """That of the page by the rule of T06 (text/declared.py), whatever became of the page; '' for unknown."""
+    relevant: bool = False
+    """Whether that is an accepted one."""
+    badness: float = 0.0
+    """That of the page (text/badness.py)."""
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
     sketch: int = 0
@@ -89,6 +95,8 @@ class Outcome:
     text_key: int = 0
     """64 bits of the digest of the clean text; 0 when there is none."""
     document: bytes | None = None
+    facts: tuple[str, ...] = ()
+    """What the ledger counts kept documents by: ``encoding/utf-8``."""
     digests: tuple[int, ...] = ()
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from spiderling import filetypes
-from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, canonicalize, prefix_of, url_hash
+from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_hash
 
 TEXT_BLOCK, NOFOLLOW = 1, 2
 """Flags of a link: its block was classified as running text; it has rel=nofollow."""
@@ -37,11 +37,11 @@ class Link(NamedTuple):
     url: str
     text_block: bool = False
     """Whether the block that encloses the link was classified as running text."""
-    nofollow: bool = False
     score: float = 0.0
-    """How likely that block is running text."""
+    """How likely that is."""
     anchor: int = 0
     """Characters of the link's text."""
+    nofollow: bool = False
 
 
 class Form(NamedTuple):
@@ -69,6 +69,10 @@ def _is_repetitive(path: str) -> bool:
     return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
 
 
+Other = tuple[str, str, int, int, int]
+"""Canonical URL, name of its host record, flags, score, characters of the text."""
+
+
 class LinkBatch(NamedTuple):
     """Links in the order of the page.  A column of bytes has one for each link; further ones are inputs of its rank."""
 
@@ -90,8 +94,8 @@ class LinkBatch(NamedTuple):
     """How likely the enclosing block is running text, 0 to 255."""
     anchors: bytes = b""
     """Characters of each link's text, 255 at most."""
-    others: tuple[tuple[str, str, int], ...] = ()
-    """What the columns cannot hold (a port that is folded away): canonical URL, name of its host record, flags."""
+    others: tuple[Other, ...] = ()
+    """What the columns cannot hold (a port that is folded away)."""
     bad: int = 0
     """Links that are no URLs that can be fetched."""
 
@@ -105,12 +109,18 @@ class LinkBatch(NamedTuple):
 
     def target(self, at: int) -> CanonicalUrl:
         """The link at the place *at*, as ``canonicalize`` gives it."""
-        host = self.hosts[array("H", self.of_host)[at]]
-        target = canonicalize(PREFIXES[self.prefixes[at]] + host + self.paths.split(b"\n")[at].decode("ascii"))
-        assert target is not None
-        return target
+        host, path = self.hosts[array("H", self.of_host)[at]], self.paths.split(b"\n")[at].decode("ascii")
+        return assembled(self.prefixes[at], host, path)
 
-    def only(self, places: list[int], others: tuple[tuple[str, str, int], ...]) -> LinkBatch:
+    def rows(self) -> Iterator[tuple[str, int, int]]:
+        """Canonical URL, score and characters of the text of each link."""
+        heads, paths = [PREFIXES[number] for number in self.prefixes], self.paths.decode("ascii").split("\n")
+        names = [self.hosts[number] for number in array("H", self.of_host)]
+        urls = map("".join, zip(heads, names, paths, strict=False))  # no links still are one empty line
+        yield from zip(urls, self.scores, self.anchors, strict=True)
+        yield from ((url, score, anchor) for url, _, _, score, anchor in self.others)
+
+    def only(self, places: list[int], others: tuple[Other, ...]) -> LinkBatch:
         """The links at *places* alone, and *others*."""
         lines, of_host, hashes = self.paths.split(b"\n"), array("H", self.of_host), array("Q", self.hashes)
         columns = (bytes([column[at] for at in places]) for column in self[4:-2])
@@ -128,13 +138,17 @@ class LinkBatch(NamedTuple):
 NONE = LinkBatch()
 
 
+def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
+    return links if isinstance(links, LinkBatch) else gathered(links)
+
+
 def gathered(links: Iterable[Link]) -> LinkBatch:
     """*links* as a batch; their URLs need not be canonical, nor URLs at all."""
     hosts: dict[str, int] = {}
     paths: list[bytes] = []
     of_host, hashes = array("H"), array("Q")
     rows: list[tuple[int, ...]] = []
-    others: list[tuple[str, str, int]] = []
+    others: list[Other] = []
     bad = 0
     for link in links:
         target = canonicalize(link.url)
@@ -143,13 +157,13 @@ def gathered(links: Iterable[Link]) -> LinkBatch:
             continue
         flags = TEXT_BLOCK * link.text_block | NOFOLLOW * link.nofollow
         prefix, number = prefix_of(target), hosts.setdefault(target.host, len(hosts))
+        score, anchor = int(_MAX_BYTE * link.score), min(link.anchor, _MAX_BYTE)
         if prefix is None or number > _MAX_HOSTS or not target.path.isascii():
-            others.append((target.url, target.host, flags))
+            others.append((target.url, target.host, flags, score, anchor))
             continue
         paths.append(target.path.encode("ascii"))
         of_host.append(number)
         hashes.append(url_hash(target.url))
-        score, anchor = int(_MAX_BYTE * link.score), min(link.anchor, _MAX_BYTE)
         rows.append((prefix, *form_of(target.path), flags, score, anchor))
     columns = map(bytes, zip(*rows, strict=True)) if rows else NONE[4:-2]
     head = tuple(hosts), b"\n".join(paths), of_host.tobytes(), hashes.tobytes()
@@ -177,6 +191,6 @@ def received(*values: object) -> LinkBatch:
 
 def _is_other(value: object) -> bool:
     match value:
-        case (str(), str(), int()):
+        case (str(), str(), int(), int(), int()):
             return True
     return False

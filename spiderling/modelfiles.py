@@ -26,7 +26,7 @@ from spiderling.text.counts import NgramCounts
 from spiderling.text.ngrams import codepoints
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from importlib.abc import Traversable
     from pathlib import Path
 
@@ -46,6 +46,11 @@ class Seed(NamedTuple):
     """The section it stands in, such as news."""
     trusted: bool
     """Whether pages of that kind are edited by an institution: its section is marked '(trusted)'."""
+
+    @property
+    def heading(self) -> str:
+        """The comment that it stands under."""
+        return f"{self.kind} ({TRUSTED})".strip() if self.trusted else self.kind
 
 
 def write(directory: Path, description: Mapping[str, Any], words: Mapping[str, int], ngrams: NgramCounts) -> int:
@@ -93,14 +98,19 @@ def read_seeds(directory: Traversable) -> list[Seed]:
     """The seeds; none when there is no such file.  Raises BadInput."""
     if not directory.joinpath(SEEDS).is_file():
         return []
-    found, kind = [], ""
-    for line in map(str.strip, _text(directory, SEEDS).splitlines()):
+    return [seed for _, seed in seeds_in(_text(directory, SEEDS).splitlines())]
+
+
+def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
+    """What stands in each line of a seed file that is no comment, with the line's number; the kind is the comment
+    above it."""
+    kind = ""
+    for number, line in enumerate(map(str.strip, lines), 1):
         if line.startswith("#"):
             kind = line.lstrip("# ")
         elif line:
             name = kind.removesuffix(f"({TRUSTED})")
-            found.append(Seed(line, name.strip(), name != kind))
-    return found
+            yield number, Seed(line, name.strip(), name != kind)
 
 
 def pack(ngrams: NgramCounts) -> bytes:

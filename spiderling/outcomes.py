@@ -79,14 +79,29 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         kept_bytes=item.kept_bytes if kept else 0,
         words=page.words if kept and page else 0,
         language=item.language,
+        page_language=page.lswc_language if page else "",
+        relevant=page.lswc_relevant if page else False,
+        badness=page.badness if page else 0.0,
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         sketch=page.sketch if page else 0,
         text_key=int.from_bytes(page.text_digest[:8], "big") if page and page.clean_bytes else 0,
         document=item.document if kept else None,
+        facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
         links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
     )
+
+
+def _facts(item: PageItem) -> tuple[str, ...]:
+    """What corpus card and report count; licences are links of pages, so they may hold anything."""
+    page = item.page
+    if page is None:
+        return ()
+    facts = [f"encoding/{page.encoding_detected}", f"declared/{page.encoding_declared or 'nothing'}"]
+    facts += [f"file/{page.file_type}", f"licence/{page.licence or 'none stated'}"]
+    facts += [f"optout/{signal}" for signal in sorted({said.signal.value for said in item.statements})]
+    return tuple(fact[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode() for fact in facts)
 
 
 def further(outcome: Outcome) -> Outcome:

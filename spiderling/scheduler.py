@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 FAILED_STAT = "spiderling/failed"
 """Stat of a crawl that could not begin, go on or be saved (bad-input, storage-failed); the command exits with 1."""
 SWALLOWED = "spiderling_swallowed"
+DISTANCE = "spiderling_distance"
+"""Key in ``meta`` of a seed: its distance."""
 """Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 PAGES = "spiderling_pages"
 """Meta key: how many PageItems a request's response has given so far."""
@@ -135,7 +137,7 @@ class Scheduler(BaseScheduler):
         now = self.crawl.clock.now()
         is_start = request.meta.get("is_start_request", False)
         if is_start and _is_plain(request):
-            refusal = self.crawl.frontier.put_seed(request.url, now)
+            refusal = self.crawl.frontier.put_seed(request.url, now, request.meta.get(DISTANCE, 0))
         else:
             payload = self._payload(request)
             source = request.meta.get("spiderling_source")
@@ -358,7 +360,7 @@ def accept_language(codes: list[str]) -> bytes:
 
 def _is_plain(request: Request) -> bool:
     """Whether nothing but the URL matters."""
-    own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", "depth"}
+    own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", DISTANCE, "depth"}
     return not (
         request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
         or own_meta or request.method != "GET"

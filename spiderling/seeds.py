@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spiderling.errors import BadInput
 from spiderling.languages import LanguageInfo
+from spiderling.modelfiles import Seed, seeds_in
 from spiderling.urls import canonicalize
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,8 @@ _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
 """``mailto:`` and the like, but not the port of ``example.org:8080``."""
 
 
-def read_seeds(argument: str) -> list[str]:
-    """The seed URLs that *argument* names: a file with one URL a line, or URLs.
+def read_seeds(argument: str) -> list[Seed]:
+    """The seeds that *argument* names: a file with one URL a line, or URLs.
 
     Lines that are no URL are reported by number and left out.  Raises BadInput when the
     file cannot be read, is no text, or no URL is left.
@@ -31,40 +32,31 @@ def read_seeds(argument: str) -> list[str]:
         where, lines = "-a seeds=", argument.replace(",", " ").split()
     else:
         where, lines = argument, _read_lines(Path(argument))
-    seeds = _valid(lines, where)
+    seeds = _valid(seeds_in(lines), where)
     if not seeds:
         raise BadInput(f"there is no seed URL in {where}; give a file with one URL a line, or URLs, with -a seeds=.")
     return seeds
 
 
-def read_sections(name: str) -> list[tuple[str, str]]:
-    """(URL, source) of the seeds in the file *name*; the source is the comment above them, else the file's name.
-
-    Raises BadInput as ``read_seeds`` does.
-    """
-    seeds: dict[str, str] = {}
-    source = Path(name).name
-    lines = _read_lines(Path(name))
-    known = set(_valid(lines, name))
-    for line in map(str.strip, lines):
-        if line.startswith("#"):
-            source = line.lstrip("# ").strip() or source
-        elif _with_scheme(line) in known:
-            seeds.setdefault(_with_scheme(line), source)
-    if not seeds:
-        raise BadInput(f"there is no seed URL in {name}; give a file with one URL a line.")
-    return list(seeds.items())
-
-
-def model_seeds(accepted: Sequence[LanguageInfo]) -> list[str]:
-    """The seed URLs of the *accepted* languages' models; raises BadInput when there is none."""
+def model_seeds(accepted: Sequence[LanguageInfo]) -> list[Seed]:
+    """The seeds of the *accepted* languages' models; raises BadInput when there is none."""
     codes = ", ".join(info.code for info in accepted)
-    seeds = _valid([url for info in accepted for url in info.seeds()], f"the model of {codes}")
+    found = (seed for info in accepted for seed in info.seed_list())
+    seeds = _valid(enumerate(found, 1), f"the model of {codes}")
     if not seeds:
         raise BadInput(
             f"the model of {codes} has no seed URLs; give a file with one URL a line, or URLs, with -a seeds=."
         )
     return seeds
+
+
+def distances(seeds: Sequence[Seed]) -> Iterator[tuple[str, int]]:
+    """Each seed's URL with its distance: 0, but 1 for those that no trusted kind names, where others are trusted.
+
+    Suchomel & Pomikálek 2012 count from seeds that they trust; a list of which nothing is known is taken as a whole.
+    """
+    some = any(seed.trusted for seed in seeds)
+    return ((seed.url, int(some and not seed.trusted)) for seed in seeds)
 
 
 def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
@@ -108,21 +100,18 @@ def _with_scheme(text: str) -> str:
     return text if "://" in text else f"http://{text}"
 
 
-def _valid(lines: Sequence[str], where: str) -> list[str]:
-    """The URLs among *lines*, each once; comments and empty lines do not count."""
-    urls: dict[str, None] = {}
+def _valid(seeds: Iterable[tuple[int, Seed]], where: str) -> list[Seed]:
+    """Those that are URLs, each once, with a scheme."""
+    valid: dict[str, Seed] = {}
     bad = 0
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        url = _with_scheme(text)
+    for number, seed in seeds:
+        text, url = seed.url, _with_scheme(seed.url)
         if canonicalize(url) is None or " " in text or "." not in text or _OTHER_SCHEME.match(text):
             bad += 1
             if bad <= _MAX_REPORTED_LINES:
                 logger.warning("%s, line %d is no http(s) URL and is left out: %.100r", where, number, text)
         else:
-            urls[url] = None
+            valid.setdefault(url, seed._replace(url=url))
     if bad > _MAX_REPORTED_LINES:
         logger.warning("%s: %d lines in all were left out", where, bad)
-    return list(urls)
+    return list(valid.values())

@@ -1,17 +1,19 @@
-"""Corpus segments: append-only files of independent zstd frames, known to the store by their length.
+"""Segments: append-only files of independent frames, known to the store by their length.
 
-A segment is valid up to the length that the store holds; what lies behind it was
-never acknowledged and is cut off at the next start.  Every batch is a frame of its
-own, so a segment can be read up to any recorded length (``zstd -dc`` reads it all).
+A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``; a kind is a directory, a
+suffix and the way in which a batch of entries becomes frames.  A segment is valid up to
+the length that the store holds; what lies behind it was never acknowledged and is cut
+off at the next start.  A batch is a whole number of frames, so a segment can be read up
+to any recorded length (``zstd -dc`` reads all of one in zstd).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 
@@ -22,50 +24,72 @@ SUFFIX = ".prevert.zst"
 _LEVEL = 3
 
 
-class SegmentWriter:
-    """Writes documents to ``<directory>/<prefix>-00001.prevert.zst`` and so on; used by one thread."""
+class Kind:
+    """One kind of segments, here with a zstd frame a batch; used by the writer's thread."""
 
-    def __init__(self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = ()) -> None:
-        """Recover *directory* to what the store *known*s, then go on behind it.
+    def __init__(self, name: str, suffix: str) -> None:
+        self.name = name
+        """Of its directory under JOBDIR too."""
+        self.suffix = suffix
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+
+    def begin(self, name: str) -> bytes:
+        """What the segment *name* begins with."""
+        return b""
+
+    def pack(self, entries: Sequence[Any]) -> bytes:
+        """The frames of a batch; *entries* are bytes."""
+        return self._compressor.compress(b"".join(entries))
+
+
+class SegmentWriter:
+    """Writes entries to ``<directory>/<prefix>-00001<suffix>`` and so on; used by one thread."""
+
+    def __init__(
+        self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = (), kind: Kind | None = None
+    ) -> None:
+        """Recover *directory* to what the store *known*s of *kind* (the corpus), then go on behind it.
 
         Raises StorageError if a segment is shorter than recorded: acknowledged text is missing.
         """
+        self.kind = kind or Kind("corpus", SUFFIX)
         self._directory = directory
         self._prefix = prefix
         self._max_bytes = max_bytes
-        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
-        rows = {row.name: row for row in known}
+        rows = {row.name: row for row in known if row.kind == self.kind.name}
         self._known = {name: row.length_bytes for name, row in rows.items()}
-        _recover(directory, rows)
+        _recover(directory, self.kind.suffix, rows)
         names = sorted(rows)
         self._number = len(names)
         self._current = rows[names[-1]] if names else None
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
-        """Where the frame that was last appended begins in its segment."""
+        """Where what was last appended begins in its segment."""
 
     def lengths(self) -> dict[str, int]:
         """The recorded lengths that it was opened with."""
         return dict(self._known)
 
-    def append(self, documents: list[bytes]) -> SegmentRow | None:
-        """Write *documents* as one frame, durably; the segment's new row, or None for no documents.
+    def append(self, entries: Sequence[Any]) -> SegmentRow | None:
+        """Write *entries*, durably; the segment's new row, or None for no entries.
 
         Raises StorageError when the disk refuses.
         """
-        if not documents:
+        if not entries:
             return None
-        frame = self._compressor.compress(b"".join(documents))
         try:
             row = self._open()
             assert self._file is not None
-            self._file.write(frame)
+            data = b"" if row.length_bytes else self.kind.begin(row.name)
+            data += self.kind.pack(entries)
+            self._file.write(data)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise StorageError(f"the corpus in {self._directory} could not be written: {error.strerror}.") from error
+            what = f"the {self.kind.name} in {self._directory}"
+            raise StorageError(f"{what} could not be written: {error.strerror}.") from error
         self.frame_offset = row.length_bytes
-        self._current = SegmentRow(row.name, row.length_bytes + len(frame), row.documents + len(documents))
+        self._current = row._replace(length_bytes=row.length_bytes + len(data), documents=row.documents + len(entries))
         return self._current
 
     def close(self) -> None:
@@ -80,16 +104,16 @@ class SegmentWriter:
         if row is None or row.length_bytes >= self._max_bytes:
             self.close()
             self._number += 1
-            row = SegmentRow(f"{self._prefix}-{self._number:05d}{SUFFIX}", 0, 0)
+            row = SegmentRow(f"{self._prefix}-{self._number:05d}{self.kind.suffix}", 0, 0, self.kind.name)
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
             sync_directory(self._directory)
         return row
 
 
-def _recover(directory: Path, known: Mapping[str, SegmentRow]) -> None:
+def _recover(directory: Path, suffix: str, known: Mapping[str, SegmentRow]) -> None:
     """Cut every segment back to its recorded length; delete those that were never recorded."""
-    for path in directory.glob(f"*{SUFFIX}"):
+    for path in directory.glob(f"*{suffix}"):
         if path.name not in known:
             path.unlink()
     for row in known.values():

@@ -121,6 +121,13 @@ def prefix_of(target: CanonicalUrl) -> int | None:
     return _PREFIX_NUMBERS.get(target.origin[: -len(target.host)])
 
 
+def assembled(prefix: int, host: str, path: str) -> CanonicalUrl:
+    """The URL of one of PREFIXES, a host record's name and a path in canonical form."""
+    origin = PREFIXES[prefix] + host
+    name = host.rpartition("]")[0] + "]" if host.startswith("[") else origin.partition("://")[2].partition(":")[0]
+    return CanonicalUrl(origin + path, name, host, origin, path)
+
+
 def port_of(origin: str, is_https: bool) -> int:
     """The port that is written in an origin or a host record's name, or else the scheme's."""
     written = origin.rpartition(":")[2]

@@ -21,7 +21,7 @@ PATHS = st.lists(st.sampled_from([*"aZ0./?&=;%#' \n", "žluť", "dir/", ".jpg", 
 SCHEMES = st.sampled_from(["http", "https", "ftp"])
 URLS = st.builds(lambda scheme, host, path: f"{scheme}://{host}/{''.join(path)}", SCHEMES, HOSTS, PATHS)
 LINKS = st.lists(
-    st.builds(Link, URLS, st.booleans(), st.booleans(), st.floats(0, 1), st.integers(0, 300)), max_size=30
+    st.builds(Link, URLS, st.booleans(), st.floats(0, 1), st.integers(0, 300), st.booleans()), max_size=30
 )  # fmt: skip
 
 
@@ -32,11 +32,13 @@ def test_what_goes_in_comes_out(links: list[Link]) -> None:
     valid = [(target, link) for target, link in zip(targets, links, strict=True) if target is not None]
     assert batch.bad == len(links) - len(valid)
     found = [(batch.target(at), batch.flags[at]) for at in range(batch.size)]
-    others = [(canonicalize(url), flags) for url, _, flags in batch.others]
+    others = [(canonicalize(url), flags) for url, _, flags, _, _ in batch.others]
     expected = [(target, TEXT_BLOCK * link.text_block | NOFOLLOW * link.nofollow) for target, link in valid]
     assert sorted(found + others) == sorted(expected)
-    assert [host for _, host, _ in batch.others] == [target.host for target, _ in others if target]
+    assert [other[1] for other in batch.others] == [target.host for target, _ in others if target]
     assert array("Q", batch.hashes).tolist() == [url_hash(target.url) for target, _ in found]
+    urls = [target.url for target, _ in found] + [url for url, *_ in batch.others]
+    assert [url for url, _, _ in batch.rows()] == urls
     scope = Scope(Options(documents="pdf"))
     for at, (target, _) in enumerate(found):
         refusal = scope.refusal_of_form(batch.forms[at], batch.depths[at], len(target.url))
@@ -82,7 +84,7 @@ GOOD = gathered([Link("http://a.cz/1"), Link("https://www.b.cz/2?x"), Link("http
         {"flags": b"\0"},
         {"anchors": b"\0\0\0"},
         {"hosts": (1, 2, 3)},
-        {"others": ((1, 2, 3),)},
+        {"others": ((1, 2, 3, 4, 5),)},
         {"others": ("http://a.cz/",)},
         {"bad": "1"},
     ],

@@ -29,7 +29,7 @@ from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.options import Options
 from spiderling.reasons import Reason
-from spiderling.segments import SegmentWriter
+from spiderling.segments import Kind, SegmentWriter
 from spiderling.simulation.web import FixedWeb, WebResponse
 
 PAGES = 14
@@ -285,7 +285,7 @@ def test_what_was_not_acknowledged_is_cut_off_and_unknown_segments_are_deleted(t
     writer.close()
     assert [path.name for path in tmp_path.iterdir()] == ["cs-00001.prevert.zst"]
     assert read(tmp_path / row.name) == b"one\ntwo\nthree\n"
-    assert last == (row.name, (tmp_path / row.name).stat().st_size, 3)
+    assert last == SegmentRow(row.name, (tmp_path / row.name).stat().st_size, 3)
 
 
 @pytest.mark.parametrize("size", [0, 5])
@@ -303,6 +303,42 @@ def test_a_full_segment_is_followed_by_the_next_one(tmp_path):
     rows.append(writer.append([b"x"]))
     writer.close()
     assert [row.name for row in rows] == [f"cs-0000{number}.prevert.zst" for number in (1, 2, 3)]
+
+
+async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_each_for_itself(tmp_path):
+    links, store = Kind("links", ".links.zst"), MemoryStore()
+
+    def opened():
+        known = store.load().segments
+        corpus = SegmentWriter(tmp_path / "corpus", "cs", 10**6, known)
+        beside = SegmentWriter(tmp_path / "links", "cs", 20, known, links)
+        return Checkpoint(Frontier(Options(lang="cs")), store, corpus, 64, lambda: 0.0, pytest.fail, [beside])
+
+    def names():
+        return sorted(path.name for path in tmp_path.glob("*/*"))
+
+    for kind in ("corpus", "links"):
+        (tmp_path / kind).mkdir()
+    checkpoint = opened()
+    for text in (b"one\n", b"two\n"):
+        checkpoint.put("links", b"link of " + text)
+        checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=text))
+        await checkpoint.flush()
+    whole = ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst"]
+    assert names() == whole
+    store.commit = lambda changes: (_ for _ in ()).throw(StorageError("killed"))  # both are written, not acknowledged
+    checkpoint._failed = lambda error: None
+    checkpoint.put("links", b"link of three\n")
+    checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=b"three\n"))
+    with pytest.raises(StorageError, match="killed"):
+        await checkpoint.flush()
+    assert names() == ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst", "cs-00003.links.zst"]
+    assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\nthree\n"
+    del store.commit
+    opened()
+    assert names() == whole
+    assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\n"
+    assert [row.kind for row in store.load().segments] == ["links", "corpus", "links"]
 
 
 @pytest.mark.parametrize("size", [5000, 100_000], ids=["fails-at-flush", "fails-at-write"])

@@ -1,10 +1,10 @@
-"""What is said of few seeds."""
+"""Kinds of seeds and their distance; what is said of few seeds."""
 
 from __future__ import annotations
 
 import pytest
 
-from spiderling.seeds import few_hosts
+from spiderling.seeds import distances, few_hosts, read_seeds
 
 
 def test_few_hosts() -> None:
@@ -21,3 +21,16 @@ def test_few_hosts() -> None:
 @pytest.mark.parametrize(("hosts", "interval_s"), [(100, 5.0), (3, 0.0)])
 def test_enough_hosts(hosts: int, interval_s: float) -> None:
     assert few_hosts([f"http://h{number}.cz/" for number in range(hosts)], "cs", interval_s) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a.cz\n# news\nb.cz\n", [0, 0]),
+        ("# news (trusted)\na.cz\n# trusted\nb.cz\n#\nc.cz\n# (trusted)\nd.cz\n", [0, 1, 1, 0]),
+    ],
+)
+def test_only_trusted_seeds_are_at_distance_0_where_there_are_any(tmp_path, text, expected) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text(text)
+    assert [distance for _, distance in distances(read_seeds(str(path)))] == expected

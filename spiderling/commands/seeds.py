@@ -61,6 +61,7 @@ class Command(ScrapyCommand):
         add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES, tlds=cz,sk")
         add("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)")
         add("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)")
+        add("--homes", action="store_true", help="the home page of each host, not the pages that are linked to")
         add("--api", metavar="URL", help="wikipedia: its API, by default that of the language's Wikipedia")
         add("--endpoint", metavar="URL", help="search: address of a SearXNG instance")
         add("--queries", type=int, default=100, metavar="N", help="search: number of queries (default 100)")
@@ -97,7 +98,7 @@ class Command(ScrapyCommand):
             return check(names[0], out, self.settings, arguments)
         source = _source(action, names, opts, infos, options)
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
-        with SeedFile(out, opts.per_host) as output:
+        with SeedFile(out, opts.per_host, opts.homes) as output:
             if isinstance(source, str):
                 return _from_files(_FILES[source](names, infos, options), output, source)
             return collect(source, output, self.settings, arguments)

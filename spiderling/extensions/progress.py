@@ -67,11 +67,13 @@ class Progress:
         states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
+        bottleneck = self._bottleneck(crawl, states)
+        totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
             f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {ledger.waiting:,} URLs wait; "
-            f"hosts: {hosts}; {near}bottleneck: {self._bottleneck(crawl, states)}"
+            f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
         )
 
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
@@ -137,10 +139,11 @@ def summary(crawl: Crawl, reason: str) -> str:
 
 def _parked(crawl: Crawl) -> str:
     ends = crawl.frontier.ledger.ends
-    number = sum(ends[reason] for reason in CLOSED_STATES.values())
-    if not number or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
+    parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
+    if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
-    return f"{number:,} URLs of retired, blocked or forbidden hosts; 'reopen' in control.yaml lets a host go on"
+    closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
+    return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
 
 
 def _remembered(crawl: Crawl) -> str:

@@ -8,6 +8,7 @@ from spiderling.frontier.books import Books
 from spiderling.frontier.entries import line_of, plain_line
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl
 from spiderling.frontier.priority import LAST_RANK, SEED_RANK
+from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.traps import Traps
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -17,8 +18,9 @@ from spiderling.urls import CanonicalUrl, canonicalize, port_of, url_key
 class Admission:
     """Accepts or refuses; an accepted URL waits in its host's queue or ends at once."""
 
-    def __init__(self, options: Options, books: Books) -> None:
+    def __init__(self, options: Options, books: Books, strategy: Strategy) -> None:
         self._books = books
+        self._strategy = strategy
         self._scope = books.scope
         self.traps = Traps(options, books.hosts)
         self.allows_port = self._scope.allows_port
@@ -60,6 +62,14 @@ class Admission:
             host = books.hosts.by_id(host_id)
             line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, redirects, payload))
         return books.wait(host_id, rank, line, payload is not None) or host_id
+
+    def left_out(self, url: QueuedUrl) -> Reason | None:
+        """Why a link that waited ends unfetched, by what was learnt meanwhile; None when it is fetched."""
+        if url.rank == SEED_RANK or url.payload:
+            return None
+        if self._strategy.is_stale(url.rank, self._books.ledger.totals["pages"]):
+            return Reason.PASSED_OVER
+        return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
 
     def lower(self, host_id: int, distance: int) -> int:
         """The distance of a known host that was found at *distance*."""

@@ -9,7 +9,6 @@ from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, Que
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.journal import GENERATION, Journal
 from spiderling.frontier.ledger import Ledger
-from spiderling.frontier.priority import BAND_OF_RANK
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.seen import SeenSet
@@ -77,7 +76,7 @@ class Books:
         if is_full and not is_request:
             self.ledger.end_waiting(Reason.HOST_FULL)
             host = self.hosts.by_id(host_id)
-            if BAND_OF_RANK[rank] >= self.queues.worst_band(host):
+            if rank >= self.queues.worst_band(host):
                 self._trail_end(line, host_id, Reason.HOST_FULL)
                 return Reason.HOST_FULL
             self.trail.ended(self.queues.drop_worst(host), Reason.HOST_FULL)
@@ -85,7 +84,7 @@ class Books:
         self.queues.push(host_id, rank, line)
         return None
 
-    def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, int]]) -> bool:
+    def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
         """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
         if not self.marks.is_closed(host_id) and self.marks.queued[host_id] + len(entries) <= self._max_queue:
             self.queues.push_all(host_id, entries)

@@ -11,12 +11,11 @@ import base64
 import json
 
 from spiderling.frontier.hosts import Host, QueuedUrl
-from spiderling.frontier.priority import LAST_RANK
-from spiderling.urls import PREFIXES, CanonicalUrl, canonicalize, prefix_of, url_key
+from spiderling.frontier.priority import RANKS
+from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
 
-_RANKS = LAST_RANK + 1
 _FIRST = 0x40  # plain lines begin with '@' to 'g', in rank order for each prefix
-HEADS = [[bytes([_FIRST + number * _RANKS + rank]) for rank in range(_RANKS)] for number in range(len(PREFIXES))]
+HEADS = [[bytes([_FIRST + number * RANKS + rank]) for rank in range(RANKS)] for number in range(len(PREFIXES))]
 """What stands before the path in a plain line, by the URL's prefix and its rank."""
 _SPECIAL = b"~"
 
@@ -47,9 +46,6 @@ def url_of(line: bytes, host: Host) -> QueuedUrl:
             raise ValueError(f"{url!r} is no URL")
         data = None if payload is None else base64.b64decode(payload)
         return QueuedUrl(key, url, host, rank, target, tries, redirects, data)
-    number, rank = divmod(line[0] - _FIRST, _RANKS)
-    origin, path = PREFIXES[number] + host.name, line[1:].decode("ascii")
-    target = CanonicalUrl(origin + path, origin.partition("://")[2].partition(":")[0], host.name, origin, path)
-    if host.name.startswith("["):
-        target = target._replace(name=host.name.rpartition("]")[0] + "]")
+    number, rank = divmod(line[0] - _FIRST, RANKS)
+    target = assembled(number, host.name, line[1:].decode("ascii"))
     return QueuedUrl(url_key(host.id, target.url), target.url, host, rank, target)

@@ -1,7 +1,7 @@
 """How the links of a page come in: one batch, of which only the new ones are looked at one by one.
 
 Known hosts are found by name once a batch, and the keys that are in the seen set by one pass over them.  What a new
-link has to pass is in admission.py, its rank in priority.py.
+link has to pass is in admission.py, its rank in strategies.py.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.entries import HEADS
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.priority import link_rank, link_ranks
 from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
-from spiderling.urls import PREFIXES, canonicalize, key_of
+from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, key_of
 
-Entry = tuple[int, bytes, int]
-"""Rank and line of a URL that comes into a queue, and its place in the batch."""
+Entry = tuple[int, bytes, CanonicalUrl]
+"""Rank, line and target of a URL that comes into a queue."""
 
 
 class Intake:
@@ -32,31 +32,33 @@ class Intake:
     def __init__(self, books: Books, admission: Admission, schedule: Schedule) -> None:
         self._books, self._admission, self._schedule = books, admission, schedule
 
-    def put(self, source: Host, links: LinkBatch, verdict: Reason, now: float, page: int, visit: Visit | None) -> None:
-        """Accept the links of a page of *source* that ended as *verdict*; *page* is its key."""
+    def put(
+        self, linking: LinkingPage, links: LinkBatch, rank_of: Ranker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        """Accept the links of a page, ranked by *rank_of*; *page* is its key."""
+        source = linking.host
         if links.bad:
             self._admission.refuse(Reason.BAD_URL, links.bad)
         if visit is not None and visit.is_copy:
             links = self._leaving(links, visit)
         if links.size:
-            self._put_columns(source, links, verdict, now, page, visit)
-        for url, _, flags in links.others:
-            self._put_other(source, url, link_rank(verdict, bool(flags & TEXT_BLOCK), False), now, page, visit)
+            self._put_columns(source, links, rank_of, now, page, visit)
+        for url, _, flags, _, _ in links.others:
+            self._put_other(source, url, flags, rank_of, now, page, visit)
 
     def _put_columns(
-        self, source: Host, links: LinkBatch, verdict: Reason, now: float, page: int, visit: Visit | None
+        self, source: Host, links: LinkBatch, rank_of: Ranker, now: float, page: int, visit: Visit | None
     ) -> None:
         books, ids = self._books, self._ids(source, links.hosts)
         of_host = np.frombuffer(links.of_host, np.uint16)
         places = books.seen.missing(np.array(ids, np.uint64)[of_host], np.frombuffer(links.hashes, np.uint64))
-        own = ids.index(source.id) if source.id in ids else -1
         keys: list[int] = []
-        waiting = self._admitted(source, links, ids, places, link_ranks(verdict, links, own, places), keys)
+        waiting = self._admitted(source, links, ids, places, rank_of, keys)
         books.ledger.discover(len(keys))
         books.trail.found(keys, page)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
-                self._wait_singly(host_id, entries, links, visit, now)
+                self._wait_singly(host_id, entries, visit, now)
             elif books.wait_all(host_id, entries):
                 self._schedule.wake(host_id, now)
 
@@ -70,9 +72,8 @@ class Intake:
         return ids
 
     def _admitted(
-        self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int], ranks: Sequence[int],
-        keys: list[int],
-    ) -> dict[int, list[Entry]]:  # fmt: skip
+        self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int], rank_of: Ranker, keys: list[int]
+    ) -> dict[int, list[Entry]]:
         """What comes into each host's queue of the links at *places*; their keys, entered as seen, go to *keys*."""
         refuse, refusal_of_form = self._admission.refuse, self._books.scope.refusal_of_form
         seen, traps, names = self._books.seen, self._admission.traps, links.hosts
@@ -80,7 +81,7 @@ class Intake:
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
         waiting: dict[int, list[Entry]] = {}
         known = links.size - len(places)
-        for at, rank in zip(places, ranks, strict=True):
+        for at in places:
             number, prefix, path = of_host[at], links.prefixes[at], lines[at]
             if number not in gates:
                 gates[number] = self._gate(source, names[number], ids[number])
@@ -89,14 +90,16 @@ class Intake:
             )
             if reason is None and ids[number] in traps.closed:
                 reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
-            if reason is not None:
-                refuse(reason)
+            target = assembled(prefix, names[number], path.decode("ascii"))
+            rank = DROPPED if reason else rank_of(target, bool(links.flags[at] & TEXT_BLOCK))
+            if rank == DROPPED:
+                refuse(reason or Reason.UNPROMISING)
                 continue
             host_id = ids[number] = ids[number] or self._admission.host(names[number], source.distance + 1).id
             key = key_of(host_id, digests[at])
             if seen.add(key):
                 keys.append(key)
-                waiting.setdefault(host_id, []).append((rank, HEADS[prefix][rank] + path, at))
+                waiting.setdefault(host_id, []).append((rank, HEADS[prefix][rank] + path, target))
             else:
                 known += 1
         if known:
@@ -110,17 +113,23 @@ class Intake:
         distance = self._books.marks.distance(host_id) if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 
-    def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:
+    def _wait_singly(self, host_id: int, entries: list[Entry], visit: Visit, now: float) -> None:
         """Each is shown to *visit* as soon as it waits."""
         for entry in entries:
             if self._books.wait_all(host_id, [entry]):
                 self._schedule.wake(host_id, now)
-                visit.found(links.target(entry[2]))
+                visit.found(entry[2])
 
-    def _put_other(self, source: Host, url: str, rank: int, now: float, page: int, visit: Visit | None) -> None:
+    def _put_other(
+        self, source: Host, url: str, flags: int, rank_of: Ranker, now: float, page: int, visit: Visit | None
+    ) -> None:
         target = canonicalize(url)
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
+            return
+        rank = rank_of(target, bool(flags & TEXT_BLOCK))
+        if rank == DROPPED:
+            self._admission.refuse(Reason.UNPROMISING)
             return
         accepted = self._admission.accept(target, source.distance + (target.host != source.name), rank, page=page)
         if not isinstance(accepted, Reason):

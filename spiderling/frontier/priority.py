@@ -1,4 +1,4 @@
-"""Rank of a link: how much new text it promises, 0 (fetch first) to 9; and the bands that queues are made of.
+"""Rank of a link: how much new text it promises, 0 (fetch first) to 9.
 
 After HeidiX (Schäfer et al. 2014): what the linking page gave and whether the block
 that encloses the link is running text tell more than the link itself; so rank, do
@@ -7,10 +7,6 @@ not discard.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
-
-from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
 
 SEED_RANK = 0
@@ -18,9 +14,7 @@ REQUEST_RANK = 1
 SITEMAP_RANK = 6
 """Behind the links of pages with text, and of hubs."""
 LAST_RANK = 9
-BAND_OF_RANK = (0, 1, 1, 2, 2, 3, 3, 3, 3, 3)
-"""The part of its host's queue that a URL of each rank waits in."""
-BANDS = 1 + BAND_OF_RANK[-1]
+RANKS = LAST_RANK + 1
 
 _PAGE_RANK = {
     Reason.KEPT: 3,
@@ -40,10 +34,3 @@ def link_rank(verdict: Reason, text_block: bool, same_host: bool) -> int:
     if same_host and verdict is Reason.KEPT:
         rank -= 1
     return rank
-
-
-def link_ranks(verdict: Reason, links: LinkBatch, own: int, places: Sequence[int]) -> list[int]:
-    """Ranks of the links at *places* of a page that ended as *verdict*; *own*: place of its host among theirs."""
-    ranks = [[link_rank(verdict, block, same) for block in (False, True)] for same in (False, True)]
-    of_host, flags = array("H", links.of_host), links.flags
-    return [ranks[of_host[at] == own][flags[at] & TEXT_BLOCK] for at in places]

@@ -1,8 +1,7 @@
 """The queues of all hosts: heads in memory, the rest as chunks on the shelf, the newest URLs as tails.
 
 What is promised of the order in which a host's URLs are handed out: first those given
-back unmade; then by rank band (priority.py), and within a band first in, first out.  A
-later rank model needs other bands, not another queue.
+back unmade; then by rank (a band for each), and within a band first in, first out.
 
 A host has a Head only while it is in memory.  A band's URLs are used from its first
 chunk on and then from its tail; a chunk is read when it is reached, and deleted when it
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from spiderling.errors import StorageError
 from spiderling.frontier.entries import line_of, url_of
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
-from spiderling.frontier.priority import BAND_OF_RANK, BANDS
+from spiderling.frontier.priority import RANKS
 from spiderling.frontier.state import (
     BAND_BITS,
     Flush,
@@ -115,13 +114,13 @@ class Queues:
 
     def push(self, host_id: int, rank: int, line: bytes) -> None:
         """A URL comes to the end of its band."""
-        self.push_all(host_id, ((rank, line, 0),))
+        self.push_all(host_id, ((rank, line, None),))
 
-    def push_all(self, host_id: int, entries: Sequence[tuple[int, bytes, int]]) -> None:
+    def push_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> None:
         """URLs of one host (rank, line, whatever) come to the ends of their bands."""
         tails, added, first, best = self._tails, self._changes.added, host_id << BAND_BITS, 1 << 62
         for rank, line, _ in entries:
-            slot = first | BAND_OF_RANK[rank]
+            slot = first | rank
             tail = tails.get(slot)
             if tail is None:
                 tails[slot] = [line]
@@ -178,7 +177,7 @@ class Queues:
     def drop(self, host: Host) -> int:
         """The whole queue is given up; returns its length.  The work does not depend on it."""
         number, head = self._marks.queued[host.id], self._heads[host.id]
-        for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + BANDS):
+        for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + RANKS):
             tail = self._tails.pop(slot, None)
             if tail is not None:
                 self._in_tails -= len(tail)
@@ -193,7 +192,7 @@ class Queues:
         """The slots that hold URLs, best first."""
         self._find_chunks(host_id, head)
         first = host_id << BAND_BITS
-        for slot in range(first, first + BANDS):
+        for slot in range(first, first + RANKS):
             if slot in self._tails or (head.chunks and self._first_chunk(head, slot) is not None):
                 yield slot
 
@@ -207,7 +206,7 @@ class Queues:
                     insort(head.chunks, chunk)
         if self._flushing and self.generation > self._committed:
             first = host_id << BAND_BITS
-            for slot in range(first, first + BANDS):
+            for slot in range(first, first + RANKS):
                 for chunk, _ in chunks_of(slot, self.generation, self._flushing.get(slot, [])):
                     insort(head.chunks, chunk)
         head.generation = self.generation

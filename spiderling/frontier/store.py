@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import zstandard
 
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier import trail
+from spiderling.frontier import history, trail
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
@@ -35,7 +35,7 @@ from spiderling.frontier.state import (
     replay,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
 _REFUSED = (sqlite3.Error, OverflowError, ValueError, TypeError)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
@@ -58,7 +58,9 @@ CREATE TABLE robots(origin TEXT PRIMARY KEY, status TEXT NOT NULL, fetched REAL 
 CREATE TABLE consent(origin TEXT NOT NULL, file TEXT NOT NULL, answer TEXT NOT NULL, digest TEXT NOT NULL,
     first REAL NOT NULL, last REAL NOT NULL, says TEXT NOT NULL,
     PRIMARY KEY(origin, file, answer, digest)) WITHOUT ROWID;
-CREATE TABLE segment(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, documents INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE file(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, entries INTEGER NOT NULL,
+    kind TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIEW segment AS SELECT name, length_bytes, entries AS documents FROM file WHERE kind = 'corpus';
 CREATE TABLE event(time REAL NOT NULL, what TEXT NOT NULL);
 CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     round(downloaded_bytes / 1e6, 3) AS down_mb, round(kept_bytes / 1e6, 3) AS kept_mb,
@@ -132,7 +134,7 @@ class SqliteStore:
                 f"{self._path} was written by another version of Spiderling (schema {version}, this one has "
                 f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
             )
-        self._connection.executescript(trail.SCHEMA + VIEWS)
+        self._connection.executescript(trail.SCHEMA + history.SCHEMA + VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
 
@@ -150,7 +152,7 @@ class SqliteStore:
             tails=tails_of(self._reader),
             seen=_keys(rows("SELECT keys FROM seen ORDER BY batch")),
             digests=_keys(rows("SELECT keys FROM digest ORDER BY batch")),
-            segments=[SegmentRow(*row) for row in rows("SELECT * FROM segment ORDER BY name")],
+            segments=[SegmentRow(*row) for row in rows("SELECT * FROM file ORDER BY name")],
             counts=dict(rows("SELECT key, value FROM count").fetchall()),
             meta=dict(rows("SELECT key, value FROM meta").fetchall()),
         )
@@ -222,7 +224,7 @@ class SqliteStore:
             self._log(changes)
         many(f"REPLACE INTO robots VALUES ({_marks(RobotsRow)})", changes.robots)
         many(f"INSERT INTO consent VALUES ({_marks(ConsentRow)}) {_SAID_AGAIN}", changes.consent)
-        many(f"REPLACE INTO segment VALUES ({_marks(SegmentRow)})", changes.segments)
+        many(f"REPLACE INTO file VALUES ({_marks(SegmentRow)})", changes.segments)
         many("REPLACE INTO count VALUES (?, ?)", changes.counts.items())
         many("REPLACE INTO meta VALUES (?, ?)", changes.meta.items())
         many("INSERT INTO event VALUES (?, ?)", changes.events)
@@ -231,6 +233,9 @@ class SqliteStore:
                 self._connection.execute(f"INSERT INTO {table}(keys) VALUES (?)", (keys.tobytes(),))
         for table, row in trail.rows(changes.trail):
             self._connection.execute(f"INSERT INTO {table}", row)
+        if changes.history is not None:
+            for query, values in history.statements(changes.history):
+                self._connection.execute(query, values)
 
     def _flush(self, flush: Flush) -> None:
         chunks = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from spiderling.errors import BadInput, SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.scheduler import Scheduler
-from spiderling.seeds import read_sections
+from spiderling.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.urls import canonicalize
 
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import Settings
 
+    from spiderling.modelfiles import Seed
+
 _MOST_HOSTS = 40
 """Rows of the table of hosts."""
+_NO_SOURCE = "no heading"
 _SEED = "seed"
 
 
@@ -123,7 +126,7 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
 
     State and results are beside *out* until all seeds were asked.  Raises SpiderlingError.
     """
-    sections = read_sections(name)
+    seeds = read_seeds(name)
     state, results = Path(f"{out}.state"), Path(f"{out}.results")
     try:
         results.open("a").close()
@@ -133,7 +136,7 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
     settings.set("SPIDERLING_FOLLOW", "none", priority="cmdline")
     process = AsyncCrawlerProcess(settings)
     crawler = process.create_crawler(CheckSpider)
-    process.crawl(crawler, urls=[url for url, _ in sections], results=results, **arguments)
+    process.crawl(crawler, urls=[seed.url for seed in seeds], results=results, **arguments)
     process.start()
     spider = crawler.spider
     if not isinstance(spider, CheckSpider) or spider.failure is not None:
@@ -142,8 +145,8 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
         ))  # fmt: skip
     found = _read_results(results)
     if not spider.is_whole:
-        return f"Stopped after {len(found)} of {len(sections)} seeds; the same command goes on."
-    text = "\n".join(render(sections, found, out))
+        return f"Stopped after {len(found)} of {len(seeds)} seeds; the same command goes on."
+    text = "\n".join(render(seeds, found, out))
     shutil.rmtree(state, ignore_errors=True)
     results.unlink()
     return text
@@ -162,25 +165,36 @@ def _read_results(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def render(sections: list[tuple[str, str]], found: dict[str, dict[str, Any]], out: Path) -> Iterator[str]:
+def render(seeds: list[Seed], found: dict[str, dict[str, Any]], out: Path) -> Iterator[str]:
     """The tables by source and by host; writes the good seeds to *out*, those of the best hosts first."""
     sources: defaultdict[str, Yield] = defaultdict(Yield)
     hosts: defaultdict[str, Yield] = defaultdict(Yield)
-    for url, source in sections:
-        for table, key in ((sources, source), (hosts, _host(url))):
-            table[key].add(found.get(url))
-    good = [url for url, _ in sections if found.get(url, {}).get("why") == "kept"]
-    good.sort(key=lambda url: (-hosts[_host(url)].rate, _host(url)))
-    out.write_text("".join(f"{url}\n" for url in good), encoding="utf-8")
+    ends: Counter[str] = Counter()
+    for seed in seeds:
+        end = found.get(seed.url)
+        sources[seed.heading or _NO_SOURCE].add(end)
+        hosts[_host(seed.url)].add(end)
+        ends[end["why"] if end else "no page"] += 1
+    good = [seed for seed in seeds if found.get(seed.url, {}).get("why") == "kept"]
+    good.sort(key=lambda seed: (-hosts[_host(seed.url)].rate, _host(seed.url)))
+    _write(good, out)
     yield from _table("source", sources, len(sources))
     yield ""
     yield from _table("host", hosts, _MOST_HOSTS)
-    reasons: defaultdict[str, int] = defaultdict(int)
-    for url, _ in sections:
-        reasons[found[url]["why"] if url in found else "no page"] += 1
     yield ""
-    yield "ends: " + ", ".join(f"{why} {number}" for why, number in sorted(reasons.items(), key=lambda row: -row[1]))
-    yield f"{len(good)} of {len(sections)} seeds are good: {out}"
+    yield "ends: " + ", ".join(f"{why} {number}" for why, number in ends.most_common())
+    yield f"{len(good)} of {len(seeds)} seeds are good: {out}"
+
+
+def _write(seeds: list[Seed], out: Path) -> None:
+    """The file of the *seeds*, each under the heading that it had: what is trusted stays so."""
+    lines, heading = [], ""
+    for seed in seeds:
+        if seed.heading != heading:
+            heading = seed.heading
+            lines.append(f"# {heading}\n")
+        lines.append(f"{seed.url}\n")
+    out.write_text("".join(lines), encoding="utf-8")
 
 
 def _host(url: str) -> str:

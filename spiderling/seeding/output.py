@@ -24,14 +24,19 @@ PLATFORMS = frozenset(_PLATFORMS.split())
 class SeedFile:
     """Takes URLs; ``with`` closes the file."""
 
-    def __init__(self, path: Path, per_host: int, keeps: Callable[[CanonicalUrl], bool] = lambda target: True) -> None:
-        """*per_host*: most URLs of one host, those in the file counted; *keeps* may refuse further ones.
+    def __init__(
+        self, path: Path, per_host: int, homes: bool = False,
+        keeps: Callable[[CanonicalUrl], bool] = lambda target: True,
+    ) -> None:  # fmt: skip
+        """*per_host*: most URLs of one host, those in the file counted; *homes*: each host's home page instead of
+        what was found on it; *keeps* may refuse further ones.
 
         Raises BadInput when the file cannot be read or written.
         """
         self.path = path
         self.added = 0
         self._per_host = per_host
+        self._homes = homes
         self._keeps = keeps
         self._known: set[str] = set()
         self._hosts: Counter[str] = Counter()
@@ -67,6 +72,8 @@ class SeedFile:
     def add(self, url: str) -> bool:
         """Write *url* unless it is no http(s) URL, known, one too many of its host, or refused; whether it was."""
         target = canonicalize(url)
+        if target is not None and self._homes:
+            target = canonicalize(f"{target.origin}/")
         if target is None or target.url in self._known or self._hosts[target.host] >= self._per_host:
             return False
         if registrable_domain(target.host) in PLATFORMS or not self._keeps(target):

@@ -10,10 +10,13 @@ from scrapy import Request, Spider
 from spiderling.crawl import crawl_of, declared_arguments
 from spiderling.errors import BadInput
 from spiderling.items import PageItem
-from spiderling.seeds import few_hosts, model_seeds, read_seeds
+from spiderling.scheduler import DISTANCE
+from spiderling.seeds import distances, few_hosts, model_seeds, read_seeds
 
 if TYPE_CHECKING:
     from scrapy.http import Response
+
+    from spiderling.modelfiles import Seed
 
 
 class SpiderlingSpider(Spider):
@@ -34,6 +37,8 @@ class SpiderlingSpider(Spider):
     """Links that are followed: all, host (within the seeds' hosts) or none."""
     hosts: str = ""
     """A file of the only hosts that may be crawled, one a line."""
+    strategy: str = ""
+    """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
     when the crawl begins."""
@@ -43,32 +48,32 @@ class SpiderlingSpider(Spider):
         super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
         self.arguments = tuple(arguments)
         """Names of all that were given; the scheduler refuses those that are not declared."""
-        self._seed_urls: list[str] = []
+        self._seeds: list[Seed] = []
 
     def prepare(self) -> None:
         """Read the seeds that were given, before anything is written; raises BadInput."""
         if self.seeds:
-            self._seed_urls = read_seeds(self.seeds)
+            self._seeds = read_seeds(self.seeds)
 
     async def start(self) -> AsyncIterator[Any]:
         """A Request for each seed."""
         crawl = crawl_of(self.crawler)
         if crawl is None:
             return
-        urls = self._seed_urls
-        if not urls and not crawl.frontier.hosts:  # a crawl that has begun gets new seeds only when told so
+        seeds = self._seeds
+        if not seeds and not crawl.frontier.hosts:  # a crawl that has begun gets new seeds only when told so
             try:
-                urls = model_seeds(crawl.accepted)
+                seeds = model_seeds(crawl.accepted)
             except BadInput as error:
                 crawl.failed(error)
-        if urls:
-            self.logger.info("%d seeds from %s", len(urls), self.seeds or "the language models")
+        if seeds:
+            self.logger.info("%d seeds from %s", len(seeds), self.seeds or "the language models")
             if not crawl.frontier.hosts and crawl.options.follow == "all":
-                notice = few_hosts(urls, crawl.accepted[0].code, crawl.options.host_interval_s)
+                notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)
                 if notice:
                     self.logger.info(notice)
-        for url in urls:
-            yield Request(url)
+        for url, distance in distances(seeds):
+            yield Request(url, meta={DISTANCE: distance})
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         yield PageItem(response)

@@ -141,6 +141,10 @@ class Page:
     By the method 'cosine': the cosine of its trigrams with the language's."""
     candidates: tuple[str, ...] = ()
     """Languages that the page's long paragraphs together, boilerplate or not, may be in, nearest first."""
+    lswc_language: str = ""
+    """Its language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown ..."""
+    lswc_relevant: bool = False
+    """... and whether it is an accepted one: for the strategies, which see every page."""
     badness: float = 0.0
     """How far the language's function words fall short (text/badness.py); low is good."""
     quality: Quality = NOTHING

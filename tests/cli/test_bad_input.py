@@ -156,7 +156,7 @@ def test_any_seed_file_gives_urls_or_bad_input(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("seeds") / "seeds.txt"
     path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
     try:
-        urls = read_seeds(str(path))
+        urls = [seed.url for seed in read_seeds(str(path))]
     except BadInput:
         urls = []
     assert all(canonicalize(url) for url in urls)

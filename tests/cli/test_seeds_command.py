@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gzip
+import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections import Counter
 
@@ -13,6 +19,7 @@ import pytest
 from command_line import ROOT, scrapy
 from conftest import DEFAULTS, document, serving
 
+from spiderling.seeds import read_seeds
 from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
 
 
@@ -156,28 +163,59 @@ def test_a_command_that_was_ended_goes_on(server, settings, tmp_path, number):
     assert asked["/index.xml"] == 1 and asked.total() <= 6
 
 
+def test_home_pages(seeds, tmp_path):
+    ended = seeds("sitemap", "http://a.test", "http://b.test", "--homes")
+    assert ended.code == 0, ended.log
+    assert sorted(urls(tmp_path / "seeds.txt")) == ["http://a.test/", "http://b.test/"]
+
+
 # -- the check
 
 
 def test_check(seeds, tmp_path):
     path = tmp_path / "all.txt"
     path.write_text(
-        "# from news\nhttp://good.test/2\nhttp://good.test/\nhttp://moved.test/\n"
+        "# from news (trusted)\nhttp://good.test/2\nhttp://good.test/\n# moved\nhttp://moved.test/\n"
         "# from search\nhttp://english.test/\nhttp://good.test/lost\n"
     )
     ended = seeds("check", str(path), output="good.txt")
     assert ended.code == 0, ended.log
     rows = {line.split()[0]: line.split()[-5:] for line in ended.out.splitlines() if line and len(line) > 60}
     table = {line[:40].strip(): line[40:].split() for line in ended.out.splitlines() if len(line) > 60}
-    assert table["from news"][:4] == ["3", "3", "3", "1.000"], (rows, ended.out)
+    assert table["from news (trusted)"][:4] == ["2", "2", "2", "1.000"], (rows, ended.out)
     assert table["from search"][:4] == ["2", "1", "0", "0.000"]
     assert table["english.test"][:3] == ["1", "1", "0"]
     assert sorted(urls(tmp_path / "good.txt")) == ["http://good.test/", "http://good.test/2", "http://moved.test/"]
     rates = {name: float(row[-1]) for name, row in table.items() if name in ("good.test", "moved.test")}
     first = urls(tmp_path / "good.txt")[0]
     assert max(rates, key=rates.get) in first, "those of the host with the best yield first"
+    assert {seed.url for seed in read_seeds(str(tmp_path / "good.txt")) if seed.trusted} == {
+        "http://good.test/", "http://good.test/2"
+    }  # fmt: skip
     assert "3 of 5 seeds are good" in ended.out and "wrong-language 1" in ended.out and "no page 1" in ended.out
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["all.txt", "good.txt"]
+
+
+def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):
+    (tmp_path / "all.txt").write_text("http://good.test/\nhttp://english.test/\n")
+    command = ["check", str(tmp_path / "all.txt"), "-a", "lang=cs", "-o", str(tmp_path / "good.txt"), *settings]
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+    subprocess.run(
+        [sys.executable, "-m", "scrapy", "seeds", *command],
+        cwd=ROOT,
+        stderr=theirs,
+        stdout=theirs,
+        timeout=90,
+        check=True,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # EIO is the end
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert b"2/2 [" in shown
 
 
 # -- bad input

@@ -53,7 +53,7 @@ FULL = Changes(
     digests=[0, -1],
     robots=[RobotsRow("http://a.cz", "rules", 1.0, 2.0, 0, b"\x00z")],
     consent=[ConsentRow("http://a.cz", "/robots.txt", "200", "ab", 5.0, 5.0, "disallow")],
-    segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3)],
+    segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3), SegmentRow("cs-00001.warc.gz", 5, 1, "warc")],
     counts={"end/kept": 2, "waiting": 1, "": -1},
     meta={"options": "{}", "ž": ""},
     events=[(1.0, "begun")],
@@ -140,7 +140,7 @@ def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     assert (second.waiting, second.parked, second.first) == (0, 44, b"@/1\n@/2"), "the rest of the row stays"
     assert (state.seen, state.digests) == ([7, -(2**63), 2**63 - 1, 8], [0, -1, 5])
     assert store.robots("http://a.cz") == RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")
-    assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0)]
+    assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0), FULL.segments[1]]
     assert state.counts == {"end/kept": 2, "waiting": 5, "": -1}
     assert state.meta == {"options": "{}", "ž": "!"}
 
@@ -218,7 +218,7 @@ def batches(draw: st.DrawFn) -> list[Changes]:
                 consent=draw(
                     st.lists(st.builds(ConsentRow, TEXT, TEXT, TEXT, TEXT, SECONDS, SECONDS, TEXT), max_size=2)
                 ),
-                segments=draw(st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL), max_size=2)),
+                segments=draw(st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL, TEXT), max_size=2)),
                 counts=draw(st.dictionaries(TEXT, INT64, max_size=3)),
                 meta=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
                 events=draw(st.lists(st.tuples(SECONDS, TEXT), max_size=2)),

@@ -68,6 +68,17 @@ def test_none_follows_no_link_but_redirects(crawled):
     assert state.mentions["out-of-scope"] >= 5
 
 
+def test_seeds_of_no_trusted_kind_are_one_step_away(crawled, tmp_path):
+    file = tmp_path / "kinds.txt"
+    file.write_text("# news (trusted)\nhttp://sub.b.cz/\n# blogs\nd.example\n")
+    kept, state, crawl = crawled("follow=host", seeds=str(file), MAX_DISTANCE=0)
+    assert kept == ["d.example/", "sub.b.cz/", "sub.b.cz/2"]
+    assert {doc.url: doc.attributes["distance"] for doc in crawl.documents()} == {
+        "http://d.example/": "1", "http://sub.b.cz/": "0", "http://sub.b.cz/2": "0",
+    }  # fmt: skip
+    assert state.mentions["too-far"] >= 1
+
+
 def test_host_follows_links_within_the_hosts_of_the_seeds(crawled):
     kept, _, _ = crawled("follow=host", seeds="http://a.cz/,http://c.com/")
     assert kept == pages("a.cz", "c.com")

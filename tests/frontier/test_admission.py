@@ -7,6 +7,7 @@ from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier.priority import LAST_RANK, SEED_RANK, link_rank
 from spiderling.frontier.scope import Scope
+from spiderling.frontier.strategies import LinkingPage
 from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import MENTIONS, Reason
@@ -167,6 +168,6 @@ def test_better_links_of_a_host_are_fetched_first() -> None:
     for name, verdict, block in (
         ("poor", Reason.WRONG_LANGUAGE, False), ("kept", Reason.KEPT, False), ("block", Reason.KEPT, True),
     ):  # fmt: skip
-        crawl.frontier.put_links(source, [Link(f"http://a.cz/{name}", block)], verdict, crawl.now)
+        crawl.frontier.put_links(LinkingPage(source, verdict), [Link(f"http://a.cz/{name}", block)], crawl.now)
     crawl.run("http://a.cz/seed")
     assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["seed", "block", "kept", "poor"]

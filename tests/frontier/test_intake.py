@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.frontier.strategies import LinkingPage
 from spiderling.items import Link
 from spiderling.linkbatch import gathered
 from spiderling.reasons import Reason
@@ -44,11 +45,11 @@ def test_a_batch_does_what_its_links_do_one_by_one(pages: list[list[Link]], max_
     both = [VirtualCrawl({}, max_host_queue=max_queue, tlds="cz", max_distance=1) for _ in range(2)]
     for crawl in both:
         crawl.frontier.put_seed("http://a.cz/", crawl.now)
-        source = crawl.host("a.cz")
+        source = LinkingPage(crawl.host("a.cz"), Reason.KEPT)
         for page_links in pages:
             batches = [page_links] if crawl is both[0] else [[link] for link in page_links]
             for links in batches:
-                crawl.frontier.put_links(source, links, Reason.KEPT, crawl.now)
+                crawl.frontier.put_links(source, links, crawl.now)
     batch, single = ((crawl.mentions, crawl.ends, crawl.frontier.ledger.counts()) for crawl in both)
     assert batch == single
     tables = [{host.name: (host.queued, host.distance) for host in crawl.frontier.hosts} for crawl in both]
@@ -64,6 +65,7 @@ def test_a_name_that_is_none_makes_no_host() -> None:
     crawl.frontier.put_seed("http://a.cz/", crawl.now)
     links = gathered([Link("http://b.cz/"), Link("http://a.cz/1")])
     for name in ("B.cz", "www.b.cz", "b.cz/x", "user@b.cz", "b.cz:80", ""):
-        crawl.frontier.put_links(crawl.host("a.cz"), links._replace(hosts=(name, "a.cz")), Reason.KEPT, crawl.now)
+        source = LinkingPage(crawl.host("a.cz"), Reason.KEPT)
+        crawl.frontier.put_links(source, links._replace(hosts=(name, "a.cz")), crawl.now)
     assert [host.name for host in crawl.frontier.hosts] == ["a.cz"]
     assert crawl.mentions == {Reason.BAD_URL: 6, Reason.SEEN: 5}

@@ -105,7 +105,7 @@ def writer(path: Path, name: str, format_name: str) -> Writer:
     if format_name == "parquet":
         if name.endswith(_PACKED):
             raise BadInput(f"{name}: Parquet is packed by itself; leave the last ending out.")
-        return ParquetWriter(path.open("wb"))
+        return ParquetWriter(path)
     return TextWriter(path, name, ENCODERS[format_name])
 
 
@@ -145,12 +145,11 @@ def packer(name: str) -> Callable[[bytes], bytes]:
 class ParquetWriter:
     """Apache Parquet with the schema of records.py, packed by zstd, in row groups of about 16 million characters."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        """*file* is closed by `close`."""
+    def __init__(self, file: IO[bytes] | Path) -> None:
+        """*file*: a path, or an open file, which stays open."""
         from pyarrow import parquet  # large, and most runs do without
 
         self._schema = schema()
-        self._file = file
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
         self._records: list[dict[str, Any]] = []
         self.waiting = 0
@@ -175,4 +174,3 @@ class ParquetWriter:
     def close(self) -> None:
         self.flush()
         self._writer.close()
-        self._file.close()

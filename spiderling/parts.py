@@ -29,7 +29,11 @@ class _Shard:
             raise BadInput(f"{path} exists; remove it, or give another name.")
         self.path, self.part = path, path.with_name(path.name + _TEMPORARY)
         self.documents = 0
-        self.writer: Writer = writer(self.part, path.name, format_name)
+        try:
+            self.writer: Writer = writer(self.part, path.name, format_name)
+        except OSError:
+            self.part.unlink(missing_ok=True)
+            raise
 
 
 class Written(NamedTuple):

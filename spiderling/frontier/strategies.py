@@ -12,6 +12,7 @@ URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
@@ -22,6 +23,7 @@ from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
     from spiderling.frontier.hosts import Host
+    from spiderling.frontier.yields import YieldAccount
     from spiderling.items import Outcome
     from spiderling.urls import CanonicalUrl
 
@@ -71,9 +73,18 @@ class Strategy:
     retires: ClassVar[bool] = False
     """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
 
+    power: ClassVar[float] = math.inf
+    """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
+    ranks_hosts: ClassVar[bool] = False
+    """Whether ``host_rank`` tells hosts apart; without, they take turns."""
+
     def ranker(self, page: LinkingPage) -> Ranker:
         """How the links of *page* are ranked."""
         return lambda target, text_block: _RANK
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
+        return 0
 
     def gives_up(self, host: Host) -> bool:
         """Whether *host* is left alone from now on, asked after each of its pages; it ends as retired."""
@@ -110,6 +121,16 @@ class Heidix(Spiderling):
 
 
 @dataclass(frozen=True)
+class _ByHead(Strategy):
+    """Hosts by the rank of what they have next, so that the order is one over the whole crawl."""
+
+    ranks_hosts = True
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        return head
+
+
+@dataclass(frozen=True)
 class Hard(Strategy):
     """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
 
@@ -119,7 +140,7 @@ class Hard(Strategy):
 
 
 @dataclass(frozen=True)
-class Soft(Strategy):
+class Soft(_ByHead):
     """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
@@ -128,7 +149,7 @@ class Soft(Strategy):
 
 
 @dataclass(frozen=True)
-class Distance(Strategy):
+class Distance(_ByHead):
     """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
 
     t: int = LAST_RANK
@@ -140,11 +161,12 @@ class Distance(Strategy):
 
 
 @dataclass(frozen=True)
-class Lswc(Strategy):
+class Lswc(_ByHead):
     """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
 
-    Ranks: 1 and 2 on relevant pages, within their server and to others; then d + 2 at distance d,
-    one less where a relevant page led to an English one and that to the URL.
+    Servers that gave text go first.  Ranks: 1 and 2 on relevant pages, within their server
+    and to others; then d + 2 at distance d, one less where a relevant page led to an English
+    one and that to the URL.
     """
 
     s: int = 1
@@ -166,6 +188,9 @@ class Lswc(Strategy):
         """The distance that the rank of a URL stands for."""
         return 1 if rank <= 2 else max(2, rank - 2)
 
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        return 0 if account.kept_bytes else head
+
     def gives_up(self, host: Host) -> bool:
         return host.account.pages >= self.s and not host.documents
 
@@ -186,6 +211,7 @@ class Cyclic(Strategy):
     """Phases after the first; the last one has no end."""
     badness: float = 10.0
     """Highest badness of a good page."""
+    power: ClassVar[float] = 0.0
 
     def number(self, pages: int) -> int:
         """The phase after *pages*, 0 for the burn-in."""

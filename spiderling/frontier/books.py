@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from spiderling.frontier.draws import Draw
 from spiderling.frontier.entries import line_of, url_of
@@ -85,6 +85,13 @@ class Books:
             self.hosts.changed.add(host)
         self.queues.push(host_id, rank, line)
         return None
+
+    def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
+        """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
+        if not self.marks.is_closed(host_id) and self.marks.queued[host_id] + len(entries) <= self._max_queue:
+            self.queues.push_all(host_id, entries)
+            return True
+        return any([self.wait(host_id, rank, line, False) is None for rank, line, _ in entries])
 
     def _trail_end(self, line: bytes, host_id: int, reason: Reason) -> None:
         if self.trail.keeps_ends:

@@ -39,6 +39,7 @@ CLOSED_STATES = {
 """States in which no URL of the host is handed out, with the Reason its URLs end as."""
 _STATES = list(HostState)
 _CODES = {state: code for code, state in enumerate(_STATES)}
+_CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _MAX_DISTANCE = 65535
 
 
@@ -70,6 +71,9 @@ class Marks:
 
     def state(self, host_id: int) -> HostState:
         return _STATES[self._states[host_id]]
+
+    def is_closed(self, host_id: int) -> bool:
+        return self._states[host_id] in _CLOSED_CODES
 
     def set_state(self, host_id: int, state: HostState) -> None:
         self._tally[self._states[host_id]] -= 1
@@ -184,7 +188,7 @@ class Host:
 
     @property
     def is_closed(self) -> bool:
-        return self.state in CLOSED_STATES
+        return self.marks.is_closed(self.id)
 
     @property
     def has_work(self) -> bool:

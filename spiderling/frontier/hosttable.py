@@ -38,8 +38,10 @@ class NameIndex:
     def find(self, name: str) -> int:
         """The id of *name*, or 0."""
         digest = xxhash.xxh3_128_intdigest(name.encode())
-        check = digest >> 96
-        return next((i for i in self._table.values(digest & (1 << 40) - 1) if self._checks[i] == check), 0)
+        for host_id in self._table.values(digest & (1 << 40) - 1):
+            if self._checks[host_id] == digest >> 96:
+                return host_id
+        return 0
 
     def append(self, name: str) -> None:
         """Note the name of the next id."""

@@ -115,18 +115,26 @@ class Queues:
 
     def push(self, host_id: int, rank: int, line: bytes) -> None:
         """A URL comes to the end of its band."""
-        slot = host_id << BAND_BITS | rank
-        tail = self._tails.get(slot)
-        if tail is None:
-            self._tails[slot] = [line]
-        else:
-            tail.append(line)
-        self._in_tails += 1
-        self._changes.added.append((slot, line))
-        self._marks.queued[host_id] += 1
+        self.push_all(host_id, ((rank, line, None),))
+
+    def push_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> None:
+        """URLs of one host (rank, line, whatever) come to the ends of their bands."""
+        tails, added, first, best = self._tails, self._changes.added, host_id << BAND_BITS, 1 << 62
+        for rank, line, _ in entries:
+            slot = first | rank
+            tail = tails.get(slot)
+            if tail is None:
+                tails[slot] = [line]
+            else:
+                tail.append(line)
+            added.append((slot, line))
+            if slot < best:
+                best = slot
+        self._in_tails += len(entries)
+        self._marks.queued[host_id] += len(entries)
         self._changes.grown.add(host_id)
         head = self._heads.get(host_id)
-        if head is not None and head.next_slot is not None and slot < head.next_slot:
+        if head is not None and head.next_slot is not None and best < head.next_slot:
             head.next_up = head.next_slot = None
 
     def push_first(self, url: QueuedUrl) -> None:

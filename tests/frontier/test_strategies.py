@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
 from spiderling.frontier.priority import LAST_RANK
-from spiderling.frontier.strategies import DROPPED, STRATEGIES, LinkingPage, Ranker, Strategy, parse
+from spiderling.frontier.strategies import DROPPED, STRATEGIES, FoundLink, LinkingPage, Ranker, Strategy, parse
 from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -86,7 +86,7 @@ def rank(strategy: str, linking: LinkingPage, block: bool = False) -> int:
 
     target = canonicalize("http://b.cz/")
     assert target is not None
-    return ranker(target, block)
+    return ranker(FoundLink(target, 0, block))
 
 
 def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:
@@ -126,7 +126,7 @@ class Truth(Strategy):
     wanted: frozenset[str] = frozenset()
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        return lambda target, text_block: 1 if target.url in self.wanted else DROPPED
+        return lambda link: 1 if link.target.url in self.wanted else DROPPED
 
 
 def test_strategy_of_the_callers_own() -> None:

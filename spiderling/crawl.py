@@ -28,10 +28,11 @@ from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
 from spiderling.hostlists import read_host_list
 from spiderling.jobdir import Jobdir
+from spiderling.linkoutput import LinkKind
 from spiderling.nearduplicates import NearDuplicates
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX, parse_tlds
-from spiderling.segments import SegmentWriter, sync_directory
+from spiderling.segments import SUFFIX, Kind, SegmentWriter, sync_directory
 from spiderling.shinglestate import ShingleState
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ logger = logging.getLogger(__name__)
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 _ARGUMENTS = {
     "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
-    "hosts": "ONLY_HOSTS",
+    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY",
 }  # fmt: skip
 """Arguments of the spider that are options."""
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
@@ -91,17 +92,17 @@ class Crawl:
             self.frontier.block_where(self.blocked.holds)
             self.frontier.restore(state, self.clock.now())
             self.frontier.block_where(self.blocked.holds)
-            segments = SegmentWriter(
-                self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
-            )
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
+            corpus, *others = self._writers(state)
             if options.durability == "full":
                 for path in (directory.absolute().parent, directory, self.jobdir.state, self.jobdir.corpus):
                     sync_directory(path)
             opened.pop_all()  # from here on ``close`` does it
-        self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
+        self.checkpoint = Checkpoint(
+            self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, others
+        )
         self._note_manifest(state, changed)
         for notice in notices:
             logger.warning(notice)
@@ -137,6 +138,17 @@ class Crawl:
             logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
         return NearDuplicates(seen)
 
+    def _writers(self, state: State) -> list[SegmentWriter]:
+        """What writes segments, the corpus first; those of a kind that is now off are still cut back."""
+        kinds: dict[Kind, bool] = {Kind("corpus", SUFFIX): True, LinkKind(): self.options.links == "on"}
+        prefix, writers = "+".join(info.code for info in self.accepted), []
+        for kind, is_on in kinds.items():
+            if is_on or any(row.kind == kind.name for row in state.segments):
+                directory = self.jobdir.path / kind.name
+                directory.mkdir(exist_ok=True)
+                writers.append(SegmentWriter(directory, prefix, self.options.segment_bytes, state.segments, kind))
+        return writers
+
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
         if self.near is None:
@@ -152,8 +164,11 @@ class Crawl:
 
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
-        report = self.frontier.report(outcome, self.clock.now())
+        now = self.clock.now()
+        report = self.frontier.report(outcome, now)
         self.known_digests.keep(outcome.digests)
+        if report.end is not None and self.options.links == "on":
+            self.checkpoint.put("links", (outcome, report.end, now))
         self.checkpoint.add(outcome)
         return report
 

@@ -61,6 +61,17 @@ class Options:
         "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
     )
 
+    # what is fetched first
+    strategy: str = _option(
+        "spiderling",
+        "In which order links and hosts are fetched and what is left out, with parameters, such as lswc:s=3,t=5 "
+        "(docs/strategies.md); same as -a strategy=.",
+    )
+
+    random_seed: int = _option(
+        1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
+    )
+
     # what may be fetched
     tlds: str = _option(
         "all",
@@ -331,7 +342,10 @@ class Options:
         "how it ended (ends), or nothing (off).",
         choices=("full", "ends", "off"),
     )
-    segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
+    links: str = _option(
+        "off", "Whether links/ gets what came of each page and where it leads (docs/links.md).", choices=("off", "on")
+    )
+    segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
     progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)

@@ -93,12 +93,19 @@ def _check_preset(text: str) -> None:
         raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
 
 
+def _check_strategy(text: str) -> None:
+    from spiderling.frontier.strategies import parse  # which needs the options
+
+    parse(text)
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "justext_preset": _check_preset,
     "documents": filetypes.parse,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
+    "strategy": _check_strategy,
     "tlds": parse_tlds,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }

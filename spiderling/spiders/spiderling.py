@@ -37,6 +37,8 @@ class SpiderlingSpider(Spider):
     """Links that are followed: all, host (within the seeds' hosts) or none."""
     hosts: str = ""
     """A file of the only hosts that may be crawled, one a line."""
+    strategy: str = ""
+    """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
     when the crawl begins."""

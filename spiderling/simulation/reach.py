@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker, Strategy
+from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
+from spiderling.frontier.yields import YieldAccount
 from spiderling.simulation.pages import Array, PageWeb
-from spiderling.urls import CanonicalUrl
 
 _RANKS = 10
 
@@ -57,6 +57,7 @@ class Perfect(Strategy):
     pages with text that its branch of the tree leads to.
     """
 
+    ranks_hosts = True
     ranks: bytes
     """Of each page; 255: it leads to nothing."""
     find: Callable[[str], int]
@@ -79,9 +80,12 @@ class Perfect(Strategy):
         ranks[good] = _RANKS - 1 - np.searchsorted(edges, worth[good])
         return cls(ranks.tobytes(), web.find)
 
+    def host_rank(self, account: YieldAccount, head: int = 0) -> int:
+        return head
+
     def ranker(self, page: LinkingPage) -> Ranker:
-        def rank(target: CanonicalUrl, text_block: bool) -> int:
-            number = self.find(target.url)
+        def rank(link: FoundLink) -> int:
+            number = self.find(link.target.url)
             rank = self.ranks[number] if number >= 0 else 255
             return DROPPED if rank == 255 else rank
 

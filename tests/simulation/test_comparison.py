@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from spiderling.errors import BadInput
+from spiderling.linkbatch import batch_of
 from spiderling.linkoutput import LinkLine
 from spiderling.reasons import Reason
 from spiderling.simulation.comparison import PERFECT, SHARES, Task, Terms, compare, crawl, make_web, summaries
@@ -88,7 +89,7 @@ def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
     last = Replay(web, world()).run(web.seed_urls())
     assert (last.pages, last.documents, last.kept_bytes) == (5, 2, 7_000)
     page = web.outcome(1, "http://a.test/")
-    assert {link.url for link in page.links} == {"http://a.test/%C5%BE%201", "http://a.test/short"}
+    assert {url for url, _, _ in batch_of(page.links).rows()} == {"http://a.test/%C5%BE%201", "http://a.test/short"}
 
 
 @pytest.mark.parametrize(
@@ -127,8 +128,9 @@ def test_the_links_of_a_crawl_are_a_web() -> None:
     web = of_crawl("mine", lines, "cs")
     assert web.seed_urls() == ["http://a.test/"]
     assert (web.truth.pages, web.truth.relevant, web.truth.kept_bytes) == (3, 2, 900)
-    links = web.outcome(1, "http://a.test/").links
-    assert {(link.url, link.text_block) for link in links} == {("http://a.test/new", True), ("http://b.test/", True)}
+    links = batch_of(web.outcome(1, "http://a.test/").links)
+    assert {row[:2] for row in links.rows()} == {("http://a.test/new", 200), ("http://b.test/", 200)}
+    assert links.cues(0)[0]
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:

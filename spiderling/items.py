@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from spiderling.optouts import Statement
     from spiderling.text import Page
+    from spiderling.warc import Exchange
 
 
 class Follow(Enum):
@@ -112,6 +113,8 @@ class Outcome:
     links: tuple[Link, ...] = field(default=(), repr=False)
     links_cut: int = 0
     """Links of the page beyond SPIDERLING_MAX_LINKS."""
+    exchange: Exchange | None = field(default=None, repr=False)
+    """What went over the wire, if that is archived."""
 
     @property
     def is_judged(self) -> bool:

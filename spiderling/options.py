@@ -68,6 +68,10 @@ class Options:
         "(docs/strategies.md); same as -a strategy=.",
     )
 
+    random_seed: int = _option(
+        1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
+    )
+
     # what may be fetched
     tlds: str = _option(
         "all",

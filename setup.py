@@ -33,6 +33,7 @@ setup(
             "inspect = spiderling.commands.inspect:Command",
             "identify = spiderling.commands.identify:Command",
             "seeds = spiderling.commands.seeds:Command",
+            "simulate = spiderling.commands.simulate:Command",
             "page = spiderling.commands.page:Command",
             "report = spiderling.commands.report:Command",
             "train = spiderling.commands.train:Command",

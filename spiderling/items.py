@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from spiderling.linkbatch import NONE, LinkBatch
+from spiderling.linkbatch import Link as Link
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from spiderling.optouts import Statement
     from spiderling.text import Page
+    from spiderling.warc import Exchange
 
 
 class Follow(Enum):
@@ -53,19 +56,6 @@ class PageItem:
 
     def __repr__(self) -> str:
         return f"<PageItem {self.response.url}>"  # logs show items that fail; the page would fill them
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A URL found on a page, as the frontier wants it."""
-
-    url: str
-    text_block: bool = False
-    """Whether the block that encloses the link was classified as running text."""
-    score: float = 0.0
-    """How likely that is."""
-    anchor: int = 0
-    """Characters of the link's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +99,11 @@ class Outcome:
     facts: tuple[str, ...] = ()
     """What the ledger counts kept documents by: ``encoding/utf-8``."""
     digests: tuple[int, ...] = ()
-    links: tuple[Link, ...] = field(default=(), repr=False)
+    links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
     """Links of the page beyond SPIDERLING_MAX_LINKS."""
+    exchange: Exchange | None = field(default=None, repr=False)
+    """What went over the wire, if that is archived."""
 
     @property
     def is_judged(self) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spiderling import prevertical
 from spiderling.errors import BadInput, StorageError
 from spiderling.inspection import Inspection
+from spiderling.linkbatch import batch_of
 from spiderling.segments import Kind
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from spiderling.items import Outcome
     from spiderling.reasons import Reason
-
-_MOST = 255
 
 
 class LinkLine(NamedTuple):
@@ -60,11 +59,11 @@ class LinkKind(Kind):
 
 
 def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
-    links = outcome.links
+    rows = list(batch_of(outcome.links).rows())
     line = LinkLine(
         outcome.url, round(now, 3), end.value, outcome.status, outcome.language, outcome.body_bytes,
-        outcome.kept_bytes, outcome.words, outcome.redirect_to, [link.url for link in links],
-        [int(_MOST * link.score) for link in links], [min(link.anchor, _MOST) for link in links],
+        outcome.kept_bytes, outcome.words, outcome.redirect_to,
+        [url for url, _, _ in rows], [score for _, score, _ in rows], [anchor for _, _, anchor in rows],
     )  # fmt: skip
     return json.dumps(line._asdict(), separators=(",", ":")).encode() + b"\n"
 

@@ -10,6 +10,7 @@ from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.mentions import RecentLinks
@@ -68,6 +69,7 @@ class Frontier:
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self._strategy)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
         self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
+        self.intake = Intake(self._books, self._admission, rules)
 
     @property
     def ledger(self) -> Ledger:

@@ -27,12 +27,13 @@ from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
-from spiderling.hostlists import read_host_list
+from spiderling.hostlists import HostList, read_host_list
 from spiderling.jobdir import Jobdir
+from spiderling.linkoutput import LinkKind
 from spiderling.nearduplicates import NearDuplicates
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX, parse_tlds
-from spiderling.segments import SegmentWriter, sync_directory
+from spiderling.segments import SUFFIX, Kind, SegmentWriter, sync_directory
 from spiderling.shinglestate import ShingleState
 
 if TYPE_CHECKING:
@@ -93,35 +94,48 @@ class Crawl:
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents, notices = usable(filetypes.parse(options.documents))
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store)
-            if only:
-                self.frontier.crawl_only(only.holds)
-            self.frontier.block_where(self.blocked.holds)
-            self.frontier.restore(state, self.clock.now())
-            self.frontier.block_where(self.blocked.holds)
-            segments = SegmentWriter(
-                self.jobdir.corpus, "+".join(info.code for info in self.accepted), options.segment_bytes, state.segments
-            )
+            self._restore(state, only)
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
-            if options.durability == "full":
-                for path in (directory.absolute().parent, directory, self.jobdir.state, self.jobdir.corpus):
-                    sync_directory(path)
+            corpus, *others = self._writers(state)
+            self._make_durable()
             opened.pop_all()  # from here on ``close`` does it
-        self.checkpoint = Checkpoint(self.frontier, store, segments, options.checkpoint_pages, self.clock.now, failed)
-        self.archives: Archives | None = None
+        self.checkpoint = Checkpoint(
+            self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, others
+        )
+        self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
-        if archives is not None:
-            from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
-
-            self.archives = open_archives(archives, options, documents, self.frontier.intake, policy.allows, state.meta)
-            self.archives.attach(self.checkpoint.note, self.finish, self.clock.now)
         self._note_manifest(state, changed)
         for notice in notices:
             logger.warning(notice)
         self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
+
+    def _make_durable(self) -> None:
+        """The names of the crawl's directories, if they are to survive a power cut."""
+        if self.options.durability == "full":
+            path = self.jobdir.path
+            for directory in (path.absolute().parent, path, self.jobdir.state, self.jobdir.corpus):
+                sync_directory(directory)
+
+    def _restore(self, state: State, only: HostList) -> None:
+        """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any."""
+        if only:
+            self.frontier.crawl_only(only.holds)
+        self.frontier.block_where(self.blocked.holds)
+        self.frontier.restore(state, self.clock.now())
+        self.frontier.block_where(self.blocked.holds)
+
+    def _open_archives(
+        self, sources: Sequence[str], documents: frozenset[str], policy: AddressPolicy, state: State
+    ) -> Archives:
+        from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
+
+        archives = open_archives(sources, self.options, documents, self.frontier.captures, policy.allows, state.meta)
+        archives.attach(self.checkpoint.note, self.finish, self.clock.now)
+        return archives
 
     def _spelled_out(self, documents: Iterable[str]) -> Options:
         """The options as the frontier takes them: usable kinds of documents, the languages' top-level domains."""
@@ -151,6 +165,17 @@ class Crawl:
             logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
         return NearDuplicates(seen)
 
+    def _writers(self, state: State) -> list[SegmentWriter]:
+        """What writes segments, the corpus first; those of a kind that is now off are still cut back."""
+        kinds: dict[Kind, bool] = {Kind("corpus", SUFFIX): True, LinkKind(): self.options.links == "on"}
+        prefix, writers = "+".join(info.code for info in self.accepted), []
+        for kind, is_on in kinds.items():
+            if is_on or any(row.kind == kind.name for row in state.segments):
+                directory = self.jobdir.path / kind.name
+                directory.mkdir(exist_ok=True)
+                writers.append(SegmentWriter(directory, prefix, self.options.segment_bytes, state.segments, kind))
+        return writers
+
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
         if self.near is None:
@@ -166,10 +191,11 @@ class Crawl:
 
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
-        if self.archives is not None:
-            outcome = self.archives.enter(outcome)
-        report = self.frontier.report(outcome, self.clock.now())
+        now = self.clock.now()
+        report = self.frontier.report(outcome if self.archives is None else self.archives.enter(outcome), now)
         self.known_digests.keep(outcome.digests)
+        if report.end is not None and self.options.links == "on":
+            self.checkpoint.put("links", (outcome, report.end, now))
         self.checkpoint.add(outcome)
         return report
 

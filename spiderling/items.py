@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from spiderling.linkbatch import NONE, LinkBatch
+from spiderling.linkbatch import Link as Link
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
@@ -56,15 +58,6 @@ class PageItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A URL found on a page, as the frontier wants it."""
-
-    url: str
-    text_block: bool = False
-    """Whether the block that encloses the link was classified as running text."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one finished request leaves behind."""
 
@@ -105,7 +98,7 @@ class Outcome:
     facts: tuple[str, ...] = ()
     """What the ledger counts kept documents by: ``encoding/utf-8``."""
     digests: tuple[int, ...] = ()
-    links: tuple[Link, ...] = field(default=(), repr=False)
+    links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
     """Links of the page beyond SPIDERLING_MAX_LINKS."""
 

@@ -8,29 +8,17 @@ Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from spiderling.errors import BadInput
 from spiderling.optionvalues import PREFIX, checked, nearest, parse_yield_profile
+from spiderling.optionvalues import option as _option
 from spiderling.optouts import Policy
 
 _LEAST_FILTER_BYTES = 8_000_000
 """A near-duplicate filter could not grow in less."""
-
-
-def _option(
-    default: Any,
-    help_text: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: Iterable[str] = (),
-) -> Any:
-    """A dataclass field that carries its own documentation and bounds."""
-    metadata = {"help": help_text, "low": low, "high": high, "choices": tuple(choices)}
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +53,10 @@ class Options:
         "spiderling",
         "In which order links and hosts are fetched and what is left out, with parameters, such as lswc:s=3,t=5 "
         "(docs/strategies.md); same as -a strategy=.",
+    )
+
+    random_seed: int = _option(
+        1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
     )
 
     # what may be fetched
@@ -349,7 +341,10 @@ class Options:
         "how it ended (ends), or nothing (off).",
         choices=("full", "ends", "off"),
     )
-    segment_bytes: int = _option(200_000_000, "Compressed size at which a new corpus segment is begun.", low=1000)
+    links: str = _option(
+        "off", "Whether links/ gets what came of each page and where it leads (docs/links.md).", choices=("off", "on")
+    )
+    segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
     progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)

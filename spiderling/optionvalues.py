@@ -9,7 +9,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import Field
+from dataclasses import Field, field
 from typing import Any
 
 from spiderling import filetypes
@@ -133,3 +133,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the one of *known* that was meant; empty if none is near."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" (did you mean {matches[0]}?)" if matches else ""
+
+
+def option(
+    default: Any,
+    help_text: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Iterable[str] = (),
+) -> Any:
+    """A dataclass field that carries its own documentation and bounds."""
+    metadata = {"help": help_text, "low": low, "high": high, "choices": tuple(choices)}
+    return field(default=default, metadata=metadata)

@@ -15,7 +15,8 @@ from scrapy.exceptions import (
 )
 
 from spiderling.crawl import fetch_of
-from spiderling.items import Follow, Link, Outcome
+from spiderling.items import Follow, Outcome
+from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from spiderling.items import PageItem
+    from spiderling.linkbatch import LinkBatch
     from spiderling.text import Page
 
 _MAX_DETAIL_CHARS = 200
@@ -86,7 +88,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         document=item.document if kept else None,
         facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
-        links=links_of(page, item.follow) if page else (),
+        links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
     )
 
@@ -160,12 +162,11 @@ def redirected(request: Request, outcome: Outcome) -> Request | None:
     return request.replace(headers=headers, method=method, body=body)
 
 
-def links_of(page: Page, follow: Follow) -> tuple[Link, ...]:
+def links_of(page: Page, follow: Follow) -> LinkBatch:
     """The links of a page that may be followed."""
     if follow is Follow.NONE:
-        return ()
-    is_all = follow is Follow.ALL
-    return tuple(Link(link.url, link.text_block) for link in page.links if is_all or not link.rel_nofollow)
+        return NO_LINKS
+    return page.batch if follow is Follow.ALL else page.batch.followed()
 
 
 def _judge(error: BaseException) -> tuple[Reason, bool]:

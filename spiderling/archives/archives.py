@@ -23,13 +23,14 @@ from spiderling.archives.sources import is_url
 from spiderling.export import DropList, read_list
 from spiderling.frontier import Fetch
 from spiderling.items import Outcome
+from spiderling.linkbatch import NONE
 from spiderling.reasons import MENTIONS, Reason
 
 if TYPE_CHECKING:
     from spiderling.archives.raw import Raw
     from spiderling.archives.readers import Batch
     from spiderling.archives.records import Record
-    from spiderling.frontier.intake import Intake
+    from spiderling.frontier.captures import Captures
     from spiderling.options import Options
     from spiderling.urls import CanonicalUrl
 
@@ -54,13 +55,13 @@ class Archives:
     """Belongs to the event loop."""
 
     def __init__(
-        self, sources: Sequence[str], files_at_once: int, workers: int, reader: RecordReader, intake: Intake,
+        self, sources: Sequence[str], files_at_once: int, workers: int, reader: RecordReader, captures: Captures,
         client: Client, meta: Mapping[str, str],
     ) -> None:  # fmt: skip
         """*meta*: what earlier checkpoints noted."""
         saved = {key.removeprefix(_KEY): json.loads(value) for key, value in meta.items() if key.startswith(_KEY)}
         self._places = {source: Place(saved.get(source)) for source in sources}
-        self._reader, self._intake, self._client = reader, intake, client
+        self._reader, self._captures, self._client = reader, captures, client
         self._files_at_once, self._most_pages = files_at_once, workers * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._bytes_in_work = 0
@@ -138,18 +139,17 @@ class Archives:
         return url_id in self._in_work
 
     def enter(self, outcome: Outcome) -> Outcome:
-        """A page is about to be accounted for: its record is done; gives *outcome* without links, for none is followed.
+        """A page is about to be accounted for: its record is done; gives what the frontier is to know of it: no links.
 
         To be called in one step with the frontier's report and the checkpoint's ``add``.
         """
         work = self._in_work.pop(outcome.url_id, None) if outcome.url_id is not None else None
-        if work is None or outcome.url_id is None:
-            return outcome
-        self._intake.enter(outcome.url_id)
-        self._bytes_in_work -= work.bytes
-        self._freed.set()
-        self._end(work.source, work.position)
-        return replace(outcome, links=(), links_cut=0)
+        if work is not None and outcome.url_id is not None:
+            self._captures.enter(outcome.url_id)
+            self._bytes_in_work -= work.bytes
+            self._freed.set()
+            self._end(work.source, work.position)
+        return replace(outcome, links=NONE, links_cut=0)
 
     def _open(self, source: str) -> Raw:
         return UrlRaw(source, self._client) if is_url(source) else FileRaw(source)
@@ -175,14 +175,14 @@ class Archives:
 
     def _begun(self, source: str, record: Record) -> Fetch | None:
         if record.reason in MENTIONS:
-            self._intake.refuse(record.reason)
+            self._captures.refuse(record.reason)
             if record.reason is Reason.DAMAGED:
                 self._tell_damage(source, record.position)
             return None
         if record.is_robots and record.reason is None:
-            self._intake.robots_txt(record.url, record.status, record.body, self._now())
+            self._captures.robots_txt(record.url, record.status, record.body, self._now())
             return None
-        fetch = self._intake.begin(record.url)
+        fetch = self._captures.begin(record.url)
         return fetch if isinstance(fetch, Fetch) else None
 
     def _end(self, source: str, position: Position) -> None:
@@ -213,7 +213,7 @@ class Archives:
 
 
 def open_archives(
-    sources: Sequence[str], options: Options, documents: frozenset[str], intake: Intake,
+    sources: Sequence[str], options: Options, documents: frozenset[str], captures: Captures,
     allows: Callable[[str], bool], meta: Mapping[str, str],
 ) -> Archives:  # fmt: skip
     """The archives of a crawl by its options; raises BadInput.
@@ -225,14 +225,14 @@ def open_archives(
     def refusal(target: CanonicalUrl) -> Reason | None:
         if only is not None and not only.rule_for({"url": target.url}):
             return Reason.OUT_OF_SCOPE
-        return intake.unwanted(target)
+        return captures.unwanted(target)
 
     agent = f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
     client = Client(
         agent, allows, options.first_byte_timeout_s, options.retries, options.retry_delay_s, options.max_snooze_s
     )
     reader = RecordReader(options, documents, refusal)
-    return Archives(sources, options.archive_files, options.text_workers(), reader, intake, client, meta)
+    return Archives(sources, options.archive_files, options.text_workers(), reader, captures, client, meta)
 
 
 def _is_done(source: str, place: Place) -> bool:

@@ -203,9 +203,11 @@ class Members:
         try:
             if content.startswith(_ZSTD):
                 content = zstd.ZstdDecompressor().decompress(content, _MAX_DICTIONARY_BYTES)
-            self._dictionary = zstd.ZstdDict(content)
+            dictionary = zstd.ZstdDict(content)
+            zstd.ZstdDecompressor(dictionary)
         except _BROKEN:
             return  # the frames will show that they cannot be read
+        self._dictionary = dictionary
 
 
 class Member:

@@ -149,10 +149,11 @@ def summary(crawl: Crawl, reason: str) -> str:
 
 def _parked(crawl: Crawl) -> str:
     ends = crawl.frontier.ledger.ends
-    number = sum(ends[reason] for reason in CLOSED_STATES.values())
-    if not number or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
+    parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
+    if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
-    return f"{number:,} URLs of retired, blocked or forbidden hosts; 'reopen' in control.yaml lets a host go on"
+    closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
+    return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
 
 
 def _remembered(crawl: Crawl) -> str:

@@ -8,23 +8,24 @@ from dataclasses import replace
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
+from spiderling.frontier.captures import Captures
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.mentions import RecentLinks
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
-from spiderling.frontier.strategies import DROPPED, LinkingPage, Strategy, parse
+from spiderling.frontier.strategies import LinkingPage, Strategy, parse
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
-from spiderling.items import Link, Outcome
+from spiderling.items import Outcome
+from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, canonicalize, serialize
@@ -52,24 +53,25 @@ class Frontier:
         self._strategy = strategy or parse(options.strategy)
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
-        self._books = Books(options, self._shelf)
+        self._books = Books(options, self._shelf, self._strategy)
         self._admission = Admission(options, self._books, self._strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
         self._allows = allows
-        self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
             lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self._strategy.retires else math.inf,
+            self._strategy,
         )  # fmt: skip
+        self._intake = Intake(self._books, self._admission, self.schedule)
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self._strategy)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
         self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
-        self.intake = Intake(self._books, self._admission, rules)
+        self.captures = Captures(self._books, self._admission, rules)
 
     @property
     def ledger(self) -> Ledger:
@@ -102,34 +104,11 @@ class Frontier:
         return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
 
     def put_links(
-        self, linking: LinkingPage, links: Iterable[Link], now: float, page: int = 0, visit: Visit | None = None
-    ) -> None:
+        self, linking: LinkingPage, links: LinkBatch | Iterable[Link], now: float, page: int = 0,
+        visit: Visit | None = None,
+    ) -> None:  # fmt: skip
         """Accept the links of one page as a batch; *page* is its key."""
-        source, rank_of = linking.host, self._strategy.ranker(linking)
-        recent, name, near, seen = self._recent, source.name, source.distance, 0
-        for link in links:
-            host_id = recent.host_of(link.url)
-            if host_id and near + (host_id != source.id) >= self._books.marks.distance(host_id):
-                seen += 1
-                continue
-            target = canonicalize(link.url)
-            if target is None:
-                self._admission.refuse(Reason.BAD_URL)
-                continue
-            if visit is not None and visit.refuses(target):
-                self._admission.refuse(Reason.TRAP_COPY)
-                continue
-            rank = rank_of(target, link.text_block)
-            if rank == DROPPED:
-                self._admission.refuse(Reason.UNPROMISING)
-                continue
-            refused = self._accept(target, near + (target.host != name), rank, now, page=page)
-            if visit is not None and refused is None:
-                visit.found(target)
-            if self._admission.accepted:
-                recent.note(link.url, self._admission.accepted)
-        if seen:
-            self._admission.refuse(Reason.SEEN, seen)
+        self._intake.put(linking, batch_of(links), self._strategy.ranker(linking), now, page, visit)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,
@@ -138,7 +117,7 @@ class Frontier:
         accepted = self._admission.accept(target, distance, rank, redirects, payload, salt, page)
         if isinstance(accepted, Reason):
             return accepted
-        self.schedule.wake(accepted, now)
+        self.schedule.wake(accepted, now, rank)
         return None
 
     # -- URLs go out

@@ -32,9 +32,9 @@ class Ledger:
         for key, value in (counts or {}).items():
             self._restore(key, value)
 
-    def discover(self) -> None:
-        self.discovered += 1
-        self.waiting += 1
+    def discover(self, number: int = 1) -> None:
+        self.discovered += number
+        self.waiting += number
 
     def end_waiting(self, reason: Reason, number: int = 1) -> None:
         """*number* URLs end without being fetched."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from spiderling.linkbatch import Link, gathered
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
 from spiderling.text.declared import WEIGHT, declared_language, lswc_among
@@ -105,6 +106,9 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
         if language.partition("-")[0] in options.accepted and target not in known:
             page.links.append(PageLink(target, "", False, -1, 0.0, False))
             known.add(target)
+    page.batch = gathered(
+        Link(link.url, link.text_block, link.text_score, len(link.anchor), link.rel_nofollow) for link in page.links
+    )
 
 
 class _Judge:

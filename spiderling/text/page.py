@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spiderling.linkbatch import NONE as NO_LINKS
+from spiderling.linkbatch import LinkBatch
 from spiderling.pickles import read_page, read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
@@ -126,6 +128,8 @@ class Page:
     """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
+    batch: LinkBatch = NO_LINKS
+    """The same links as the frontier takes them in."""
     links_cut: int = 0
     """Links beyond the limit, which were not looked at."""
     languages: dict[str, float] = field(default_factory=dict)

@@ -24,11 +24,11 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 
-_HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
-_UNSPACED = re.compile(f"{_HAN_KANA.pattern}|{_BRAHMIC.pattern}")
-_CHARS = {_HAN_KANA: 11, _BRAHMIC: 28}
+_UNSPACED = re.compile(f"{HAN_KANA.pattern}|{_BRAHMIC.pattern}")
+_CHARS = {HAN_KANA: 11, _BRAHMIC: 28}
 """Characters of a shingle, for seven words."""
 
 

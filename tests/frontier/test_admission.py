@@ -65,7 +65,7 @@ def test_ports_outside_the_list_are_refused(url: str, allowed: bool) -> None:
     expected = None if allowed else Reason.PORT_FORBIDDEN
     assert VirtualCrawl({}).frontier.put_seed(url, 0) is expected
     anything = canonicalize(url)
-    assert anything is not None and Scope(Options(ports="all")).allows_port(anything)
+    assert anything is not None and Scope(Options(ports="all")).allows_port(anything.port)
 
 
 def test_requests_of_a_subclass_keep_to_the_list_of_ports() -> None:

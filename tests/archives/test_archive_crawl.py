@@ -14,7 +14,7 @@ from made_warcs import FORMS, record
 from benchmarks.faults import differences
 
 NO_SERVER = SimpleNamespace(hosts_option="")
-SETTINGS = {"SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1})}
+SETTINGS = {"LINKS": "on", "SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1})}
 HOSTS = [f"h{number}.test" for number in range(4)]
 
 
@@ -101,13 +101,12 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(reference, archi
 
 def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives, tmp_path):
     crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CHECKPOINT_PAGES=2)
-    for _ in range(2):
-        before, running = len(list(crawl.directory.glob("corpus/*"))), crawl.start()
-        running.until(lambda before=before: len(list(crawl.directory.glob("corpus/*"))) > before)
-        result = running.stop()
-        assert result.code == 0 and "Traceback" not in result.output
-        assert "was paused (shutdown); the same command goes on with it." in result.output
-        crawl.state().check()
-        assert 0 < crawl.state().ends["kept"] < 119
+    running = crawl.start()
+    running.until(lambda: list(crawl.directory.glob("corpus/*")))
+    result = running.stop()
+    assert result.code == 0 and "Traceback" not in result.output
+    assert "was paused (shutdown); the same command goes on with it." in result.output
+    crawl.state().check()
+    assert 0 < crawl.state().ends["kept"] < 119
     assert "is finished" in crawl.run().output
     assert_same(crawl, reference)

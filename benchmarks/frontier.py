@@ -31,7 +31,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import result, table  # noqa: E402
 from spiderling.frontier import Fetch, Frontier  # noqa: E402
 from spiderling.frontier.store import SqliteStore  # noqa: E402
-from spiderling.items import Link, Outcome  # noqa: E402
+from spiderling.items import Outcome  # noqa: E402
+from spiderling.linkbatch import Link, gathered  # noqa: E402
 from spiderling.options import Options  # noqa: E402
 from spiderling.reasons import Reason  # noqa: E402
 
@@ -53,8 +54,8 @@ class Web:
     def links(self, source: int, urls: int) -> list[str]:
         """The links of a page of the host *source*, when the crawl knows *urls* URLs."""
         rng = self._rng
-        made = []
-        for _ in range(LINKS):
+        made: dict[str, None] = {}  # a page gives each link once
+        for _ in range(2 * LINKS):
             host = source if rng.random() < OWN_SHARE else self._host(urls)
             known = self.pages[host]
             if not known or rng.random() < NEW_SHARE:
@@ -62,8 +63,10 @@ class Web:
                 number = known
             else:
                 number = min(int(rng.expovariate(1 / 20)), known - 1)  # menus and front pages, again and again
-            made.append(url_of(host, number))
-        return made
+            made[url_of(host, number)] = None
+            if len(made) == LINKS:
+                break
+        return list(made)
 
     def _host(self, urls: int) -> int:
         """Host of rank r with a probability like 1/r, of which there are ever more."""
@@ -121,7 +124,7 @@ class Run:
         began = time.process_time()
         host = int(fetch.host.name[4:-3])
         links = web.links(host, self.frontier.ledger.discovered)
-        found = tuple(Link(url, text_block=number % 4 == 0) for number, url in enumerate(links))
+        found = gathered(Link(url, text_block=number % 4 == 0) for number, url in enumerate(links))
         self.web_s += time.process_time() - began
         self.frontier.report(
             Outcome(fetch.id, fetch.url, Reason.KEPT, 200, body_bytes=30_000, kept_bytes=3000, links=found), self.now

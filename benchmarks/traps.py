@@ -293,7 +293,7 @@ def _print_cost(run: Run) -> dict[str, float]:
     begin = time.process_time()
     for target in targets:
         assert target is not None
-        traps.refusal(host.id, target)
+        traps.refusal(host.id, target.host, target.path)
     refusal = time.process_time() - begin
     begin = time.process_time()
     for target, outcome in zip(targets, outcomes, strict=True):

@@ -67,6 +67,10 @@ _PIPELINES = {
     "spiderling.pipelines.dedup.DedupPipeline": 400,
     "spiderling.pipelines.corpus.CorpusPipeline": 500,
 }
+_EXPORTERS = {
+    "prevertical": "spiderling.exporters.PrevertExporter",
+    "parquet": "spiderling.exporters.ParquetExporter",
+}
 _EXTENSIONS = {
     "spiderling.extensions.lifecycle.Lifecycle": 10,
     "spiderling.extensions.yieldfeed.YieldFeed": 20,
@@ -93,6 +97,7 @@ class SpiderlingAddon:
         _merge(settings, "DOWNLOADER_MIDDLEWARES", _DOWNLOADER_MIDDLEWARES)
         _merge(settings, "SPIDER_MIDDLEWARES", _SPIDER_MIDDLEWARES)
         _merge(settings, "ITEM_PIPELINES", _PIPELINES)
+        _merge(settings, "FEED_EXPORTERS", _EXPORTERS)
         _merge(settings, "EXTENSIONS", _EXTENSIONS)
 
 

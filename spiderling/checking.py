@@ -1,30 +1,33 @@
-"""``scrapy inspect JOBDIR --check``: do the books balance, is the corpus whole, do both agree?"""
+"""``scrapy inspect JOBDIR --check``: do the books balance, are corpus and other output whole, do all agree?"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import xxhash
 
 from spiderling import prevertical
+from spiderling.cdxj import records
 from spiderling.errors import StorageError
 from spiderling.frontier.reading import counts_with_prefix, queues_by_host
 from spiderling.frontier.trail import unpack_ends, unpack_keys
-from spiderling.inspection import Inspection
+from spiderling.inspection import Inspection, Segment
+from spiderling.linkoutput import read_links
 from spiderling.reasons import Reason
 
 _MOST_NAMED = 5
 
 
 def problems(crawl: Inspection) -> Iterator[str]:
-    """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads the corpus once."""
+    """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once."""
     for row in crawl.rows("PRAGMA integrity_check"):
         if row["integrity_check"] != "ok":
             yield f"the state's file is damaged: {row['integrity_check']}"
     yield from _books(crawl)
     yield from _trail(crawl)
     yield from _corpus(crawl)
+    yield from _beside(crawl)
 
 
 def _books(crawl: Inspection) -> Iterator[str]:
@@ -96,3 +99,20 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
     total = crawl.counts.get("total/documents", 0)
     if sum(seen.values()) != total:
         yield f"the corpus holds {sum(seen.values())} documents, the counts say {total}"
+
+
+def _beside(crawl: Inspection) -> Iterator[str]:
+    """Every other segment can be read to its recorded length, and holds as many entries as were written."""
+    counts: dict[str, Callable[[Segment], int]] = {
+        "links": lambda segment: sum(1 for _ in read_links(segment.path, segment.length)),
+        "warc": lambda segment: sum(record.is_capture for record in records(segment.path, segment.length)),
+    }
+    for kind, count in counts.items():
+        for segment in crawl.segments(kind):
+            try:
+                number = count(segment)
+            except StorageError as error:
+                yield str(error)
+                continue
+            if number != segment.entries:
+                yield f"{segment.path.name} holds {number} entries, not {segment.entries}"

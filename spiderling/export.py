@@ -1,28 +1,28 @@
-"""A finished corpus written anew: without the documents that have to go, and in another format.
+"""A finished corpus written anew: without the documents that have to go, in part, in another format.
 
-Documents are copied one by one as they stand, so that memory does not grow with the corpus.
+Documents pass one by one, so that memory does not grow with the corpus.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol, TypeAlias
-
-import zstandard
+from types import MappingProxyType
+from typing import IO, NamedTuple, TypeAlias
 
 from spiderling import __version__
 from spiderling.errors import BadInput, StorageError
+from spiderling.formats import split_name
 from spiderling.inspection import Inspection
+from spiderling.parts import Parts, Written
 from spiderling.prevertical import Source, StoredDocument, stored_documents
+from spiderling.selection import Layout, Selection
 from spiderling.urls import CanonicalUrl, canonicalize
 
-_FRAME_CHARS = 1_000_000
 Watch: TypeAlias = Callable[[Iterator[StoredDocument]], Iterator[StoredDocument]]
 
 
@@ -33,6 +33,7 @@ class Summary(NamedTuple):
     dropped: int
     idle: list[str]
     """Entries of the lists that no document matched."""
+    files: list[Written]
 
 
 class Corpus(NamedTuple):
@@ -69,10 +70,14 @@ def corpus_of(names: Iterable[str]) -> Corpus:
 
 
 def _purposes_beside(path: Path) -> set[str]:
-    """What an export says of itself."""
-    with suppress(OSError, ValueError, AttributeError, TypeError):
-        manifest = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
-        return {purpose for purpose in manifest.get("purposes", []) if isinstance(purpose, str)}
+    """What the export that made a file says of itself."""
+    for beside in path.parent.glob("*.json"):
+        if not path.name.startswith(split_name(beside.stem)[0]):
+            continue
+        with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
+            manifest = json.loads(beside.read_text("utf-8"))
+            if path.name in [file["name"] for file in manifest["files"]]:
+                return {purpose for purpose in manifest.get("purposes", []) if isinstance(purpose, str)}
     return set()
 
 
@@ -137,86 +142,63 @@ def read_list(name: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
-# -- formats
-
-
-class Writer(Protocol):
-    """Writes documents of one format to a file."""
-
-    def add(self, text: str) -> None:
-        """*text*: one ``<doc>`` as it stands in a segment."""
-
-    def close(self) -> None:
-        """Write the rest; the file itself stays open."""
-
-
-class PrevertWriter:
-    """The format of the segments; in zstd frames of about a megabyte if the name ends in ``.zst``."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self._file = file
-        self._compressor = zstandard.ZstdCompressor(level=9) if name.endswith(".zst") else None
-        self._texts: list[str] = []
-        self._chars = 0
-
-    def add(self, text: str) -> None:
-        self._texts.append(text)
-        self._chars += len(text)
-        if self._chars >= _FRAME_CHARS:
-            self.close()
-
-    def close(self) -> None:
-        data = "".join(self._texts).encode()
-        if data:
-            self._file.write(self._compressor.compress(data) if self._compressor else data)
-        self._texts, self._chars = [], 0
-
-
-FORMATS = {"prevertical": PrevertWriter}
-"""Name -> Writer(file, name of the file)."""
-
-
 # -- the export
 
 
 def export(
-    corpus: Corpus, out: Path, format_name: str, drop: DropList, lists: Mapping[str, int], watch: Watch = iter
+    corpus: Corpus,
+    out: Path,
+    format_name: str,
+    drop: DropList,
+    lists: Mapping[str, int],
+    watch: Watch = iter,
+    selection: Selection | None = None,
+    layout: Layout = Layout(),  # noqa: B008 - immutable
+    notes: Mapping[str, object] = MappingProxyType({}),
 ) -> Summary:
-    """Copy *corpus* to *out* without what *drop* names; ``out`` appears when it is complete.
+    """Write what *selection* takes of *corpus* to *out*, without what *drop* names, in files as *layout* says.
 
-    Beside it stand ``.json`` (what it was made of, with *lists*: name -> number of entries) and, if
-    something may have been dropped, ``.dropped.tsv`` (id, URL and the entry that matched).  *watch* sees every
-    document pass.  Raises BadInput if *out* exists, StorageError if it cannot be written or a segment cannot be read.
+    The files appear when all are complete.  Beside them stand ``OUT.json`` (what they were made of, with *lists*:
+    name -> number of entries) and, if something may have been dropped, ``OUT.dropped.tsv`` (id, URL and the entry
+    that matched).  *watch* sees every document pass, and may change it; *notes* go into ``OUT.json``.  Raises
+    BadInput if a file exists, StorageError if one cannot be written or a segment cannot be read.
     """
-    if out.exists():
-        raise BadInput(f"{out} exists; remove it, or give another name.")
-    part = out.with_name(out.name + ".part")
+    selection = selection or Selection()
     log_name = out.with_name(out.name + ".dropped.tsv")
-    kept = dropped = 0
+    parts: Parts | None = None
+    files: list[Written] = []
     try:
-        with part.open("wb") as file, _log(log_name if lists else None) as log:
-            writer: Writer = FORMATS[format_name](file, out.name)
-            for document in watch(_all(corpus)):
-                rule = drop.rule_for(document.attributes)
-                if rule is None:
-                    writer.add(document.text)
-                    kept += 1
-                elif log is not None:
-                    log.write("\t".join((document.attributes.get("id", ""), document.attributes["url"], rule)) + "\n")
-                    dropped += 1
-            writer.close()
-            file.flush()
-            os.fsync(file.fileno())
-        summary = Summary(kept, dropped, sorted(drop.idle))
-        out.with_name(out.name + ".json").write_text(_manifest(corpus, summary, format_name, lists), "utf-8")
-        part.replace(out)
+        parts = Parts(out, format_name, layout)
+        with _log(log_name if lists else None) as log:
+            dropped = _copy(watch(_all(corpus)), parts, drop, selection, log)
+        files = parts.commit()
+        summary = Summary(sum(file.documents for file in files), dropped, sorted(drop.idle), files)
+        manifest = _manifest(corpus, summary, format_name, lists, selection) | dict(notes)
+        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+        out.with_name(out.name + ".json").write_text(text, "utf-8")
     except OSError as error:
-        raise StorageError(f"{out} could not be written: {error.strerror}.") from error
+        raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:
-        if part.exists():  # it is not complete
-            part.unlink()
+        if parts is not None and not files:
+            parts.abort()
             log_name.unlink(missing_ok=True)
     return summary
+
+
+def _copy(
+    documents: Iterable[StoredDocument], parts: Parts, drop: DropList, selection: Selection, log: IO[str] | None
+) -> int:
+    """The number of documents that *drop* names; the others go to *parts* if *selection* takes them."""
+    dropped = 0
+    for document in documents:
+        rule = drop.rule_for(document.attributes)
+        if rule is None:
+            if selection.takes(document.attributes):
+                parts.add(document)
+        elif log is not None:
+            log.write("\t".join((document.attributes.get("id", ""), document.attributes["url"], rule)) + "\n")
+            dropped += 1
+    return dropped
 
 
 def _all(corpus: Corpus) -> Iterator[StoredDocument]:
@@ -228,8 +210,10 @@ def _log(path: Path | None) -> AbstractContextManager[IO[str] | None]:
     return nullcontext() if path is None else path.open("w", encoding="utf-8")
 
 
-def _manifest(corpus: Corpus, summary: Summary, format_name: str, lists: Mapping[str, int]) -> str:
-    content = {
+def _manifest(
+    corpus: Corpus, summary: Summary, format_name: str, lists: Mapping[str, int], selection: Selection
+) -> dict[str, object]:
+    return {
         "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
         "version": __version__,
         "format": format_name,
@@ -238,5 +222,6 @@ def _manifest(corpus: Corpus, summary: Summary, format_name: str, lists: Mapping
         "documents": summary.kept,
         "dropped": summary.dropped,
         "lists": dict(lists),
+        "selection": selection.described(),
+        "files": [file._asdict() for file in summary.files],
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -46,6 +46,15 @@ class Found(NamedTuple):
     """Key of the page; 0: none, it is a seed or was put in by hand."""
 
 
+class Segment(NamedTuple):
+    """A file of output, as far as it was acknowledged."""
+
+    path: Path
+    length: int
+    """Bytes that count."""
+    entries: int
+
+
 class Story(NamedTuple):
     """All that is known of one URL."""
 
@@ -106,6 +115,11 @@ class Inspection:
         """Those of the crawl's last start, as far as this version knows them."""
         values = json.loads(self.meta.get("options", "{}"))
         return Options(**{spec.name: values[spec.name] for spec in fields(Options) if spec.name in values})
+
+    def segments(self, kind: str) -> list[Segment]:
+        """The files of a kind (segments.py), oldest first."""
+        rows = self.rows("SELECT name, length_bytes, entries FROM file WHERE kind = ? ORDER BY name", kind)
+        return [Segment(self.directory / kind / row["name"], row["length_bytes"], row["entries"]) for row in rows]
 
     @property
     def holder(self) -> str:

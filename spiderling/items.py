@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from spiderling.linkbatch import NONE, LinkBatch
+from spiderling.linkbatch import Link as Link
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from spiderling.optouts import Statement
     from spiderling.text import Page
+    from spiderling.warc import Exchange
 
 
 class Follow(Enum):
@@ -56,15 +59,6 @@ class PageItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A URL found on a page, as the frontier wants it."""
-
-    url: str
-    text_block: bool = False
-    """Whether the block that encloses the link was classified as running text."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one finished request leaves behind."""
 
@@ -89,6 +83,12 @@ class Outcome:
     """UTF-8 bytes of new clean text."""
     words: int = 0
     language: str | None = None
+    page_language: str = ""
+    """That of the page by the rule of T06 (text/declared.py), whatever became of the page; '' for unknown."""
+    relevant: bool = False
+    """Whether that is an accepted one."""
+    badness: float = 0.0
+    """That of the page (text/badness.py)."""
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
     sketch: int = 0
@@ -96,10 +96,14 @@ class Outcome:
     text_key: int = 0
     """64 bits of the digest of the clean text; 0 when there is none."""
     document: bytes | None = None
+    facts: tuple[str, ...] = ()
+    """What the ledger counts kept documents by: ``encoding/utf-8``."""
     digests: tuple[int, ...] = ()
-    links: tuple[Link, ...] = field(default=(), repr=False)
+    links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
     """Links of the page beyond SPIDERLING_MAX_LINKS."""
+    exchange: Exchange | None = field(default=None, repr=False)
+    """What went over the wire, if that is archived."""
 
     @property
     def is_judged(self) -> bool:

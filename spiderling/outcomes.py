@@ -15,16 +15,20 @@ from scrapy.exceptions import (
 )
 
 from spiderling.crawl import fetch_of
-from spiderling.items import Follow, Link, Outcome
+from spiderling.items import Follow, Outcome
+from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
+from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
     from spiderling.items import PageItem
+    from spiderling.linkbatch import LinkBatch
     from spiderling.text import Page
+    from spiderling.warc import Exchange
 
 _MAX_DETAIL_CHARS = 200
 
@@ -77,19 +81,35 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         kept_bytes=item.kept_bytes if kept else 0,
         words=page.words if kept and page else 0,
         language=item.language,
+        page_language=page.lswc_language if page else "",
+        relevant=page.lswc_relevant if page else False,
+        badness=page.badness if page else 0.0,
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         sketch=page.sketch if page else 0,
         text_key=int.from_bytes(page.text_digest[:8], "big") if page and page.clean_bytes else 0,
         document=item.document if kept else None,
+        facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
-        links=links_of(page, item.follow) if page else (),
+        links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
+        exchange=exchange_of(request),
     )
+
+
+def _facts(item: PageItem) -> tuple[str, ...]:
+    """What corpus card and report count; licences are links of pages, so they may hold anything."""
+    page = item.page
+    if page is None:
+        return ()
+    facts = [f"encoding/{page.encoding_detected}", f"declared/{page.encoding_declared or 'nothing'}"]
+    facts += [f"file/{page.file_type}", f"licence/{page.licence or 'none stated'}"]
+    facts += [f"optout/{signal}" for signal in sorted({said.signal.value for said in item.statements})]
+    return tuple(fact[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode() for fact in facts)
 
 
 def further(outcome: Outcome) -> Outcome:
     """*outcome* of a further item of a response: its text counts, the response was accounted for with the first."""
-    return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0)
+    return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0, exchange=None)
 
 
 def of_response(response: Response, reason: Reason) -> Outcome:
@@ -102,6 +122,7 @@ def of_response(response: Response, reason: Reason) -> Outcome:
         status=response.status,
         wire_bytes=_wire_bytes(response.request),
         body_bytes=len(response.body),
+        exchange=exchange_of(response.request),
     )
 
 
@@ -121,6 +142,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
         detail="" if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:_MAX_DETAIL_CHARS],
+        exchange=exchange_of(request),
     )
 
 
@@ -145,12 +167,11 @@ def redirected(request: Request, outcome: Outcome) -> Request | None:
     return request.replace(headers=headers, method=method, body=body)
 
 
-def links_of(page: Page, follow: Follow) -> tuple[Link, ...]:
+def links_of(page: Page, follow: Follow) -> LinkBatch:
     """The links of a page that may be followed."""
     if follow is Follow.NONE:
-        return ()
-    is_all = follow is Follow.ALL
-    return tuple(Link(link.url, link.text_block) for link in page.links if is_all or not link.rel_nofollow)
+        return NO_LINKS
+    return page.batch if follow is Follow.ALL else page.batch.followed()
 
 
 def _judge(error: BaseException) -> tuple[Reason, bool]:
@@ -167,6 +188,11 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
     if isinstance(error, (IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError)):
         return Reason.ABANDONED, False
     return Reason.CONNECTION, True
+
+
+def exchange_of(request: Request | None) -> Exchange | None:
+    """What the handler kept of *request* for the archive; only once, so that it is archived once and let go."""
+    return request.meta.pop(EXCHANGE, None) if request is not None else None
 
 
 def _wire_bytes(request: Request | None) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 _TYPES = frozenset({
     ("spiderling.text.page", "Page"),
+    ("spiderling.linkbatch", "received"),
     ("spiderling.text.quality", "Quality"),
     ("spiderling.text.shingles", "Shingles"),
     # arrays of numbers: bytes and what they are; the second name is that of numpy 1

@@ -1,21 +1,24 @@
-"""Reading the corpus, which is prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
+"""Reading and writing prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 import zstandard
 
+from spiderling import segments
 from spiderling.errors import BadInput, StorageError
 
-_PIECE_BYTES = 65536
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
+_SPECIAL = re.compile('[&<>"\n\r\t]')
 
 
 class Document(NamedTuple):
@@ -25,6 +28,24 @@ class Document(NamedTuple):
     paragraphs: list[str]
     details: list[dict[str, str]]
     """The attributes of each paragraph."""
+
+
+def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
+    """One ``<doc>`` with its *paragraphs*: (text, attributes as `written`)."""
+    lines = [f"<doc{written(attributes)}>"]
+    for text, details in paragraphs:
+        lines += [f"<p{details}>", escape(text), "</p>"]
+    return "\n".join([*lines, "</doc>\n"])
+
+
+def written(attributes: Mapping[str, object]) -> str:
+    """*attributes* as they stand in a tag; empty ones are left out."""
+    return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
+
+
+def escape(text: str) -> str:
+    """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
 
 
 def documents(lines: Iterable[str]) -> Iterator[Document]:
@@ -41,7 +62,7 @@ def documents(lines: Iterable[str]) -> Iterator[Document]:
         elif line.startswith("</p>"):
             attributes = None
         elif attributes is not None:
-            document.paragraphs.append(_unescaped(line.rstrip("\n")))
+            document.paragraphs.append(unescape(line.rstrip("\n")))
             document.details.append(attributes)
 
 
@@ -72,6 +93,11 @@ class StoredDocument(NamedTuple):
 
     attributes: dict[str, str]
     text: str
+
+
+def parsed(document: StoredDocument) -> Document:
+    """*document* with its paragraphs apart."""
+    return next(documents(document.text.split("\n")))
 
 
 def stored_documents(source: Source) -> Iterator[StoredDocument]:
@@ -115,25 +141,10 @@ def frame_at(segment: Path, offset: int) -> str:
 def frames(segment: Path, length: int) -> Iterator[str]:
     """The text of each frame in the first *length* bytes of *segment*; raises StorageError if one is damaged."""
     try:
-        with segment.open("rb") as file:
-            yield from _frames(file, length)
-    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        for frame in segments.frames(segment, length):
+            yield frame.data.decode()
+    except UnicodeDecodeError as error:
         raise StorageError(f"{segment} cannot be read: {error}.") from error
-
-
-def _frames(file: IO[bytes], left: int) -> Iterator[str]:
-    piece = b""
-    while piece or left:
-        unpacker, text = zstandard.ZstdDecompressor().decompressobj(), bytearray()
-        while not unpacker.eof:
-            if not piece:
-                piece = file.read(min(left, _PIECE_BYTES))
-                left -= len(piece)
-            if not piece:
-                raise zstandard.ZstdError("it ends before its recorded length, or in the middle of a frame")
-            text += unpacker.decompress(piece)
-            piece = unpacker.unused_data
-        yield text.decode()
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
@@ -143,8 +154,9 @@ def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
 
 
 def _attributes(tag: str) -> dict[str, str]:
-    return {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(tag)}
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
 
 
-def _unescaped(text: str) -> str:
+def unescape(text: str) -> str:
+    """What `escape` made of a text on one line, back."""
     return re.sub("&(?:lt|gt|quot|amp);", lambda match: _ENTITIES[match[0]], text) if "&" in text else text

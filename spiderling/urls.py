@@ -16,9 +16,12 @@ import ada_url
 import tldextract
 import xxhash
 
+PREFIXES = ("http://", "https://", "http://www.", "https://www.")
+"""What stands before the host record's name in nearly all URLs; the odd ones are https."""
 HASH_BITS = 40
 MAX_HOST_ID = (1 << 24) - 1
 _HASH_MASK = (1 << HASH_BITS) - 1
+_PREFIX_NUMBERS = {prefix: number for number, prefix in enumerate(PREFIXES)}
 # a serialised URL is regular enough to be taken apart by one expression
 _SERIALISED = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^/?#:@]+)(:\d+)?(/[^?#]*)(\?[^#]*)?")
 # most URLs are in canonical form already but for the fragment and the query; what this matches, the parser leaves alone
@@ -61,8 +64,7 @@ class CanonicalUrl(NamedTuple):
     @property
     def port(self) -> int:
         """The port that is connected to."""
-        written = self.origin.rpartition(":")[2]
-        return int(written) if written.isdigit() else 443 if self.origin.startswith("https:") else 80
+        return port_of(self.origin, self.origin.startswith("https:"))
 
 
 def canonicalize(url: str) -> CanonicalUrl | None:
@@ -114,17 +116,44 @@ def serialize(url: str) -> str | None:
         return None
 
 
+def prefix_of(target: CanonicalUrl) -> int | None:
+    """The place in PREFIXES of what stands before the host record's name; None for a port that is folded away."""
+    return _PREFIX_NUMBERS.get(target.origin[: -len(target.host)])
+
+
+def assembled(prefix: int, host: str, path: str) -> CanonicalUrl:
+    """The URL of one of PREFIXES, a host record's name and a path in canonical form."""
+    origin = PREFIXES[prefix] + host
+    name = host.rpartition("]")[0] + "]" if host.startswith("[") else origin.partition("://")[2].partition(":")[0]
+    return CanonicalUrl(origin + path, name, host, origin, path)
+
+
+def port_of(origin: str, is_https: bool) -> int:
+    """The port that is written in an origin or a host record's name, or else the scheme's."""
+    written = origin.rpartition(":")[2]
+    return int(written) if written.isdigit() else 443 if is_https else 80
+
+
 def url_key(host_id: int, url: str, salt: bytes = b"") -> int:
-    """The seen key: 24 bits of host id above 40 bits of hash; stable across processes and machines.
+    """The seen key: 24 bits of host id above 40 bits of hash; stable across processes and machines."""
+    return key_of(host_id, url_hash(url, salt))
+
+
+def key_of(host_id: int, digest: int) -> int:
+    """The seen key of a URL with this `url_hash`; it fits a signed 64-bit integer."""
+    return _signed(host_id << HASH_BITS | digest)
+
+
+def url_hash(url: str, salt: bytes = b"") -> int:
+    """The lower 40 bits of the seen key.
 
     *salt* tells apart requests for one URL (method and body; a number for ``dont_filter``).
-    The order of parameters does not count.  The value fits a signed 64-bit integer.
+    The order of parameters does not count.
     """
     if "&" in url:
         address, _, query = url.partition("?")
         url = address + "?" + "&".join(sorted(query.split("&")))
-    digest = xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass") + salt)
-    return _signed(host_id << HASH_BITS | digest & _HASH_MASK)
+    return xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass") + salt) & _HASH_MASK
 
 
 def origins_of(host: str) -> list[str]:

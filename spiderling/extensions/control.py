@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import ipaddress
 import logging
 from dataclasses import dataclass, field, fields
@@ -16,7 +15,9 @@ from scrapy import signals
 from spiderling.crawl import crawl_of
 from spiderling.errors import BadInput
 from spiderling.frontier.yields import RetirementRule
+from spiderling.hostlists import HostList
 from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile
+from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -135,7 +136,7 @@ class Control:
         self._apply_rates(crawl, wanted)
         self._apply_blocks(crawl, wanted)
         for url in wanted.seeds:
-            if url not in former.seeds:
+            if url not in former.seeds and crawl.archives is None:
                 refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
                 if refusal is not None:
                     logger.warning("control.yaml: the seed %r is left out: %s", url, refusal.help)
@@ -152,17 +153,15 @@ class Control:
         crawl.frontier.closing.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
-        globs = [glob.lower() for glob in wanted.block]
-        listed = crawl.blocked.holds
-        for host in crawl.frontier.block_where(
-            lambda name: listed(name) or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
-        ):
+        listed, named = crawl.blocked.holds, _hosts(wanted.block)
+        for host in crawl.frontier.block_where(lambda name: listed(name) or named.holds(name)):
             crawl.event(f"blocked {host.name}")
         networks = [ipaddress.ip_network(text, strict=False) for text in wanted.block_networks]
         crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
     def _reopen(self, crawl: Crawl, name: str) -> None:
-        host = crawl.frontier.hosts.get(name.lower())
+        target = canonicalize(name if "://" in name else f"http://{name}/")
+        host = crawl.frontier.hosts.get(target.host) if target else None
         if host is None or not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
             return
@@ -204,9 +203,20 @@ def _checked(key: str, value: Any) -> Any:
     return float(value)
 
 
+def _hosts(entries: list[str]) -> HostList:
+    """The hosts that ``block`` names, as a file of hosts would."""
+    hosts = HostList()
+    for entry in entries:
+        if len(entry.split()) != 1 or not hosts.add(entry):
+            raise BadInput(f"block: {entry!r} names no host; write example.org, .example.org or *.example.org")
+    return hosts
+
+
 def _checked_list(key: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
         raise BadInput(f'{key} is {value!r}; it must be a list such as ["example.org"]')
+    if key == "block":
+        _hosts(value)
     if key == "block_networks":
         for part in value:
             try:

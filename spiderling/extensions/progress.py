@@ -29,7 +29,7 @@ class Progress:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._task: asyncio.Task[None] | None = None
-        self._last_pages = 0
+        self._last_pages = self._last_bytes_read = 0
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -67,15 +67,26 @@ class Progress:
         states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
+        bottleneck = self._bottleneck(crawl, states)
+        totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
-            f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {ledger.waiting:,} URLs wait; "
-            f"hosts: {hosts}; {near}bottleneck: {self._bottleneck(crawl, states)}"
+            f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
+            f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
         )
+
+    def _source(self, crawl: Crawl) -> str:
+        """What the next pages come from."""
+        if crawl.archives is None:
+            return f"{crawl.frontier.ledger.waiting:,} URLs wait"
+        read, self._last_bytes_read = crawl.archives.bytes_read - self._last_bytes_read, crawl.archives.bytes_read
+        return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
 
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
         """What more of would make the crawl faster."""
+        if crawl.archives is not None:
+            return "text workers (SPIDERLING_WORKERS)" if crawl.archives.is_ahead else "reading the archives"
         engine = self._crawler.engine
         scraper = engine.scraper.slot
         if scraper is not None and scraper.active_size > scraper.max_active_size / 2:
@@ -126,6 +137,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
+        ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
         ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common())),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
@@ -137,10 +149,11 @@ def summary(crawl: Crawl, reason: str) -> str:
 
 def _parked(crawl: Crawl) -> str:
     ends = crawl.frontier.ledger.ends
-    number = sum(ends[reason] for reason in CLOSED_STATES.values())
-    if not number or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
+    parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
+    if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
-    return f"{number:,} URLs of retired, blocked or forbidden hosts; 'reopen' in control.yaml lets a host go on"
+    closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
+    return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
 
 
 def _remembered(crawl: Crawl) -> str:
@@ -158,6 +171,8 @@ def _hint(crawl: Crawl) -> str:
     ends = crawl.frontier.ledger.ends
     if crawl.frontier.ledger.totals["pages"]:
         return ""
+    if crawl.archives is not None:
+        return " There was no page in the archives that is wanted."
     causes = [end.help for end, number in ends.most_common(2) if number]
     if ends[Reason.ADDRESS_FORBIDDEN]:
         causes.append("SPIDERLING_CONTACT opens public addresses, SPIDERLING_ALLOW_NETWORKS others")
@@ -173,8 +188,10 @@ def _balance(crawl: Crawl) -> str:
 def _standing(crawl: Crawl, reason: str) -> str:
     if crawl.checkpoint.error is not None:
         return "has stopped; the same command goes on from its last checkpoint, before some of what is counted here."
-    if not crawl.is_finished:
+    if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
         return f"was paused ({reason}); the same command goes on with it."
+    if crawl.archives is not None:
+        return "is finished: all archives are read."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
         return (
             "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "

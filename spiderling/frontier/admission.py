@@ -8,24 +8,24 @@ from spiderling.frontier.books import Books
 from spiderling.frontier.entries import line_of, plain_line
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl
 from spiderling.frontier.priority import LAST_RANK, SEED_RANK
+from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.traps import Traps
 from spiderling.options import Options
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize, url_key
+from spiderling.urls import CanonicalUrl, canonicalize, port_of, url_key
 
 
 class Admission:
     """Accepts or refuses; an accepted URL waits in its host's queue or ends at once."""
 
-    def __init__(self, options: Options, books: Books) -> None:
+    def __init__(self, options: Options, books: Books, strategy: Strategy) -> None:
         self._books = books
+        self._strategy = strategy
         self._scope = books.scope
         self.traps = Traps(options, books.hosts)
         self.allows_port = self._scope.allows_port
         self._max_distance = options.max_distance
         self._follow = options.follow
-        self.accepted = 0
-        """Host id of the last URL that ``accept`` looked at, if that is in the seen set now."""
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
         self._is_wanted: Callable[[str], bool] = lambda name: True
@@ -38,28 +38,24 @@ class Admission:
 
         *page*: key of that it was found on.
         """
-        books, self.accepted = self._books, 0
+        books = self._books
         host_id = books.hosts.find(target.host)
         if host_id:
-            distance = self._lower(host_id, distance)
+            distance = self.lower(host_id, distance)
             key = url_key(host_id, target.url, salt)
             if key in books.seen:
-                self.accepted = host_id
                 return self.refuse(Reason.SEEN)
         named = rank == SEED_RANK or bool(payload)
-        refusal = self._astray(target, host_id, named or redirects > 0) or self._refusal(
-            target, distance, payload, rank
-        )
-        refusal = refusal or (None if named else self.traps.refusal(host_id, target))
+        refusal = self._refusal(target, host_id, distance, rank, payload, named or redirects > 0)
+        refusal = refusal or (None if named else self.traps.refusal(host_id, target.host, target.path))
         if refusal is not None:
             return self.refuse(refusal)
         if not host_id:
             host_id = self.host(target.host, distance).id
             key = url_key(host_id, target.url, salt)
         books.seen.add(key)
-        self.accepted = host_id
         books.ledger.discover()
-        books.trail.found(key, page)
+        books.trail.found([key], page)
         rank = min(rank, LAST_RANK)
         line = None if payload is not None or redirects else plain_line(target, rank)
         if line is None:
@@ -67,7 +63,15 @@ class Admission:
             line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, redirects, payload))
         return books.wait(host_id, rank, line, payload is not None) or host_id
 
-    def _lower(self, host_id: int, distance: int) -> int:
+    def left_out(self, url: QueuedUrl) -> Reason | None:
+        """Why a link that waited ends unfetched, by what was learnt meanwhile; None when it is fetched."""
+        if url.rank == SEED_RANK or url.payload:
+            return None
+        if self._strategy.is_stale(url.rank, self._books.ledger.totals["pages"]):
+            return Reason.PASSED_OVER
+        return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
+
+    def lower(self, host_id: int, distance: int) -> int:
         """The distance of a known host that was found at *distance*."""
         known = self._books.marks.distance(host_id)
         if distance < known:
@@ -75,9 +79,25 @@ class Admission:
             self._books.hosts.changed.add(self._books.hosts.by_id(host_id))
         return min(distance, known)
 
+    def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
+        """Why links to a host, known if it has an id, are refused whatever their paths: with http and with https."""
+        reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
+        if reason is None and distance > self._max_distance:
+            reason = Reason.TOO_FAR
+        if reason is None and not host_id:
+            reason = self.traps.refusal(0, name, "")
+        return self._by_port(reason, port_of(name, False)), self._by_port(reason, port_of(name, True))
+
+    def _by_port(self, reason: Reason | None, port: int) -> Reason | None:
+        return reason or (None if self.allows_port(port) else Reason.PORT_FORBIDDEN)
+
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
         self._is_wanted = is_wanted
+
+    def unwanted(self, target: CanonicalUrl) -> Reason | None:
+        """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
+        return self._refusal(target, 0, 0, SEED_RANK, None, True)
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
         """Count refused mentions."""
@@ -110,13 +130,17 @@ class Admission:
             return 0, 0
         return host.distance + (target.host != host.name), url_key(host.id, page.url)
 
-    def _astray(self, target: CanonicalUrl, host_id: int, asked_for: bool) -> Reason | None:
+    def _astray(self, name: str, host_id: int, asked_for: bool) -> Reason | None:
         """OUT_OF_SCOPE for a host that is not wanted, and for a link that is not to be followed."""
         strays = not asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
-        return Reason.OUT_OF_SCOPE if strays or not self._is_wanted(target.host) else None
+        return Reason.OUT_OF_SCOPE if strays or not self._is_wanted(name) else None
 
-    def _refusal(self, target: CanonicalUrl, distance: int, payload: bytes | None, rank: int) -> Reason | None:
-        if not self.allows_port(target):
+    def _refusal(
+        self, target: CanonicalUrl, host_id: int, distance: int, rank: int, payload: bytes | None, asked_for: bool
+    ) -> Reason | None:
+        if (reason := self._astray(target.host, host_id, asked_for)) is not None:
+            return reason
+        if not self.allows_port(target.port):
             return Reason.PORT_FORBIDDEN
         # what a subclass asks for by a Request of its own is not judged by its form
         refusal = None if payload else self._scope.refusal(target)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from spiderling.frontier.draws import Draw
 from spiderling.frontier.entries import line_of, url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.journal import GENERATION, Journal
 from spiderling.frontier.ledger import Ledger
-from spiderling.frontier.priority import BAND_OF_RANK
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.state import HostMark, Shelf, State
+from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.trail import Trail
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -26,11 +27,11 @@ class Books:
     host is reopened.
     """
 
-    def __init__(self, options: Options, shelf: Shelf) -> None:
+    def __init__(self, options: Options, shelf: Shelf, strategy: Strategy) -> None:
         self.scope = Scope(options)
         self.marks = Marks()
-        self.queues = Queues(shelf, self.marks)
-        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers)
+        self.queues = Queues(shelf, self.marks, Draw(strategy.power, options.random_seed))
+        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers, strategy.host_rank)
         self.journal = Journal(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)
@@ -77,13 +78,20 @@ class Books:
         if is_full and not is_request:
             self.ledger.end_waiting(Reason.HOST_FULL)
             host = self.hosts.by_id(host_id)
-            if BAND_OF_RANK[rank] >= self.queues.worst_band(host):
+            if rank >= self.queues.worst_band(host):
                 self._trail_end(line, host_id, Reason.HOST_FULL)
                 return Reason.HOST_FULL
             self.trail.ended(self.queues.drop_worst(host), Reason.HOST_FULL)
             self.hosts.changed.add(host)
         self.queues.push(host_id, rank, line)
         return None
+
+    def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
+        """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
+        if not self.marks.is_closed(host_id) and self.marks.queued[host_id] + len(entries) <= self._max_queue:
+            self.queues.push_all(host_id, entries)
+            return True
+        return any([self.wait(host_id, rank, line, False) is None for rank, line, _ in entries])
 
     def _trail_end(self, line: bytes, host_id: int, reason: Reason) -> None:
         if self.trail.keeps_ends:

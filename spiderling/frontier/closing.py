@@ -7,26 +7,33 @@ from collections.abc import Callable
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
+from spiderling.frontier.history import AT_WORK
 from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.state import Shelf
+from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.yields import MAX_STEPS, RetirementRule, YieldAccount
+from spiderling.items import Outcome
 from spiderling.options import Options
 
-_AT_WORK = (HostState.RESOLVING, HostState.READY, HostState.IN_PROCESS, HostState.SNOOZED)
+_FAILURES_PER_RETRY = 3
+"""A host's queue is given up after so many times (retries + 1) failures in a row."""
 
 
 class Closing:
     """Closes and reopens; what becomes of the URLs is in books.py."""
 
     def __init__(
-        self, options: Options, books: Books, admission: Admission, tasks: RobotsTasks, schedule: Schedule
-    ) -> None:
-        self.rule = RetirementRule(options.yield_factor(), options.yield_min_pages, options.yield_min_bytes)
+        self, options: Options, books: Books, admission: Admission, tasks: RobotsTasks, schedule: Schedule,
+        strategy: Strategy,
+    ) -> None:  # fmt: skip
+        factor = options.yield_factor() if strategy.retires else None
+        self.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
         """May be changed while the crawl runs."""
         self.reopened: list[Host] = []
         """Hosts that went on because the web ran dry, for whoever writes the log; to be emptied by him."""
+        self._options, self._gives_up = options, strategy.gives_up
         self._floor = options.min_active_hosts
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
         """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
@@ -77,6 +84,16 @@ class Closing:
             self.close(host, HostState.BLOCKED)
         return blocked
 
+    def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
+        """Pause a host that fails; give up its queue when it fails for too long."""
+        host.failures += 1
+        pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
+        if outcome.retry_after_s is not None:
+            pause = max(outcome.retry_after_s, self._schedule.interval(host))
+        host.due = max(host.due, now + min(pause, self._options.max_snooze_s))
+        if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
+            self._books.purge(host, outcome.reason)
+
     def review(self, host: Host) -> tuple[Host, ...]:
         """Close *host* if it has given too little, or as much as it may; returns those retired."""
         retired = self.retire_if_poor(host)
@@ -111,7 +128,7 @@ class Closing:
         if not any(self._second_chances):
             return False
         states = self._books.marks.hosts_by_state()
-        wanted = self._floor - sum(states.get(state, 0) for state in _AT_WORK)
+        wanted = self._floor - sum(states.get(state, 0) for state in AT_WORK)
         before = len(self.reopened)
         for step, heap in enumerate(self._second_chances):
             while wanted > 0 and heap:
@@ -140,7 +157,7 @@ class Closing:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
         hosts = self._books.hosts
         rule = self.rule.milder(host.leniency)
-        if host.is_closed or host.exempt or not rule.retires(hosts.account_of(host)):
+        if host.is_closed or host.exempt or not (self._gives_up(host) or rule.retires(hosts.account_of(host))):
             return ()
         unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
         for member in unit:

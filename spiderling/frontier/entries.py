@@ -11,24 +11,21 @@ import base64
 import json
 
 from spiderling.frontier.hosts import Host, QueuedUrl
-from spiderling.frontier.priority import LAST_RANK
-from spiderling.urls import CanonicalUrl, canonicalize, url_key
+from spiderling.frontier.priority import RANKS
+from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
 
-_PREFIXES = ("http://", "https://", "http://www.", "https://www.")
-_RANKS = LAST_RANK + 1
 _FIRST = 0x40  # plain lines begin with '@' to 'g', in rank order for each prefix
-_HEADS = {
-    (prefix, rank): bytes([_FIRST + number * _RANKS + rank])
-    for number, prefix in enumerate(_PREFIXES)
-    for rank in range(_RANKS)
-}
+HEADS = [[bytes([_FIRST + number * RANKS + rank]) for rank in range(RANKS)] for number in range(len(PREFIXES))]
+"""What stands before the path in a plain line, by the URL's prefix and its rank."""
 _SPECIAL = b"~"
 
 
 def plain_line(target: CanonicalUrl, rank: int) -> bytes | None:
     """The line of a URL that was never tried; None if it is not of the plain form."""
-    head = _HEADS.get((target.origin[: -len(target.host)], rank))
-    return head + target.path.encode("ascii") if head and target.path.isascii() and "\n" not in target.path else None
+    prefix = prefix_of(target)
+    if prefix is None or not target.path.isascii() or "\n" in target.path:
+        return None
+    return HEADS[prefix][rank] + target.path.encode("ascii")
 
 
 def line_of(url: QueuedUrl) -> bytes:
@@ -49,9 +46,6 @@ def url_of(line: bytes, host: Host) -> QueuedUrl:
             raise ValueError(f"{url!r} is no URL")
         data = None if payload is None else base64.b64decode(payload)
         return QueuedUrl(key, url, host, rank, target, tries, redirects, data)
-    number, rank = divmod(line[0] - _FIRST, _RANKS)
-    origin, path = _PREFIXES[number] + host.name, line[1:].decode("ascii")
-    target = CanonicalUrl(origin + path, origin.partition("://")[2].partition(":")[0], host.name, origin, path)
-    if host.name.startswith("["):
-        target = target._replace(name=host.name.rpartition("]")[0] + "]")
+    number, rank = divmod(line[0] - _FIRST, RANKS)
+    target = assembled(number, host.name, line[1:].decode("ascii"))
     return QueuedUrl(url_key(host.id, target.url), target.url, host, rank, target)

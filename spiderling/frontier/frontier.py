@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
+from spiderling.frontier.captures import Captures
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.mentions import RecentLinks
 from spiderling.frontier.names import NameStatus
-from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK, link_rank
+from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
+from spiderling.frontier.strategies import LinkingPage, Strategy, parse
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
-from spiderling.items import Link, Outcome
+from spiderling.items import Outcome
+from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, canonicalize, serialize
@@ -29,8 +33,6 @@ from spiderling.urls import CanonicalUrl, canonicalize, serialize
 _MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
 _STEP_PAUSE_S = 0.01
-_FAILURES_PER_RETRY = 3
-"""A host's queue is given up after so many times (retries + 1) failures in a row."""
 
 
 class Frontier:
@@ -40,31 +42,36 @@ class Frontier:
     """
 
     def __init__(
-        self, options: Options, allows: Callable[[str], bool] = lambda address: True, shelf: Shelf | None = None
-    ) -> None:
+        self, options: Options, allows: Callable[[str], bool] = lambda address: True, shelf: Shelf | None = None,
+        strategy: Strategy | None = None,
+    ) -> None:  # fmt: skip
         """*allows* judges an address that a name resolved to (SSRF guard); *shelf* holds what does not fit in memory.
 
-        Without a shelf nothing may be ``committed``, and everything stays in memory.
+        Without a shelf nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
+        one that the options name.
         """
+        self._strategy = strategy or parse(options.strategy)
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
-        self._books = Books(options, self._shelf)
-        self._admission = Admission(options, self._books)
+        self._books = Books(options, self._shelf, self._strategy)
+        self._admission = Admission(options, self._books, self._strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
         self._allows = allows
-        self._recent = RecentLinks()
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
-            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate,
+            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self._strategy.retires else math.inf,
+            self._strategy,
         )  # fmt: skip
+        self._intake = Intake(self._books, self._admission, self.schedule)
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
-        self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule)
+        self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self._strategy)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
         self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
+        self.captures = Captures(self._books, self._admission, rules)
 
     @property
     def ledger(self) -> Ledger:
@@ -97,33 +104,11 @@ class Frontier:
         return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
 
     def put_links(
-        self, source: Host, links: Iterable[Link], verdict: Reason, now: float,
-        page: int = 0, visit: Visit | None = None,
+        self, linking: LinkingPage, links: LinkBatch | Iterable[Link], now: float, page: int = 0,
+        visit: Visit | None = None,
     ) -> None:  # fmt: skip
-        """Accept the links of one page as a batch; *verdict* is how the page ended, *page* its key."""
-        ranks = {(block, same): link_rank(verdict, block, same) for block in (False, True) for same in (False, True)}
-        recent, name, near, seen = self._recent, source.name, source.distance, 0
-        for link in links:
-            host_id = recent.host_of(link.url)
-            if host_id and near + (host_id != source.id) >= self._books.marks.distance(host_id):
-                seen += 1
-                continue
-            target = canonicalize(link.url)
-            if target is None:
-                self._admission.refuse(Reason.BAD_URL)
-                continue
-            if visit is not None and visit.refuses(target):
-                self._admission.refuse(Reason.TRAP_COPY)
-                continue
-            same_host = target.host == name
-            rank = ranks[link.text_block, same_host]
-            refused = self._accept(target, near + (not same_host), rank, now, page=page)
-            if visit is not None and refused is None:
-                visit.found(target)
-            if self._admission.accepted:
-                recent.note(link.url, self._admission.accepted)
-        if seen:
-            self._admission.refuse(Reason.SEEN, seen)
+        """Accept the links of one page as a batch; *page* is its key."""
+        self._intake.put(linking, batch_of(links), self._strategy.ranker(linking), now, page, visit)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,
@@ -132,7 +117,7 @@ class Frontier:
         accepted = self._admission.accept(target, distance, rank, redirects, payload, salt, page)
         if isinstance(accepted, Reason):
             return accepted
-        self.schedule.wake(accepted, now)
+        self.schedule.wake(accepted, now, rank)
         return None
 
     # -- URLs go out
@@ -191,8 +176,8 @@ class Frontier:
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """What is known of traps and what robots.txt says of *url*, as in ``_examine``."""
         target = url.target
-        if url.rank != SEED_RANK and not url.payload and self._traps.holds(url.host, target):
-            self._end_head(url.host, Reason.TRAPPED, now)
+        if (end := self._admission.left_out(url)) is not None:
+            self._end_head(url.host, end, now)
             return None
         verdict = self._robots.judge(target.origin, target.url, now)
         if verdict is RobotsVerdict.ALLOWED:
@@ -299,7 +284,8 @@ class Frontier:
         visit = None
         if url is not None and end is not None and target is not None and not url.payload:
             visit = self._traps.visit(host, target.path, outcome)
-        self.put_links(host, outcome.links, outcome.reason, now, outcome.url_id or 0, visit)
+        linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, self.ledger.totals["pages"])
+        self.put_links(linking, outcome.links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._traps.leave(visit)) is not None:
             self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")
             self.close(mirror, HostState.MIRROR)
@@ -317,7 +303,7 @@ class Frontier:
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url*, and say how; or let it wait for another attempt."""
         if outcome.may_pass:
-            self._back_off(url.host, outcome, now)
+            self.closing.back_off(url.host, outcome, now)
             if url.tries < self._options.retries and not url.host.is_closed:
                 url.tries += 1
                 self._books.wait_again(url, first=False)
@@ -330,16 +316,6 @@ class Frontier:
         if reason is not None:
             self._books.end_in_transit(url, reason)
         return reason
-
-    def _back_off(self, host: Host, outcome: Outcome, now: float) -> None:
-        """Pause a host that fails; give up its queue when it fails for too long."""
-        host.failures += 1
-        pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
-        if outcome.retry_after_s is not None:
-            pause = max(outcome.retry_after_s, self.schedule.interval(host))
-        host.due = max(host.due, now + min(pause, self._options.max_snooze_s))
-        if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
-            self._books.purge(host, outcome.reason)
 
     def _follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
         """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.

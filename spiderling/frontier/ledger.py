@@ -10,6 +10,9 @@ from collections import Counter
 from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
+_MAX_FACTS = 500
+"""Pages can name any licence; of more only the kind is counted."""
+
 
 class Ledger:
     """Counts of one crawl, over all its sessions."""
@@ -21,15 +24,17 @@ class Ledger:
         """requests, pages, documents, words, and bytes: wire, downloaded, kept."""
         self.languages: Counter[str] = Counter()
         """Documents kept by language."""
+        self.facts: Counter[str] = Counter()
+        """Kept documents by what they are (``encoding/utf-8``, ``licence/...``), and words kept (``words/cs``)."""
         self.discovered = 0
         self.waiting = 0
         self.in_transit = 0
         for key, value in (counts or {}).items():
             self._restore(key, value)
 
-    def discover(self) -> None:
-        self.discovered += 1
-        self.waiting += 1
+    def discover(self, number: int = 1) -> None:
+        self.discovered += number
+        self.waiting += number
 
     def end_waiting(self, reason: Reason, number: int = 1) -> None:
         """*number* URLs end without being fetched."""
@@ -66,6 +71,10 @@ class Ledger:
         if outcome.reason is Reason.KEPT:
             totals["documents"] += 1
             self.languages[outcome.language or ""] += 1
+            self.facts[f"words/{outcome.language or ''}"] += outcome.words
+            for fact in outcome.facts:
+                is_known = fact in self.facts or len(self.facts) < _MAX_FACTS
+                self.facts[fact if is_known else fact.partition("/")[0] + "/other"] += 1
 
     @property
     def imbalance(self) -> int:
@@ -83,6 +92,7 @@ class Ledger:
         counts |= {f"mention/{reason.value}": number for reason, number in self.mentions.items()}
         counts |= {f"total/{key}": number for key, number in self.totals.items()}
         counts |= {f"language/{key}": number for key, number in self.languages.items()}
+        counts |= {f"fact/{key}": number for key, number in self.facts.items()}
         return counts | {"discovered": self.discovered, "waiting": self.waiting + self.in_transit}
 
     def _restore(self, key: str, value: int) -> None:
@@ -95,6 +105,8 @@ class Ledger:
             self.totals[name] = value
         elif kind == "language":
             self.languages[name] = value
+        elif kind == "fact":
+            self.facts[name] = value
         elif kind == "discovered":
             self.discovered = value
         elif kind == "waiting":

@@ -1,4 +1,4 @@
-"""Rank of a link: how much new text it promises, 0 (fetch first) to 9; and the bands that queues are made of.
+"""Rank of a link: how much new text it promises, 0 (fetch first) to 9.
 
 After HeidiX (Schäfer et al. 2014): what the linking page gave and whether the block
 that encloses the link is running text tell more than the link itself; so rank, do
@@ -14,9 +14,7 @@ REQUEST_RANK = 1
 SITEMAP_RANK = 6
 """Behind the links of pages with text, and of hubs."""
 LAST_RANK = 9
-BAND_OF_RANK = (0, 1, 1, 2, 2, 3, 3, 3, 3, 3)
-"""The part of its host's queue that a URL of each rank waits in."""
-BANDS = 1 + BAND_OF_RANK[-1]
+RANKS = LAST_RANK + 1
 
 _PAGE_RANK = {
     Reason.KEPT: 3,

@@ -1,8 +1,7 @@
 """The queues of all hosts: heads in memory, the rest as chunks on the shelf, the newest URLs as tails.
 
 What is promised of the order in which a host's URLs are handed out: first those given
-back unmade; then by rank band (priority.py), and within a band first in, first out.  A
-later rank model needs other bands, not another queue.
+back unmade; then of a band, one for each rank, that is drawn; within a band first in, first out.
 
 A host has a Head only while it is in memory.  A band's URLs are used from its first
 chunk on and then from its tail; a chunk is read when it is reached, and deleted when it
@@ -13,13 +12,13 @@ of a new generation; until that is committed they are read from memory as if the
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from spiderling.errors import StorageError
 from spiderling.frontier.entries import line_of, url_of
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
-from spiderling.frontier.priority import BAND_OF_RANK, BANDS
+from spiderling.frontier.priority import RANKS
 from spiderling.frontier.state import (
     BAND_BITS,
     Flush,
@@ -70,8 +69,9 @@ class QueueChanges:
 class Queues:
     """Every queue by its host's id; ``marks.queued`` holds their lengths."""
 
-    def __init__(self, shelf: Shelf, marks: Marks) -> None:
-        self.shelf = shelf
+    def __init__(self, shelf: Shelf, marks: Marks, draw: Callable[[Sequence[int]], int] = min) -> None:
+        """*draw* chooses one of several ranks."""
+        self.shelf, self._draw = shelf, draw
         self._marks = marks
         self._heads: dict[int, Head] = {}
         self._tails: dict[int, list[bytes]] = {}
@@ -115,18 +115,26 @@ class Queues:
 
     def push(self, host_id: int, rank: int, line: bytes) -> None:
         """A URL comes to the end of its band."""
-        slot = host_id << BAND_BITS | BAND_OF_RANK[rank]
-        tail = self._tails.get(slot)
-        if tail is None:
-            self._tails[slot] = [line]
-        else:
-            tail.append(line)
-        self._in_tails += 1
-        self._changes.added.append((slot, line))
-        self._marks.queued[host_id] += 1
+        self.push_all(host_id, ((rank, line, None),))
+
+    def push_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> None:
+        """URLs of one host (rank, line, whatever) come to the ends of their bands."""
+        tails, added, first, best = self._tails, self._changes.added, host_id << BAND_BITS, 1 << 62
+        for rank, line, _ in entries:
+            slot = first | rank
+            tail = tails.get(slot)
+            if tail is None:
+                tails[slot] = [line]
+            else:
+                tail.append(line)
+            added.append((slot, line))
+            if slot < best:
+                best = slot
+        self._in_tails += len(entries)
+        self._marks.queued[host_id] += len(entries)
         self._changes.grown.add(host_id)
         head = self._heads.get(host_id)
-        if head is not None and head.next_slot is not None and slot < head.next_slot:
+        if head is not None and head.next_slot is not None and best < head.next_slot:
             head.next_up = head.next_slot = None
 
     def push_first(self, url: QueuedUrl) -> None:
@@ -143,7 +151,8 @@ class Queues:
             if head.first:
                 head.next_up = head.first[0]
             else:
-                head.next_slot = next(self._slots(host.id, head))
+                first = host.id << BAND_BITS
+                head.next_slot = first | self._draw([slot & _BAND_MASK for slot in self._slots(host.id, head)])
                 head.next_up = _url(self._front(head, head.next_slot), host)
         return head.next_up
 
@@ -170,7 +179,7 @@ class Queues:
     def drop(self, host: Host) -> int:
         """The whole queue is given up; returns its length.  The work does not depend on it."""
         number, head = self._marks.queued[host.id], self._heads[host.id]
-        for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + BANDS):
+        for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + RANKS):
             tail = self._tails.pop(slot, None)
             if tail is not None:
                 self._in_tails -= len(tail)
@@ -185,7 +194,7 @@ class Queues:
         """The slots that hold URLs, best first."""
         self._find_chunks(host_id, head)
         first = host_id << BAND_BITS
-        for slot in range(first, first + BANDS):
+        for slot in range(first, first + RANKS):
             if slot in self._tails or (head.chunks and self._first_chunk(head, slot) is not None):
                 yield slot
 
@@ -199,7 +208,7 @@ class Queues:
                     insort(head.chunks, chunk)
         if self._flushing and self.generation > self._committed:
             first = host_id << BAND_BITS
-            for slot in range(first, first + BANDS):
+            for slot in range(first, first + RANKS):
                 for chunk, _ in chunks_of(slot, self.generation, self._flushing.get(slot, [])):
                     insort(head.chunks, chunk)
         head.generation = self.generation

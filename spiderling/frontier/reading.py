@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from spiderling.frontier.entries import url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
-from spiderling.frontier.priority import BANDS
+from spiderling.frontier.priority import RANKS
 from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, slot_of_chunk
 from spiderling.frontier.store import tails_of, unpacked
 from spiderling.urls import HASH_BITS, MAX_HOST_ID
@@ -71,7 +71,7 @@ def _slots_of(
 ) -> dict[int, list[bytes]]:
     """Slot -> lines of one host, without those that are used up."""
     first = host << BAND_BITS
-    slots: dict[int, list[bytes]] = {slot: [] for slot in range(first, first + BANDS)}
+    slots: dict[int, list[bytes]] = {slot: [] for slot in range(first, first + RANKS)}
     bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
     for chunk, packed in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
         slots[slot_of_chunk(chunk)] += unpacked(packed)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 from spiderling import filetypes
+from spiderling.linkbatch import KINDS, REPETITIVE, form_of
 from spiderling.options import Options
 from spiderling.optionvalues import parse_ports, parse_tlds
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, top_level_domain
-
-MAX_REPEATED_SEGMENTS = 3
-_NO_TEXT = re.compile(
-    r"\.(?:7z|aac|apk|avi|avif|bin|bmp|bz2|css|csv|dat|deb|dmg|eot|exe|flac|flv|gif|gz|ico|ics|img|iso|jar|jpe?g|js"
-    r"|json|m3u8?|m4[av]|mid|mkv|mov|mp[34]|mpe?g|msi|ogg|ogv|otf|png|ppt[sx]?|psd|rar|rpm|rss|svg|swf|tar|tgz|tiff?"
-    r"|torrent|ttf|wasm|wav|webm|webp|wma|wmv|woff2?|xlsx?|xml|xz|zip|zst)$",
-    re.IGNORECASE,
-)
 
 
 class Scope:
@@ -26,14 +16,15 @@ class Scope:
     def __init__(self, options: Options) -> None:
         self._tlds = parse_tlds(options.tlds)
         self._preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") if options.prefer_tlds else frozenset()
-        self._documents = filetypes.parse(options.documents)
+        documents = filetypes.parse(options.documents)
+        self._fetched = {0, *(number for number, kind in enumerate(KINDS) if kind in documents)}
         self._max_chars = options.max_url_chars
         self._max_depth = options.max_path_depth
         self._ports = parse_ports(options.ports)
 
-    def allows_port(self, url: CanonicalUrl) -> bool:
-        """Whether connections to the URL's port may be made: a link must not make us talk to a mail server."""
-        return self._ports is None or url.port in self._ports
+    def allows_port(self, port: int) -> bool:
+        """Whether connections to *port* may be made: a link must not make us talk to a mail server."""
+        return self._ports is None or port in self._ports
 
     def prefers(self, host: str) -> bool:
         """Whether the host is under one of the preferred top-level domains."""
@@ -41,19 +32,15 @@ class Scope:
 
     def refusal(self, url: CanonicalUrl) -> Reason | None:
         """OUT_OF_SCOPE, TRAP or None."""
-        if self._tlds is not None and top_level_domain(url.host) not in self._tlds:
-            return Reason.OUT_OF_SCOPE
-        path = url.path.partition("?")[0]
-        if _NO_TEXT.search(path) or filetypes.of_path(path) not in (None, *self._documents):
-            return Reason.OUT_OF_SCOPE
-        if len(url.url) > self._max_chars or path.count("/") > self._max_depth or _is_repetitive(path):
-            return Reason.TRAP
-        return None
+        form = form_of(url.path)
+        return self.refusal_of_name(url.host) or self.refusal_of_form(form.kind, form.depth, len(url.url))
 
+    def refusal_of_name(self, host: str) -> Reason | None:
+        """OUT_OF_SCOPE for a host record under another top-level domain."""
+        return Reason.OUT_OF_SCOPE if self._tlds is not None and top_level_domain(host) not in self._tlds else None
 
-def _is_repetitive(path: str) -> bool:
-    """Whether one segment of letters stands in the path more than three times: links relative to themselves."""
-    if path.count("/") <= MAX_REPEATED_SEGMENTS:
-        return False
-    segments = Counter(segment for segment in path.split("/") if len(segment) > 2 and not segment.isdigit())
-    return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
+    def refusal_of_form(self, kind: int, depth: int, chars: int) -> Reason | None:
+        """``refusal`` by the parts of a path's Form and the length of the URL."""
+        if kind & ~REPETITIVE not in self._fetched:
+            return Reason.OUT_OF_SCOPE
+        return Reason.TRAP if kind & REPETITIVE or depth > self._max_depth or chars > self._max_chars else None

@@ -47,6 +47,12 @@ class SeenSet:
         turned = _turned(key)
         return turned in self._table or (self._bloom is not None and turned in self._bloom)
 
+    def missing(self, host_ids: NDArray[np.uint64], digests: NDArray[np.uint64]) -> list[int]:
+        """The places of the URLs that were never entered, by the two parts of their keys."""
+        turned = (np.maximum(digests << np.uint64(24) | host_ids, np.uint64(1))).tolist()
+        missing = self._table.missing(turned)
+        return missing if self._bloom is None else [at for at in missing if turned[at] not in self._bloom]
+
     @property
     def error_rate(self) -> float:
         """The share of new keys that are taken for known ones; 0 while the set is exact."""

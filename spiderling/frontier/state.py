@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from spiderling.frontier.history import HistoryRow
 from spiderling.frontier.trail import TrailBatch
 
 BAND_BITS = 4
@@ -158,6 +159,8 @@ class Changes:
     meta: dict[str, str] = field(default_factory=dict)
     events: list[tuple[float, str]] = field(default_factory=list)
     trail: TrailBatch = field(default_factory=TrailBatch)
+    history: HistoryRow | None = None
+    """The totals at the moment of the batch."""
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import zstandard
 
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier import trail
+from spiderling.frontier import history, trail
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
@@ -134,7 +134,7 @@ class SqliteStore:
                 f"{self._path} was written by another version of Spiderling (schema {version}, this one has "
                 f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
             )
-        self._connection.executescript(trail.SCHEMA + VIEWS)
+        self._connection.executescript(trail.SCHEMA + history.SCHEMA + VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
 
@@ -233,6 +233,9 @@ class SqliteStore:
                 self._connection.execute(f"INSERT INTO {table}(keys) VALUES (?)", (keys.tobytes(),))
         for table, row in trail.rows(changes.trail):
             self._connection.execute(f"INSERT INTO {table}", row)
+        if changes.history is not None:
+            for query, values in history.statements(changes.history):
+                self._connection.execute(query, values)
 
     def _flush(self, flush: Flush) -> None:
         chunks = (

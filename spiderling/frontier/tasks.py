@@ -46,7 +46,7 @@ class RobotsTasks:
     ) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
-        if target and task.redirects < self._max_redirects and self._admission.allows_port(target):
+        if target and task.redirects < self._max_redirects and self._admission.allows_port(target.port):
             self._follow(task, target, now)
             return None
         return self._settle(task, status, body, now, retry_after_s)

@@ -84,16 +84,16 @@ class Trail:
         self._pages: list[tuple[int, int]] = []
         self._purges: list[Purge] = []
 
-    def found(self, key: int, page: int) -> None:
-        """The URL *key* was discovered on the page of the key *page*; 0: a seed."""
-        if not self._keeps_found:
+    def found(self, keys: list[int], page: int) -> None:
+        """URLs were discovered on the page of the key *page*; 0: a seed."""
+        if not (self._keeps_found and keys):
             return
-        self._found.append(key)
+        self._found += keys
         last, number = self._pages[-1] if self._pages else (0, 0)
         if number and last == page:
-            self._pages[-1] = (page, number + 1)
+            self._pages[-1] = (page, number + len(keys))
         else:
-            self._pages.append((page, 1))
+            self._pages.append((page, len(keys)))
 
     def ended(self, url: QueuedUrl, reason: Reason) -> None:
         if self.keeps_ends:

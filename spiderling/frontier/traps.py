@@ -100,9 +100,9 @@ class Visit:
         self.sections = sections_of(path)
         self._traps = traps
 
-    def refuses(self, target: CanonicalUrl) -> bool:
-        """Whether a link is not followed: one of a copy that stays within its registrable domain."""
-        return self.is_copy and registrable_domain(target.host) == registrable_domain(self.host.name)
+    def refuses(self, name: str) -> bool:
+        """Whether links to a host are not followed: those of a copy that stay within its registrable domain."""
+        return self.is_copy and registrable_domain(name) == registrable_domain(self.host.name)
 
     def found(self, target: CanonicalUrl) -> None:
         """The page has a link to *target*, which nobody knew before."""
@@ -128,22 +128,23 @@ class Traps:
         self._subdomains, self._mirror = options.trap_subdomains, options.trap_mirror
         self._hosts = hosts
         self._fruitless, self._alike, self._made_up = Counts(), Counts(), Counts(12)
-        self._closed: dict[int, set[str]] = {}
+        self.closed: dict[int, set[str]] = {}
+        """Sections, by the host's id."""
         self._made_up_in: set[str] = set()
         self._paths = Paths()
         self._mirrors: dict[int, Mirror] = {}
 
     # -- what is refused
 
-    def refusal(self, host_id: int, target: CanonicalUrl) -> Reason | None:
-        """TRAP_SECTION or TRAP_SUBDOMAINS for a mention of *target*, whose host is new if *host_id* is 0."""
+    def refusal(self, host_id: int, name: str, path: str) -> Reason | None:
+        """TRAP_SECTION or TRAP_SUBDOMAINS for a mention of a URL, whose host is new if *host_id* is 0."""
         if not host_id:
-            return Reason.TRAP_SUBDOMAINS if self._is_made_up(target.host) else None
-        return Reason.TRAP_SECTION if self._is_closed(host_id, target) else None
+            return Reason.TRAP_SUBDOMAINS if self._is_made_up(name) else None
+        return Reason.TRAP_SECTION if self._is_closed(host_id, path) else None
 
     def holds(self, host: Host, target: CanonicalUrl) -> bool:
         """Whether a URL that waits is in a trap by now."""
-        return self._is_closed(host.id, target) or (not host.account.pages and self._is_made_up(host.name))
+        return self._is_closed(host.id, target.path) or (not host.account.pages and self._is_made_up(host.name))
 
     def is_copy(self, host_name: str, sketch: int) -> bool:
         """Whether as many pages with *sketch* as may be kept are known."""
@@ -151,11 +152,9 @@ class Traps:
             return False
         return self._alike.get(_key(registrable_domain(host_name), sketch)) >= self._copies
 
-    def _is_closed(self, host_id: int, target: CanonicalUrl) -> bool:
-        closed = self._closed.get(host_id)
-        return (
-            closed is not None and host_id not in self._hosts.exempt and not closed.isdisjoint(sections_of(target.path))
-        )
+    def _is_closed(self, host_id: int, path: str) -> bool:
+        closed = self.closed.get(host_id)
+        return closed is not None and host_id not in self._hosts.exempt and not closed.isdisjoint(sections_of(path))
 
     def _is_made_up(self, name: str) -> bool:
         return bool(self._made_up_in) and registrable_domain(name) in self._made_up_in
@@ -188,7 +187,7 @@ class Traps:
             if visit.fruitful or not visit.fruitless:
                 self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
             elif self._fruitless.add(key) >= self._pages * factor and self._pages:
-                self._closed.setdefault(visit.host.id, set()).add(section)
+                self.closed.setdefault(visit.host.id, set()).add(section)
         return self._mirror_of(visit) if visit.text_key and self._mirror and visit.path != "/" else None
 
     def _mirror_of(self, visit: Visit) -> Host | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spiderling import feeds
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.items import PageItem
+from spiderling.prevertical import rendered, written
 from spiderling.tls import FLAG
 from spiderling.urls import top_level_domain
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
     from spiderling.text import Paragraph
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
-_SPECIAL = re.compile('[&<>"\n\r\t]')
+CAPTURED = "spiderling_captured"
+"""Meta key of pages from an archive: when they were fetched, in seconds since 1970."""
 
 
 class CorpusPipeline:
@@ -51,6 +51,8 @@ class CorpusPipeline:
         assert page is not None and self._crawl is not None
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
+        captured = response.request.meta.get(CAPTURED) if response.request is not None else None
+        time = datetime.fromtimestamp(captured or self._crawl.clock.now(), timezone.utc)
         return {
             "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
             "url": response.url,
@@ -61,7 +63,7 @@ class CorpusPipeline:
             "langs": " ".join(f"{code}:{share:.2f}" for code, share in page.languages.items()),
             "ip": str(response.ip_address or ""),
             "tls": " ".join(flag[len(FLAG) :] for flag in response.flags if flag.startswith(FLAG)),
-            "crawl_date": datetime.fromtimestamp(self._crawl.clock.now(), timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+            "crawl_date": time.strftime("%Y-%m-%d %H:%M:%S"),
             "published": page.published,
             "modified": page.modified,
             "enc_declared": page.encoding_declared or "",
@@ -72,6 +74,7 @@ class CorpusPipeline:
             "file_type": page.file_type,
             "licence": page.licence or "",
             "optout": " ".join(map(str, item.statements)),
+            "yield": f"{item.kept_bytes / max(1, page.utf8_bytes):.4f}",
             "badness": f"{page.badness:.1f}",
             **page.quality.attributes(),
         }
@@ -79,18 +82,11 @@ class CorpusPipeline:
 
 def render(attributes: dict[str, object], paragraphs: Iterable[Paragraph]) -> bytes:
     """One ``<doc>`` with its kept paragraphs; empty attributes are left out.  UTF-8, one line an element or text."""
-    head = "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
-    lines = [f"<doc{head}>"]
-    for paragraph in paragraphs:
-        if paragraph.kept:
-            heading = ' heading="1"' if paragraph.heading else ""
-            language = f' lang="{paragraph.language}"' if paragraph.language else ""
-            duplicate = ' dup="1"' if paragraph.duplicate else ""
-            lines += [f'<p class="{paragraph.cls}"{heading}{language}{duplicate}>', escape(paragraph.text), "</p>"]
-    lines.append("</doc>\n")
-    return "\n".join(lines).encode("utf-8", "replace")
+    kept = ((p.text, _details(p.cls, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
+    return rendered(attributes, kept).encode("utf-8", "replace")
 
 
-def escape(text: str) -> str:
-    """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
+@lru_cache(maxsize=1000)
+def _details(cls: str, heading: bool, language: str | None, duplicate: bool) -> str:
+    details = {"class": cls, "heading": "1" if heading else "", "lang": language or "", "dup": "1" if duplicate else ""}
+    return written(details)

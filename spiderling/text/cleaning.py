@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from spiderling.linkbatch import Link, gathered
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
-from spiderling.text.declared import WEIGHT, declared_language
+from spiderling.text.declared import WEIGHT, declared_language, lswc_among
 from spiderling.text.encoding import decode
 from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse
@@ -106,6 +107,9 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
         if language.partition("-")[0] in options.accepted and target not in known:
             page.links.append(PageLink(target, "", False, -1, 0.0, False))
             known.add(target)
+    page.batch = gathered(
+        Link(link.url, link.text_block, link.text_score, len(link.anchor), link.rel_nofollow) for link in page.links
+    )
 
 
 class _Judge:
@@ -134,6 +138,8 @@ class _Judge:
         good = [index for index, cls in enumerate(classes) if cls == boilerplate.GOOD]
         self._measure(blocks, good)
         self._page.candidates = self._guesses.candidates(self._options.min_known_share)
+        found = lswc_among(self._page, self._options.accepted)
+        self._page.lswc_language, self._page.lswc_relevant = found, found in self._options.accepted
         both = zip(blocks, classes, strict=True)
         self._page.paragraphs = [Paragraph(block.text, cls, block.heading, None, False) for block, cls in both]
         for index in good:

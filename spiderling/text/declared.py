@@ -78,3 +78,11 @@ def guess_among(candidates: Sequence[str], target: str) -> str | None:
 def lswc_language(page: Page, target: str) -> str | None:
     """The language of *page* by the paper's rule, from its declared charset and the languages its text may be in."""
     return table_1(language_of_charset(page.encoding_declared), guess_among(page.candidates, target), target)
+
+
+def lswc_among(page: Page, targets: Sequence[str]) -> str:
+    """The same for several target languages, the first of which that the rule finds wins; '' for unknown."""
+    found = [lswc_language(page, target) or "" for target in targets]
+    return next(
+        (target for target, language in zip(targets, found, strict=True) if target == language), (*found, "")[0]
+    )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # vowel signs and tones are marks, which \w leaves out: without them Hindi is "ह न द"
-_MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
-_NO_LETTERS = re.compile(rf"(?:[\W\d_](?<![{_MARKS}]))+")
+MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
+_NO_LETTERS = re.compile(rf"(?:[\W\d_](?<![{MARKS}]))+")
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
@@ -55,7 +55,7 @@ def _only_letters(text: str) -> Hashes:
 @lru_cache(maxsize=1)
 def _letters() -> npt.NDArray[np.bool_]:
     found = ~code_points_of(re.compile(r"[\W\d_]+"))
-    found[[ord(mark) for mark in _MARKS]] = True
+    found[[ord(mark) for mark in MARKS]] = True
     return found
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from spiderling.linkbatch import NONE as NO_LINKS
+from spiderling.linkbatch import LinkBatch
 from spiderling.pickles import read_page, read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
@@ -134,6 +136,8 @@ class Page:
     """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
+    batch: LinkBatch = NO_LINKS
+    """The same links as the frontier takes them in."""
     links_cut: int = 0
     """Links beyond the limit, which were not looked at."""
     languages: dict[str, float] = field(default_factory=dict)
@@ -145,6 +149,10 @@ class Page:
     By the method 'cosine': the cosine of its trigrams with the language's."""
     candidates: tuple[str, ...] = ()
     """Languages that the page's long paragraphs together, boilerplate or not, may be in, nearest first."""
+    lswc_language: str = ""
+    """Its language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown ..."""
+    lswc_relevant: bool = False
+    """... and whether it is an accepted one: for the strategies, which see every page."""
     badness: float = 0.0
     """How far the language's function words fall short (text/badness.py); low is good."""
     quality: Quality = NOTHING

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from spiderling.errors import BadInput, StorageError
 from spiderling.export import Corpus, DropList, corpus_of, export, read_list
 from spiderling.frontier.store import Changes, SegmentRow, SqliteStore
-from spiderling.pipelines.corpus import escape, render
-from spiderling.prevertical import Source, documents, stored_documents
+from spiderling.pipelines.corpus import render
+from spiderling.prevertical import Source, documents, escape, stored_documents
 from spiderling.text.page import Paragraph
 
 URLS = [

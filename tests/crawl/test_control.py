@@ -7,6 +7,8 @@ import time
 import pytest
 from conftest import Crawl, page, serving
 
+from spiderling.errors import BadInput
+from spiderling.extensions.control import ControlFile
 from spiderling.simulation.web import FixedWeb
 
 NAMES = ("calm.test", "loud.test", "late.test")
@@ -44,13 +46,19 @@ class Session:
         return [line for line in self.running.output().splitlines() if "control.yaml" in line]
 
 
+@pytest.mark.parametrize("entry", ["a b", "http://", "no host!", "*.x/y", " "])
+def test_what_names_no_host_is_told(entry):
+    with pytest.raises(BadInput, match="names no host"):
+        ControlFile.parse(f"block: [{entry!r}]")
+
+
 def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05), server)
     session.running.until(lambda: len(session.asked("loud.test")) > 3)
 
-    session.write('block: ["lou*.test"]\n')
+    session.write('block: ["www.LOUD.test"]\n')
     blocked = time.monotonic()
-    session.write('block: ["loud.test"]\nhost_interval_s: nonsense\nip_interval_s: 0.5\n')  # left aside as a whole
+    session.write('block: ["lou*.test"]\nhost_interval_s: nonsense\nip_interval_s: 0.5\n')  # left aside as a whole
     assert session.asked("calm.test", blocked) and not session.asked("loud.test", blocked)
 
     session.write('seeds: ["http://late.test/1"]\nreopen: ["loud.test"]\nhost_interval_s: 0.4\n')
@@ -75,7 +83,7 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     assert state.hosts["late.test"]["distance"] == 0
     events = "\n".join(state.events)
     for change in (
-        "control.yaml: block: [] -> ['lou*.test']", "blocked loud.test", "reopened loud.test with ",
+        "control.yaml: block: [] -> ['www.LOUD.test']", "blocked loud.test", "reopened loud.test with ",
         "control.yaml: seeds: [] -> ['http://late.test/1']", "control.yaml: host_interval_s: None -> 0.4",
         "control.yaml: max_pages: None -> 10.0",
     ):  # fmt: skip

@@ -7,6 +7,7 @@ from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier.priority import LAST_RANK, SEED_RANK, link_rank
 from spiderling.frontier.scope import Scope
+from spiderling.frontier.strategies import LinkingPage
 from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import MENTIONS, Reason
@@ -64,7 +65,7 @@ def test_ports_outside_the_list_are_refused(url: str, allowed: bool) -> None:
     expected = None if allowed else Reason.PORT_FORBIDDEN
     assert VirtualCrawl({}).frontier.put_seed(url, 0) is expected
     anything = canonicalize(url)
-    assert anything is not None and Scope(Options(ports="all")).allows_port(anything)
+    assert anything is not None and Scope(Options(ports="all")).allows_port(anything.port)
 
 
 def test_requests_of_a_subclass_keep_to_the_list_of_ports() -> None:
@@ -167,6 +168,6 @@ def test_better_links_of_a_host_are_fetched_first() -> None:
     for name, verdict, block in (
         ("poor", Reason.WRONG_LANGUAGE, False), ("kept", Reason.KEPT, False), ("block", Reason.KEPT, True),
     ):  # fmt: skip
-        crawl.frontier.put_links(source, [Link(f"http://a.cz/{name}", block)], verdict, crawl.now)
+        crawl.frontier.put_links(LinkingPage(source, verdict), [Link(f"http://a.cz/{name}", block)], crawl.now)
     crawl.run("http://a.cz/seed")
     assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["seed", "block", "kept", "poor"]

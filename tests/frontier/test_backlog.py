@@ -7,6 +7,7 @@ from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.hosts import HostState
+from spiderling.frontier.strategies import LinkingPage
 from spiderling.items import Link
 from spiderling.reasons import Reason
 
@@ -116,7 +117,7 @@ def test_full_queue_gives_up_the_lowest_rank_first() -> None:
     source = crawl.host("z.cz")
     for verdict, name in ((Reason.WRONG_LANGUAGE, "poor"), (Reason.KEPT, "kept"), (Reason.WRONG_LANGUAGE, "poorer")):
         links = [Link(f"http://a.cz/{name}{n}") for n in range(4 if name != "kept" else 3)]
-        crawl.frontier.put_links(source, links, verdict, crawl.now)
+        crawl.frontier.put_links(LinkingPage(source, verdict), links, crawl.now)
     assert crawl.ends == {Reason.HOST_FULL: 7}
     crawl.run()
     assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["kept0", "kept1", "kept2", "poor3"]
@@ -133,7 +134,7 @@ def test_order_of_the_backlog() -> None:
     for host_id in range(5000):
         backlog.push(host_id, 0.0, 0.0)
         assert backlog.pop(0.0) == host_id
-    assert len(backlog._others.ring) < 3000
+    assert len(backlog._lines[0][0].ring) < 3000
     assert (len(backlog), backlog.next_due()) == (0, None)
 
 

@@ -11,7 +11,6 @@ from spiderling.frontier.entries import line_of, plain_line, url_of
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import BAND_OF_RANK
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_row
 from spiderling.frontier.state import BAND_BITS, Changes
@@ -77,7 +76,7 @@ def test_first_in_first_out_from_tail_to_chunk_to_the_next_process(shop: Shop) -
     shop.push("i")
     assert shop.pop(2) == ["b", "c"]
     shop.commit()
-    assert shop.store.load().tails == {1 << BAND_BITS | BAND_OF_RANK[3]: [b"Ci".replace(b"C", b"C/")]}
+    assert shop.store.load().tails == {1 << BAND_BITS | 3: [b"Ci".replace(b"C", b"C/")]}
     assert Shop(shop.store).rest() == shop.rest() == list("defghi")
 
 
@@ -88,7 +87,7 @@ def test_chunk_is_deleted_only_when_it_is_used_up(shop: Shop) -> None:
     assert shop.pop(2) == ["a", "b"]
     shop.commit()
     assert shop.store.chunk_ids(1) == [first, second]
-    assert shop.store.host(1).positions == f"{BAND_OF_RANK[3]}:2"
+    assert shop.store.host(1).positions == f"{3}:2"
     assert shop.pop() == ["c"]
     shop.commit()
     assert shop.store.chunk_ids(1) == [second]
@@ -155,7 +154,7 @@ def test_worst_of_a_queue_that_is_full(shop: Shop) -> None:
     shop.push(*"cd", rank=2)
     shop.commit()
     shop.push("e", rank=9)
-    assert shop.queues.worst_band(shop.host) == BAND_OF_RANK[9]
+    assert shop.queues.worst_band(shop.host) == 9
     assert [shop.queues.drop_worst(shop.host).url[-1] for _ in range(3)] == ["a", "b", "e"]
     assert shop.rest() == ["c", "d"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spiderling.frontier.bloom import Bloom
 from spiderling.frontier.keytable import PARTS, KeyTable
 from spiderling.frontier.seen import DigestSet, SeenSet
-from spiderling.urls import url_key
+from spiderling.urls import key_of, url_key
 
 KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3).map(lambda n: n << 40 | 7))
 
@@ -32,6 +32,16 @@ def test_same_as_a_python_set(known: list[int], new: list[int]) -> None:
     assert len(seen) == len(model)
     assert all(key in seen for key in model)
     assert seen.drain().tolist() == []
+
+
+@pytest.mark.parametrize("max_exact", [1 << 62, 100])
+def test_many_are_looked_up_at_once(max_exact: int) -> None:
+    rng = random.Random(1)
+    pairs = [(rng.randrange(1, 1 << 24), rng.randrange(1 << 40)) for _ in range(400)]
+    seen = SeenSet([key_of(*pair) for pair in pairs[:200]], max_exact)
+    hosts, digests = (np.array(part, np.uint64) for part in zip(*pairs, strict=True))
+    assert seen.missing(hosts, digests) == list(range(200, 400))
+    assert seen.missing(hosts[:0], digests[:0]) == []
 
 
 def test_tables_grow_one_part_at_a_time_and_stay_full() -> None:

@@ -29,7 +29,7 @@ class Answer:
     status: int = 200
     body_bytes: int = 1000
     kept_bytes: int = 500
-    links: tuple[str, ...] = ()
+    links: tuple[str | Link, ...] = ()
     location: str | None = None
     retry_after_s: float | None = None
     transit_s: float = 0.2
@@ -78,7 +78,7 @@ class Start(NamedTuple):
     url: str
 
 
-def page(*links: str, **kwargs: Any) -> Answer:
+def page(*links: str | Link, **kwargs: Any) -> Answer:
     return Answer(links=links, **kwargs)
 
 
@@ -265,7 +265,7 @@ class VirtualCrawl:
             kept_bytes=answer.kept_bytes if answer.outcome_reason is Reason.KEPT else 0,
             sketch=answer.sketch,
             text_key=answer.sketch,
-            links=tuple(Link(url) for url in answer.links),
+            links=tuple(link if isinstance(link, Link) else Link(link) for link in answer.links),
         )
         if self.frontier.report(outcome, self.now).ended:
             self.ended[fetch.url] = answer.outcome_reason

@@ -14,6 +14,7 @@ from spiderling.text.declared import (
     guess_among,
     language_of_charset,
     language_of_tag,
+    lswc_among,
     lswc_language,
     table_1,
 )
@@ -76,6 +77,14 @@ def test_the_paper_needs_either_charset_or_text():
     assert (lswc_language(thai, "th"), lswc_language(english, "th")) == ("th", "en")
     assert lswc_language(Page(encoding_declared="cp949", candidates=("de",)), "th") == "ko"
     assert lswc_language(Page(), "th") is None
+
+
+def test_the_paper_with_several_targets():
+    english = Page(encoding_declared="utf-8", candidates=("de", "en"))
+    assert [lswc_among(english, targets) for targets in (("cs", "de"), ("cs", "sk"), ())] == ["de", "en", ""]
+    assert lswc_among(Page(), ("cs",)) == ""
+    page = run(f"<p>{ENGLISH}</p><p>{ENGLISH}</p>")
+    assert (page.lswc_language, page.lswc_relevant) == ("en", False)
 
 
 def test_candidates_are_the_languages_of_the_whole_page():

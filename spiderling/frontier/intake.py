@@ -1,0 +1,146 @@
+"""How the links of a page come in: one batch, of which only the new ones are looked at one by one.
+
+Known hosts are found by name once a batch, and the keys that are in the seen set by one pass over them.  What a new
+link has to pass is in admission.py, its rank in strategies.py.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiderling.frontier.admission import Admission
+from spiderling.frontier.books import Books
+from spiderling.frontier.entries import HEADS
+from spiderling.frontier.hosts import Host
+from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Ranker
+from spiderling.frontier.traps import Visit
+from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
+from spiderling.reasons import Reason
+from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, key_of
+
+Entry = tuple[int, bytes, CanonicalUrl]
+"""Rank, line and target of a URL that comes into a queue."""
+
+
+class Intake:
+    """Accepts what is new in a batch; a batch that a worker made up harms no more than the page's own links could."""
+
+    def __init__(self, books: Books, admission: Admission, schedule: Schedule) -> None:
+        self._books, self._admission, self._schedule = books, admission, schedule
+
+    def put(
+        self, linking: LinkingPage, links: LinkBatch, rank_of: Ranker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        """Accept the links of a page, ranked by *rank_of*; *page* is its key."""
+        source = linking.host
+        if links.bad:
+            self._admission.refuse(Reason.BAD_URL, links.bad)
+        if visit is not None and visit.is_copy:
+            links = self._leaving(links, visit)
+        if links.size:
+            self._put_columns(source, links, rank_of, now, page, visit)
+        for url, _, flags, _, _ in links.others:
+            self._put_other(source, url, flags, rank_of, now, page, visit)
+
+    def _put_columns(
+        self, source: Host, links: LinkBatch, rank_of: Ranker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        books, ids = self._books, self._ids(source, links.hosts)
+        of_host = np.frombuffer(links.of_host, np.uint16)
+        places = books.seen.missing(np.array(ids, np.uint64)[of_host], np.frombuffer(links.hashes, np.uint64))
+        keys: list[int] = []
+        waiting = self._admitted(source, links, ids, places, rank_of, keys)
+        books.ledger.discover(len(keys))
+        books.trail.found(keys, page)
+        for host_id, entries in waiting.items():
+            if visit is not None and visit.fruitless:
+                self._wait_singly(host_id, entries, visit, now)
+            elif books.wait_all(host_id, entries):
+                self._schedule.wake(host_id, now, min([entry[0] for entry in entries]))
+
+    def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
+        """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
+        hosts, lower, near = self._books.hosts, self._admission.lower, source.distance
+        ids = [hosts.find(name) for name in names]
+        for host_id in ids:
+            if host_id and host_id != source.id:
+                lower(host_id, near + 1)
+        return ids
+
+    def _admitted(
+        self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int], rank_of: Ranker, keys: list[int]
+    ) -> dict[int, list[Entry]]:
+        """What comes into each host's queue of the links at *places*; their keys, entered as seen, go to *keys*."""
+        refuse, refusal_of_form = self._admission.refuse, self._books.scope.refusal_of_form
+        seen, traps, names = self._books.seen, self._admission.traps, links.hosts
+        of_host, digests, lines = array("H", links.of_host), array("Q", links.hashes), links.paths.split(b"\n")
+        gates: dict[int, tuple[Reason | None, Reason | None]] = {}
+        waiting: dict[int, list[Entry]] = {}
+        known = links.size - len(places)
+        for at in places:
+            number, prefix, path = of_host[at], links.prefixes[at], lines[at]
+            if number not in gates:
+                gates[number] = self._gate(source, names[number], ids[number])
+            reason = gates[number][prefix & 1] or refusal_of_form(
+                links.forms[at], links.depths[at], len(PREFIXES[prefix]) + len(names[number]) + len(path)
+            )
+            if reason is None and ids[number] in traps.closed:
+                reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
+            target = assembled(prefix, names[number], path.decode("ascii"))
+            rank = DROPPED if reason else rank_of(FoundLink(target, ids[number], *links.cues(at)))
+            if rank == DROPPED:
+                refuse(reason or Reason.UNPROMISING)
+                continue
+            host_id = ids[number] = ids[number] or self._admission.host(names[number], source.distance + 1).id
+            key = key_of(host_id, digests[at])
+            if seen.add(key):
+                keys.append(key)
+                waiting.setdefault(host_id, []).append((rank, HEADS[prefix][rank] + path, target))
+            else:
+                known += 1
+        if known:
+            refuse(Reason.SEEN, known)
+        return waiting
+
+    def _gate(self, source: Host, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
+        """``Admission.gate``; a name that no worker of ours makes is no host."""
+        if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
+            return Reason.BAD_URL, Reason.BAD_URL
+        distance = self._books.marks.distance(host_id) if host_id else source.distance + 1
+        return self._admission.gate(name, host_id, distance)
+
+    def _wait_singly(self, host_id: int, entries: list[Entry], visit: Visit, now: float) -> None:
+        """Each is shown to *visit* as soon as it waits."""
+        for entry in entries:
+            if self._books.wait_all(host_id, [entry]):
+                self._schedule.wake(host_id, now, entry[0])
+                visit.found(entry[2])
+
+    def _put_other(
+        self, source: Host, url: str, flags: int, rank_of: Ranker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        target = canonicalize(url)
+        if target is None:
+            self._admission.refuse(Reason.BAD_URL)
+            return
+        rank = rank_of(FoundLink(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK)))
+        if rank == DROPPED:
+            self._admission.refuse(Reason.UNPROMISING)
+            return
+        accepted = self._admission.accept(target, source.distance + (target.host != source.name), rank, page=page)
+        if not isinstance(accepted, Reason):
+            self._schedule.wake(accepted, now, rank)
+            if visit is not None:
+                visit.found(target)
+
+    def _leaving(self, links: LinkBatch, visit: Visit) -> LinkBatch:
+        """The links of a copy that lead out of its domain."""
+        stays = [visit.refuses(name) for name in links.hosts]
+        places = [at for at, number in enumerate(array("H", links.of_host)) if not stays[number]]
+        others = tuple(other for other in links.others if not visit.refuses(other[1]))
+        self._admission.refuse(Reason.TRAP_COPY, links.size - len(places) + len(links.others) - len(others))
+        return links.only(places, others)

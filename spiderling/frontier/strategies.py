@@ -1,0 +1,287 @@
+"""Strategies: in which order a crawl fetches what it has found, and what it leaves out.
+
+A Strategy is a small object without I/O or clock that the Frontier asks: for the rank of
+each link of a page, or whether to drop it; whether a host is worth no more requests;
+whether hosts are retired by yield.  ``parse("lswc:s=3,t=5")`` makes one; the fields of
+its dataclass are what a user may set.  docs/strategies.md says how to write another.
+
+``distance`` in this module is the number of links from the latest relevant ancestor of a
+URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from spiderling.errors import BadInput
+from spiderling.frontier.priority import LAST_RANK, SEED_RANK, link_rank
+from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    from spiderling.frontier.hosts import Host
+    from spiderling.frontier.yields import YieldAccount
+    from spiderling.items import Outcome
+    from spiderling.urls import CanonicalUrl
+
+DROPPED = -1
+"""In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
+_RANK = 5
+"""Of all links where none is better than another."""
+_RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
+"""Ends of pages that were found to be in an accepted language."""
+
+
+class FoundLink(NamedTuple):
+    """A link that nobody knew before."""
+
+    target: CanonicalUrl
+    host_id: int
+    """Of the target's host; 0 when it is a new one."""
+    text_block: bool
+    """Whether it stands in a block of running text ..."""
+    score: float = 0.0
+    """... and how likely that is, 0 to 1."""
+    anchor: int = 0
+    """Characters of its text, 255 at most."""
+
+
+Ranker = Callable[[FoundLink], int]
+"""A rank, 0 to 9, 0 first; or DROPPED."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkingPage:
+    """What a strategy knows of the page whose links it ranks."""
+
+    host: Host
+    reason: Reason
+    """How the page ended."""
+    rank: int = SEED_RANK
+    """Of the page's own URL."""
+    relevant: bool = False
+    """Whether it is in an accepted language by the rule of T06, whatever became of it."""
+    language: str = ""
+    """By that rule; '' for unknown."""
+    badness: float = 0.0
+    pages: int = 0
+    """Judged responses of the whole crawl so far."""
+
+    @classmethod
+    def of(cls, host: Host, rank: int, outcome: Outcome, pages: int) -> LinkingPage:
+        """The page of *host* that *outcome* tells of, its URL being of *rank*."""
+        return cls(host, outcome.reason, rank, outcome.relevant, outcome.page_language, outcome.badness, pages)
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether it is in an accepted language."""
+        return self.relevant or self.reason in _RELEVANT
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Breadth first: links in the order in which they were found, hosts as they are due; nothing left out."""
+
+    retires: ClassVar[bool] = False
+    """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
+
+    power: ClassVar[float] = math.inf
+    """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
+    ranks_hosts: ClassVar[bool] = False
+    """Whether ``host_rank`` tells hosts apart; without, they take turns."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        """How the links of *page* are ranked."""
+        return lambda link: _RANK
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
+        return 0
+
+    def gives_up(self, host: Host) -> bool:
+        """Whether *host* is left alone from now on, asked after each of its pages; it ends as retired."""
+        return False
+
+    def is_stale(self, rank: int, pages: int) -> bool:
+        """Whether a URL of *rank*, whose turn has come after *pages* of the crawl, ends unfetched (``passed-over``)."""
+        return False
+
+
+@dataclass(frozen=True)
+class Yield(Strategy):
+    """Breadth first, and hosts of low yield rate are retired (Suchomel & Pomikálek 2012)."""
+
+    retires = True
+
+
+@dataclass(frozen=True)
+class Spiderling(Strategy):
+    """Links by their promise (priority.py), and hosts of low yield rate are retired."""
+
+    retires = True
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        name, reason = page.host.name, page.reason
+        return lambda link: link_rank(reason, link.text_block, link.target.host == name)
+
+
+@dataclass(frozen=True)
+class Heidix(Spiderling):
+    """Links by their promise; nobody is retired (Schäfer et al. 2014)."""
+
+    retires = False
+
+
+@dataclass(frozen=True)
+class _ByHead(Strategy):
+    """Hosts by the rank of what they have next, so that the order is one over the whole crawl."""
+
+    ranks_hosts = True
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        return head
+
+
+@dataclass(frozen=True)
+class Hard(Strategy):
+    """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = _RANK if page.is_relevant else DROPPED
+        return lambda link: rank
+
+
+@dataclass(frozen=True)
+class Soft(_ByHead):
+    """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = _RANK - 1 if page.is_relevant else _RANK + 1
+        return lambda link: rank
+
+
+@dataclass(frozen=True)
+class Distance(_ByHead):
+    """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
+
+    t: int = LAST_RANK
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        distance = 1 if page.is_relevant else page.rank + 1
+        rank = DROPPED if distance > self.t else min(distance, LAST_RANK)
+        return lambda link: rank
+
+
+@dataclass(frozen=True)
+class Lswc(_ByHead):
+    """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
+
+    Servers that gave text go first.  Ranks: 1 and 2 on relevant pages, within their server
+    and to others; then d + 2 at distance d, one less where a relevant page led to an English
+    one and that to the URL.
+    """
+
+    s: int = 1
+    """Downloads without a relevant page after which a server that never gave one is left alone."""
+    t: int = 1
+    """Longest distance that is not dropped."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        name = page.host.name
+        if page.is_relevant:
+            return lambda link: 1 if link.target.host == name else 2
+        distance = self.distance(page.rank) + 1
+        bonus = distance == 2 and page.language == "en"
+        rank = DROPPED if distance > self.t else min(distance + 2 - bonus, LAST_RANK)
+        return lambda link: rank
+
+    @staticmethod
+    def distance(rank: int) -> int:
+        """The distance that the rank of a URL stands for."""
+        return 1 if rank <= 2 else max(2, rank - 2)
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        return 0 if account.kept_bytes else head
+
+    def gives_up(self, host: Host) -> bool:
+        return host.account.pages >= self.s and not host.documents
+
+
+@dataclass(frozen=True)
+class Cyclic(Strategy):
+    """Breadth first in phases; each new one begins with what the good pages linked to (Schäfer et al. 2014, 3).
+
+    Links of good pages, from blocks of running text, have the rank 1 and stay; the others have
+    the rank 2 + phase, and end when their turn comes in a later phase.
+    """
+
+    burn_in: int = 1_000_000
+    """Pages of the first phase ..."""
+    phase: int = 10_000_000
+    """... and of each of the others."""
+    phases: int = 4
+    """Phases after the first; the last one has no end."""
+    badness: float = 10.0
+    """Highest badness of a good page."""
+    power: ClassVar[float] = 0.0
+
+    def number(self, pages: int) -> int:
+        """The phase after *pages*, 0 for the burn-in."""
+        return 0 if pages < self.burn_in else min(self.phases, 1 + (pages - self.burn_in) // self.phase)
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        is_good = page.reason is Reason.KEPT and page.badness <= self.badness
+        rank = 2 + self.number(page.pages)
+        return lambda link: 1 if is_good and link.text_block else rank
+
+    def is_stale(self, rank: int, pages: int) -> bool:
+        return 1 < rank < 2 + self.number(pages)
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "spiderling": Spiderling,
+    "yield": Yield,
+    "bfs": Strategy,
+    "heidix": Heidix,
+    "lswc": Lswc,
+    "hard": Hard,
+    "soft": Soft,
+    "distance": Distance,
+    "cyclic": Cyclic,
+}
+"""By the name that ``-a strategy=`` takes."""
+_HIGHEST = {"t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+
+
+def parse(text: str) -> Strategy:
+    """The strategy of a name with parameters, such as ``lswc:s=3,t=5``; raises BadInput for anything else."""
+    name, _, rest = text.strip().partition(":")
+    cls = STRATEGIES.get(name)
+    if cls is None:
+        near = difflib.get_close_matches(name, STRATEGIES, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint}known are {', '.join(STRATEGIES)}.")
+    defaults = {spec.name: spec.default for spec in fields(cls)}
+    values: dict[str, int | float] = {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, _, value = part.partition("=")
+        if key not in defaults:
+            known = f"it takes {', '.join(defaults)}" if defaults else "it takes none"
+            raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {name} has no parameter {key!r}, {known}.")
+        values[key] = _number(text, key, value, type(defaults[key]))
+    return cls(**values)
+
+
+def _number(text: str, key: str, value: str, kind: type) -> int | float:
+    try:
+        number: int | float = kind(value)
+    except ValueError:
+        number = -1
+    if not (1 if kind is int else 0) <= number <= _HIGHEST.get(key, 10**12):
+        most = f" to {_HIGHEST[key]}" if key in _HIGHEST else ""
+        what = f"a whole number from 1{most}" if kind is int else "a number, 0 or more"
+        raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {key} must be {what}.")
+    return number

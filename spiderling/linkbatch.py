@@ -1,0 +1,200 @@
+"""The links of one page as columns, made where the page is read (a text worker) and taken in by the frontier at once.
+
+Canonical form, host name, hash and what a URL's form tells are worked out once, off the event loop; what
+travels are a few byte strings, whatever the number of links.  ``gathered`` makes a batch of any links.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from spiderling import filetypes
+from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_hash
+
+TEXT_BLOCK, NOFOLLOW = 1, 2
+"""Flags of a link: its block was classified as running text; it has rel=nofollow."""
+MAX_REPEATED_SEGMENTS = 3
+NO_TEXT = 1
+REPETITIVE = 0x80
+KINDS = (None, None, *filetypes.FILE_TYPES)
+"""The kind of document that the lower bits of a form name; NO_TEXT and 0 name none."""
+_NO_TEXT_SUFFIXES = (
+    "7z aac apk avi avif bin bmp bz2 css csv dat deb dmg eot exe flac flv gif gz ico ics img iso jar jpg jpeg js json"
+    " m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts psd rar rpm rss svg swf tar tgz"
+    " tif tiff torrent ttf wasm wav webm webp wma wmv woff woff2 xls xlsx xml xz zip zst"
+)
+_FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
+_FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
+_MAX_BYTE, _MAX_HOSTS = 255, 0xFFFF
+
+
+class Link(NamedTuple):
+    """A link of a page, on its way into a batch."""
+
+    url: str
+    text_block: bool = False
+    """Whether the block that encloses the link was classified as running text."""
+    score: float = 0.0
+    """How likely that is."""
+    anchor: int = 0
+    """Characters of the link's text."""
+    nofollow: bool = False
+
+
+class Form(NamedTuple):
+    """What the path of a URL tells of its worth."""
+
+    kind: int
+    """0, NO_TEXT or that of KINDS, by its suffix; with REPETITIVE when it is like links relative to themselves."""
+    depth: int
+    """Slashes, 255 at most."""
+
+
+def form_of(path: str) -> Form:
+    """The form of a path with its query."""
+    address = path.partition("?")[0]
+    depth = address.count("/")
+    kind = _FORMS.get(address.rpartition(".")[2].lower(), 0)
+    if depth > MAX_REPEATED_SEGMENTS and _is_repetitive(address):
+        kind |= REPETITIVE
+    return Form(kind, min(depth, _MAX_BYTE))
+
+
+def _is_repetitive(path: str) -> bool:
+    """Whether one segment of letters stands in the path more than three times."""
+    segments = Counter(segment for segment in path.split("/") if len(segment) > 2 and not segment.isdigit())
+    return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
+
+
+Other = tuple[str, str, int, int, int]
+"""Canonical URL, name of its host record, flags, score, characters of the text."""
+
+
+class LinkBatch(NamedTuple):
+    """Links in the order of the page.  A column of bytes has one for each link; further ones are inputs of its rank."""
+
+    hosts: tuple[str, ...] = ()
+    """Names of the host records, each once."""
+    paths: bytes = b""
+    """Paths with queries, one a line, in canonical form."""
+    of_host: bytes = b""
+    """Place of each link's host in ``hosts``; two bytes."""
+    hashes: bytes = b""
+    """`spiderling.urls.url_hash` of each URL; eight bytes."""
+    prefixes: bytes = b""
+    """Of the URL, as an index of `spiderling.urls.PREFIXES`: prefix + host + path is the whole URL."""
+    forms: bytes = b""
+    depths: bytes = b""
+    """The two parts of each path's Form."""
+    flags: bytes = b""
+    scores: bytes = b""
+    """How likely the enclosing block is running text, 0 to 255."""
+    anchors: bytes = b""
+    """Characters of each link's text, 255 at most."""
+    others: tuple[Other, ...] = ()
+    """What the columns cannot hold (a port that is folded away)."""
+    bad: int = 0
+    """Links that are no URLs that can be fetched."""
+
+    @property
+    def size(self) -> int:
+        """Links in the columns."""
+        return len(self.prefixes)
+
+    def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
+        return received, tuple(self)
+
+    def cues(self, at: int) -> tuple[bool, float, int]:
+        """What the page tells of the link at the place *at*: in running text, how likely so, characters of its text."""
+        return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
+
+    def target(self, at: int) -> CanonicalUrl:
+        """The link at the place *at*, as ``canonicalize`` gives it."""
+        host, path = self.hosts[array("H", self.of_host)[at]], self.paths.split(b"\n")[at].decode("ascii")
+        return assembled(self.prefixes[at], host, path)
+
+    def rows(self) -> Iterator[tuple[str, int, int]]:
+        """Canonical URL, score and characters of the text of each link."""
+        heads, paths = [PREFIXES[number] for number in self.prefixes], self.paths.decode("ascii").split("\n")
+        names = [self.hosts[number] for number in array("H", self.of_host)]
+        urls = map("".join, zip(heads, names, paths, strict=False))  # no links still are one empty line
+        yield from zip(urls, self.scores, self.anchors, strict=True)
+        yield from ((url, score, anchor) for url, _, _, score, anchor in self.others)
+
+    def only(self, places: list[int], others: tuple[Other, ...]) -> LinkBatch:
+        """The links at *places* alone, and *others*."""
+        lines, of_host, hashes = self.paths.split(b"\n"), array("H", self.of_host), array("Q", self.hashes)
+        columns = (bytes([column[at] for at in places]) for column in self[4:-2])
+        head = self.hosts, b"\n".join([lines[at] for at in places])
+        kept = array("H", [of_host[at] for at in places]), array("Q", [hashes[at] for at in places])
+        return LinkBatch._make((*head, kept[0].tobytes(), kept[1].tobytes(), *columns, others, self.bad))
+
+    def followed(self) -> LinkBatch:
+        """Those without rel=nofollow."""
+        places = [at for at, flags in enumerate(self.flags) if not flags & NOFOLLOW]
+        others = tuple(other for other in self.others if not other[2] & NOFOLLOW)
+        return self if (len(places), len(others)) == (self.size, len(self.others)) else self.only(places, others)
+
+
+NONE = LinkBatch()
+
+
+def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
+    return links if isinstance(links, LinkBatch) else gathered(links)
+
+
+def gathered(links: Iterable[Link]) -> LinkBatch:
+    """*links* as a batch; their URLs need not be canonical, nor URLs at all."""
+    hosts: dict[str, int] = {}
+    paths: list[bytes] = []
+    of_host, hashes = array("H"), array("Q")
+    rows: list[tuple[int, ...]] = []
+    others: list[Other] = []
+    bad = 0
+    for link in links:
+        target = canonicalize(link.url)
+        if target is None:
+            bad += 1
+            continue
+        flags = TEXT_BLOCK * link.text_block | NOFOLLOW * link.nofollow
+        prefix, number = prefix_of(target), hosts.setdefault(target.host, len(hosts))
+        score, anchor = int(_MAX_BYTE * link.score), min(link.anchor, _MAX_BYTE)
+        if prefix is None or number > _MAX_HOSTS or not target.path.isascii():
+            others.append((target.url, target.host, flags, score, anchor))
+            continue
+        paths.append(target.path.encode("ascii"))
+        of_host.append(number)
+        hashes.append(url_hash(target.url))
+        rows.append((prefix, *form_of(target.path), flags, score, anchor))
+    columns = map(bytes, zip(*rows, strict=True)) if rows else NONE[4:-2]
+    head = tuple(hosts), b"\n".join(paths), of_host.tobytes(), hashes.tobytes()
+    return LinkBatch._make((*head, *columns, tuple(others), bad))
+
+
+def received(*values: object) -> LinkBatch:
+    """A batch that came from a text worker, which a page may have taken over; raises ValueError for what is none."""
+    batch = LinkBatch._make(values)
+    if not all(isinstance(column, bytes) for column in batch[1:-2]) or not isinstance(batch.bad, int):
+        raise ValueError("links that are none")
+    number, lines = batch.size, b"\n" + batch.paths
+    sizes = {len(column) for column in batch[4:-2]}
+    whole = sizes == {number} and len(batch.of_host) == 2 * number and len(batch.hashes) == 8 * number
+    straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
+    if not (whole and straight and max(batch.prefixes, default=0) < len(PREFIXES)):
+        raise ValueError("links that do not fit together")
+    last_host, last_hash = max(array("H", batch.of_host), default=-1), max(array("Q", batch.hashes), default=0)
+    if last_host >= len(batch.hosts) or last_hash >> HASH_BITS:
+        raise ValueError("links of unknown hosts")
+    if not all(isinstance(host, str) for host in batch.hosts) or not all(map(_is_other, batch.others)):
+        raise ValueError("links that are no text")
+    return batch
+
+
+def _is_other(value: object) -> bool:
+    match value:
+        case (str(), str(), int(), int(), int()):
+            return True
+    return False

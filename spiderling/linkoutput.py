@@ -1,0 +1,94 @@
+"""``links/``: what came of every page that was asked for, and where it leads; for the simulator and for link analysis.
+
+A segment (segments.py) holds lines of JSON in zstd frames, one line for each URL that ended with a request:
+
+    {"url": "http://a.example/", "time": 1760000000.0, "reason": "kept", "status": 200, "language": "cs",
+     "downloaded_bytes": 30211, "kept_bytes": 2210, "words": 340, "redirect_to": null,
+     "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2}
+
+``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  The three lists go together: the links that may be
+followed, as the page has them, how likely the block that encloses each is running text (0 to 255; F14), and the
+number of characters of its text (0: an image or nothing; 255 stands for more).
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling import prevertical
+from spiderling.errors import BadInput, StorageError
+from spiderling.inspection import Inspection
+from spiderling.linkbatch import batch_of
+from spiderling.segments import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from spiderling.items import Outcome
+    from spiderling.reasons import Reason
+
+
+class LinkLine(NamedTuple):
+    """One line; the module says what the fields are."""
+
+    url: str
+    time: float
+    reason: str
+    status: int
+    language: str | None
+    downloaded_bytes: int
+    kept_bytes: int
+    words: int
+    redirect_to: str | None
+    links: list[str]
+    scores: list[int]
+    anchors: list[int]
+    relevant: bool = False
+    badness: float = 0.0
+
+
+class LinkKind(Kind):
+    """Writes (Outcome, how the URL ended, when)."""
+
+    def __init__(self) -> None:
+        super().__init__("links", ".links.zst")
+
+    def pack(self, entries: Sequence[tuple[Outcome, Reason, float]]) -> bytes:
+        return super().pack([_line(*entry) for entry in entries])
+
+
+def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
+    rows = list(batch_of(outcome.links).rows())
+    line = LinkLine(
+        outcome.url, round(now, 3), end.value, outcome.status, outcome.language, outcome.body_bytes,
+        outcome.kept_bytes, outcome.words, outcome.redirect_to,
+        [url for url, _, _ in rows], [score for _, score, _ in rows], [anchor for _, _, anchor in rows],
+        outcome.relevant, round(outcome.badness, 2),
+    )  # fmt: skip
+    return json.dumps(line._asdict(), separators=(",", ":")).encode() + b"\n"
+
+
+def read_links(path: Path, length: int | None = None) -> Iterator[LinkLine]:
+    """The lines of a segment, or of its first *length* bytes; raises StorageError if it is damaged."""
+    try:
+        for text in prevertical.frames(path, path.stat().st_size if length is None else length):
+            for line in text.splitlines():
+                yield LinkLine(**json.loads(line))
+    except (OSError, ValueError, TypeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}.") from error
+
+
+def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
+    """The lines of a crawl, finished or running, as far as they were acknowledged.
+
+    Raises BadInput if it has none, StorageError if a segment is damaged.
+    """
+    with closing(Inspection(directory)) as crawl:
+        segments = crawl.segments("links")
+    if not segments:
+        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
+    for segment in segments:
+        yield from read_links(segment.path, segment.length)

@@ -1,0 +1,85 @@
+"""What a crawl has reached at points of its way, and the papers' figures of it.
+
+Harvest rate and coverage are those of Tamura, Somboonviwat & Kitsuregawa 2006 (relevant is
+a page in a wanted language); yield rate is that of Suchomel & Pomikálek 2012, words per MB
+what it comes to for the reader of the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+MB = 1e6
+
+
+class Sample(NamedTuple):
+    """Sums from the beginning of a crawl up to one moment."""
+
+    seconds: float
+    """Simulated."""
+    pages: int
+    """Judged responses; robots.txt and redirects are not among them."""
+    relevant: int
+    """Pages in a wanted language, with or without text."""
+    documents: int
+    words: int
+    downloaded_bytes: int
+    """Of all bodies, robots.txt among them."""
+    kept_bytes: int
+    waiting: int
+    retired: int
+    """Hosts."""
+
+    @property
+    def hours(self) -> float:
+        return self.seconds / 3600
+
+    @property
+    def harvest_rate(self) -> float:
+        """Relevant pages / pages."""
+        return self.relevant / self.pages if self.pages else 0.0
+
+    @property
+    def yield_rate(self) -> float:
+        """Kept / downloaded bytes."""
+        return self.kept_bytes / self.downloaded_bytes if self.downloaded_bytes else 0.0
+
+    @property
+    def words_per_mb(self) -> float:
+        """Words kept for a downloaded megabyte."""
+        return self.words / self.downloaded_bytes * MB if self.downloaded_bytes else 0.0
+
+    @property
+    def pages_per_s(self) -> float:
+        """Under politeness: of simulated time."""
+        return self.pages / self.seconds if self.seconds else 0.0
+
+
+class Truth(NamedTuple):
+    """All that a web holds."""
+
+    pages: int
+    relevant: int
+    words: int
+    kept_bytes: int
+
+
+def coverage(sample: Sample, truth: Truth) -> float:
+    """Relevant pages met / relevant pages of the web."""
+    return sample.relevant / truth.relevant if truth.relevant else 0.0
+
+
+def word_coverage(sample: Sample, truth: Truth) -> float:
+    """Words kept / words of the web."""
+    return sample.words / truth.words if truth.words else 0.0
+
+
+def at_words(samples: Sequence[Sample], words: float) -> Sample | None:
+    """The first of *samples* with so many *words*; None for a crawl that did not get there."""
+    return next((sample for sample in samples if sample.words >= words), None)
+
+
+def at_pages(samples: Sequence[Sample], pages: float) -> Sample:
+    """The first of *samples*, of which there must be one, with so many *pages*; else the last."""
+    return next((sample for sample in samples if sample.pages >= pages), samples[-1])

@@ -1,0 +1,182 @@
+"""A crawl without a network: the very Frontier of a real crawl, on a virtual clock, against a web of answers.
+
+What is simulated is the world: names that resolve, answers that take their time, so many
+requests at once and so many a second.  Politeness, queues, retirement and ranks are the
+frontier's own.  Text is not read: a web says what each page would have given.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.hosts import HostState
+from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.strategies import Strategy
+from spiderling.items import Outcome
+from spiderling.options import Options
+from spiderling.simulation.measures import Sample
+from spiderling.simulation.web import Web, WebResponse
+
+PAGES_PER_BATCH = 1000
+WORLD = {"optouts": "tdm-file=ignore,ai-txt=ignore", "trail": "off"}
+"""Options that differ from those of a real crawl: no file of opt-outs is asked for, and no URL's end is kept."""
+
+
+class AnswerWeb(Protocol):
+    """A web as the simulator asks it; answers depend on the URL alone."""
+
+    def address(self, name: str) -> str:
+        """The IP address of a host name."""
+
+    def latency_s(self, url: str) -> float:
+        """Seconds from a request to the end of its answer."""
+
+    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+        """Status, body and the target of a redirect."""
+
+    def outcome(self, url_id: int, url: str) -> Outcome:
+        """What is left of the page when a real crawl is done with it."""
+
+
+class Replay:
+    """One crawl of a web; ``run`` may be called again, to go on."""
+
+    def __init__(
+        self,
+        web: AnswerWeb,
+        options: Options,
+        *,
+        concurrency: int = 1000,
+        pages_per_s: float = 0.0,
+        strategy: Strategy | None = None,
+    ) -> None:
+        """*pages_per_s*: most requests a second, 0 for no limit; *strategy*: in place of the options' one."""
+        self.store = MemoryStore()
+        self.frontier = Frontier(options, shelf=self.store, strategy=strategy)
+        self.now = 0.0
+        self.relevant = 0
+        self.samples: list[Sample] = []
+        self._web = web
+        self._concurrency = concurrency
+        self._step_s = 1 / pages_per_s if pages_per_s else 0.0
+        self._free_at = 0.0
+        self._events: list[tuple[float, int, Fetch]] = []
+        self._serial = itertools.count()
+        self._uncommitted = 0
+
+    def run(
+        self,
+        seeds: Iterable[str] = (),
+        pages: float = float("inf"),
+        until: float = float("inf"),
+        words: float = float("inf"),
+        tick: Callable[[int], object] = lambda pages: None,
+        every: int = 100,
+    ) -> Sample:
+        """Crawl up to so many judged *pages* or *words*, the time *until* (s), or the end; gives the last sample.
+
+        A sample is taken every *every* pages, when *tick* is told how many there were.
+        """
+        for url in seeds:
+            self.frontier.put_seed(url, self.now)
+        totals = self.frontier.ledger.totals
+        sampled = totals["pages"]
+        while totals["pages"] < pages and self.now < until and self._step():
+            if totals["pages"] >= sampled + every:
+                if totals["words"] >= words:
+                    break
+                self.samples.append(self.sample())
+                tick(totals["pages"] - sampled)
+                sampled = totals["pages"]
+        tick(totals["pages"] - sampled)
+        self.samples.append(self.sample())
+        return self.samples[-1]
+
+    def sample(self) -> Sample:
+        """Where the crawl stands."""
+        totals, states = self.frontier.ledger.totals, self.frontier.hosts.marks.hosts_by_state()
+        return Sample(
+            self.now, totals["pages"], self.relevant, totals["documents"], totals["words"],
+            totals["downloaded_bytes"], totals["kept_bytes"], self.frontier.ledger.waiting,
+            states.get(HostState.RETIRED, 0),
+        )  # fmt: skip
+
+    def _step(self) -> bool:
+        """Start a request, or let time pass up to the next thing that happens; False at the end."""
+        events, now = self._events, self.now
+        if events and events[0][0] <= now:
+            self._answer(heapq.heappop(events)[2])
+            return True
+        if now >= self._free_at and len(events) < self._concurrency:
+            fetch = self.frontier.take(now)
+            names = self.frontier.names_wanted()
+            for name in names:
+                self.frontier.resolved(name, (self._web.address(name),), 1e9, now)
+            if fetch is not None:
+                self.frontier.started(fetch, now)
+                heapq.heappush(events, (now + self._web.latency_s(fetch.url), next(self._serial), fetch))
+                self._free_at = now + self._step_s
+            if fetch is not None or names:
+                return True
+        return self._wait()
+
+    def _wait(self) -> bool:
+        """Go on to the next event; False when there is none."""
+        due = [self._events[0][0]] if self._events else []
+        if len(self._events) < self._concurrency and (next_due := self.frontier.next_due()) is not None:
+            due.append(max(next_due, self._free_at))
+        if due:
+            self.now = max(self.now + 1e-6, min(due))
+        return bool(due)
+
+    def _answer(self, fetch: Fetch) -> None:
+        frontier, now = self.frontier, self.now
+        frontier.answered(fetch, now)
+        if fetch.robots is not None:
+            frontier.robots_answered(fetch, *self._web.robots(fetch.url), now)
+            return
+        outcome = self._web.outcome(fetch.id, fetch.url)
+        self.relevant += outcome.relevant
+        frontier.report(outcome, now)
+        self._uncommitted += 1
+        if self._uncommitted >= PAGES_PER_BATCH:
+            self._uncommitted = 0
+            self.store.commit(frontier.drain(now))
+            frontier.committed()
+
+
+class ServedAnswers:
+    """A web that could be served (``web.py``) as the simulator asks it; *judge* reads its pages."""
+
+    def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome], latency_s: float = 0.5) -> None:
+        """*judge*: (URL id, URL, answer) -> Outcome, for any answer to a request for a page; all take *latency_s*."""
+        self._web, self._judge, self._latency_s = web, judge, latency_s
+        self._addresses = web.hosts()
+
+    def address(self, name: str) -> str:
+        return self._addresses.get(name, "127.0.0.1")
+
+    def latency_s(self, url: str) -> float:
+        return self._latency_s
+
+    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+        answer = self._respond(url)
+        return answer.status, answer.body, answer.headers.get("Location")
+
+    def outcome(self, url_id: int, url: str) -> Outcome:
+        return self._judge(url_id, url, self._respond(url))
+
+    def _respond(self, url: str) -> WebResponse:
+        parts = urlsplit(url)
+        path = parts.path + ("?" + parts.query if parts.query else "")
+        return self._web.respond(parts.hostname or "", path or "/")
+
+
+def world(**options: Any) -> Options:
+    """Options of a simulated crawl."""
+    return Options(**{**WORLD, **options})

@@ -1,0 +1,386 @@
+"""What an export writes can be read by others: XML parsers, bitextor's rules, pandas, polars, pyarrow."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import json
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pandas
+import polars
+import pyarrow.parquet
+import pytest
+import zstandard
+from command_line import scrapy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling import parts
+from spiderling.errors import BadInput, StorageError
+from spiderling.export import DropList, corpus_of, export
+from spiderling.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
+from spiderling.prevertical import Source, StoredDocument, rendered, stored_documents, written
+from spiderling.records import COLUMNS, schema
+from spiderling.selection import Layout, Selection
+from spiderling.text.tokens import tokens
+
+ROOT = Path(__file__).parents[2]
+GOOD = written({"class": "good", "lang": "cs"})
+ATTRIBUTES = {
+    "id": "00000000000000a1", "url": "https://www.a.cz/?a=1&b=<2>", "host": "a.cz", "tld": "cz",
+    "title": 'The "title" & more',
+    "lang": "cs", "langs": "cs:0.76 en:0.24", "crawl_date": "2026-11-22 05:06:07", "published": "2019-02",
+    "distance": "0", "length": "120", "words": "17", "file_type": "html", "yield": "0.1250", "badness": "8.5",
+    "mine": "of another pipeline",
+}  # fmt: skip
+PARAGRAPHS = [
+    ("Nadpis <1> & 2", written({"class": "good", "heading": "1", "lang": "cs"})),
+    ("Vlk řekl: „Don't!“ — a odešel…", GOOD),
+    ("日本語。 ‘पानी’ \U0001f600", written({"class": "good", "dup": "1"})),
+]
+OTHERS = [
+    {"id": f"{n:016x}", "url": f"http://h{n}.sk/", "host": f"h{n}.sk", "tld": "sk", "lang": ("sk", "cs")[n % 2],
+     "distance": str(n), "words": "1000", "badness": str(4 * n), "crawl_date": f"2026-{n + 1:02d}-01 00:00:00"}
+    for n in range(10)
+]  # fmt: skip
+DOCUMENTS = [rendered(ATTRIBUTES, PARAGRAPHS)] + [rendered(other, [(f"Veta {other['id']}.", GOOD)]) for other in OTHERS]
+TEXTS = [[text for text, _ in PARAGRAPHS]] + [[f"Veta {other['id']}."] for other in OTHERS]
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    path = tmp_path / "in" / "corpus.prevert"
+    path.parent.mkdir()
+    path.write_text("".join(DOCUMENTS), "utf-8")
+    return path
+
+
+def exported(corpus: Path, out: Path, selection: Selection | None = None, **layout) -> list[str]:
+    """The names of the files."""
+    summary = export(
+        corpus_of([str(corpus)]), out, format_of(out.name), DropList(), {}, iter, selection, Layout(**layout)
+    )
+    return [file.name for file in summary.files]
+
+
+def content(path: Path) -> str:
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        return zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read().decode()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+
+
+def urls(directory: Path) -> dict[str, list[str]]:
+    return {
+        path.name: [doc.attributes["id"][-1] for doc in stored_documents(Source(path))]
+        for path in sorted(directory.glob("*.prevert*"))
+        if not path.name.endswith(".json")
+    }
+
+
+# -- by format
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.jsonl.zst", "c.parquet"])
+def test_pandas_and_polars_read_the_same_records(corpus, tmp_path, name):
+    out = tmp_path / name
+    exported(corpus, out)
+    if name.endswith("parquet"):
+        tables = [polars.read_parquet(out).to_dicts(), pandas.read_parquet(out).to_dict("records")]
+        assert types(pyarrow.parquet.read_schema(out)) == types(schema())
+    else:
+        tables = [polars.read_ndjson(content(out).encode(), infer_schema_length=1).to_dicts()]
+        tables += [pandas.read_json(out, lines=True, dtype=False).to_dict("records")]
+        assert json.loads(content(out).splitlines()[0])["url"] == ATTRIBUTES["url"]
+    for rows in tables:
+        assert [row["text"].split("\n") for row in rows] == TEXTS
+        assert [[p["text"] for p in row["paragraphs"]] for row in rows] == TEXTS
+        first, last = rows[0], rows[-1]
+        assert list(first) == list(COLUMNS)
+        assert {name: first[name] for name in ("title", "distance", "words", "yield", "badness", "published")} == {
+            "title": 'The "title" & more', "distance": 0, "words": 17, "yield": 0.125, "badness": 8.5,
+            "published": "2019-02",
+        }  # fmt: skip
+        assert list(first["langs"]) == [{"lang": "cs", "share": 0.76}, {"lang": "en", "share": 0.24}]
+        assert [(p["class"], p["heading"], p["lang"], p["dup"]) for p in first["paragraphs"]] == [
+            ("good", True, "cs", False), ("good", False, "cs", False), ("good", False, "", True),
+        ]  # fmt: skip
+        assert json.loads(first["other"]) == {"mine": "of another pipeline"}
+        assert (last["title"], last["other"], list(last["langs"])) == ("", "", [])
+        assert polars.Series([last["yield"]]).to_list() == [None] or pandas.isna(last["yield"])
+        when = datetime(2026, 11, 22, 5, 6, 7, tzinfo=timezone.utc)
+        assert pandas.Timestamp(first["crawl_date"]) == when
+
+
+def types(schema: pyarrow.Schema) -> dict[str, str]:
+    """Without the name of what lists hold, which differs between versions of pyarrow."""
+    kinds = {field.name: str(field.type).replace("double", "float64") for field in schema}
+    return {name: re.sub("<(item|element): ", "<", kind) for name, kind in kinds.items()}
+
+
+def test_the_schema_is_the_documented_one():
+    page = (ROOT / "docs/formats.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.*`) \| (.*?) \|", page, re.MULTILINE)
+    documented = {name: kind for names, kind in rows for name in re.findall(r"`(\w+)`", names)}
+    assert {name: documented.get(name) for name in COLUMNS} == types(schema())
+
+
+def test_malformed_values_count_as_not_said(tmp_path):
+    bad = {"id": "1", "url": "http://a.cz/", "distance": "far", "words": "9" * 30, "badness": "nan",
+           "crawl_date": "soon", "langs": "cs en:x"}  # fmt: skip
+    (tmp_path / "bad.prevert").write_text(rendered(bad, []))
+    exported(tmp_path / "bad.prevert", tmp_path / "out.parquet")
+    (row,) = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row[name] for name in ("distance", "words", "badness", "crawl_date", "text", "paragraphs")] == [
+        None, None, None, None, "", [],
+    ]  # fmt: skip
+    assert row["langs"] == [{"lang": "cs", "share": None}, {"lang": "en", "share": None}]
+
+
+def test_an_independent_xml_parser_reads_prevertical_and_vertical(corpus, tmp_path):
+    for name in ("c.prevert.gz", "c.vert.zst"):
+        exported(corpus, tmp_path / name)
+        root = ElementTree.fromstring(f"<corpus>{content(tmp_path / name)}</corpus>")
+        assert root[0].attrib == ATTRIBUTES
+        assert [p.get("class") for p in root[0]] == ["good"] * 3
+        found = ["".join(p.itertext()).split() for p in root[0]]
+        assert ["".join(words) for words in found] == ["".join(text.split()) for text, _ in PARAGRAPHS]
+
+
+def bitextor(text: str, drop_bad: bool) -> list[tuple[dict[str, str], str]]:
+    """The rules of bitextor's prevertical2text (src/preverticalpreprocessor.cc), in Python.
+
+    A document ends with a line that is ``</doc>`` and nothing else; tags with quoted attributes are scanned as XML;
+    the end of a ``<p>`` ends a line of the text; runs of white space are one space; paragraphs of class "bad" can
+    be left out; entities are decoded last; a document of 5 MB and more, or without text, is passed over.
+    """
+    found = []
+    for document in re.findall(r".*?^</doc>\n", text, re.DOTALL | re.MULTILINE):
+        attributes: dict[str, str] = {}
+        lines, line, bad = [], "", False
+        for tag, words in re.findall(r'<((?:[^<>"]|"[^"]*")*)>|([^<]+)', document):
+            pairs = dict(re.findall(r'([\w:]+)="([^"]*)"', tag))
+            if tag.startswith("doc"):
+                attributes = pairs
+            elif tag == "p" or tag.startswith("p "):
+                line, bad = "", drop_bad and pairs.get("class") == "bad"
+            elif tag == "/p" and not bad:
+                lines.append(line.strip())
+            elif words:
+                line += re.sub(r"\s+", " ", words)
+        if lines and len(document.encode()) < 5_242_880:
+            found.append((attributes, html.unescape("\n".join(lines))))
+    return found
+
+
+def test_bitextor_reads_prevertical(corpus, tmp_path):
+    exported(corpus, tmp_path / "c.prevert")
+    found = bitextor(content(tmp_path / "c.prevert"), drop_bad=True)
+    assert [text.split("\n") for _, text in found] == TEXTS
+    assert all(re.fullmatch("[a-z]{2,3}", attributes["lang"]) for attributes, _ in found), "ISO codes, as it wants"
+    assert {"lang", "url", "file_type", "title", "crawl_date"} <= set(found[0][0]), "what it takes over"
+
+
+def test_plain_text_is_a_paragraph_a_line_and_an_empty_line_a_document(corpus, tmp_path):
+    exported(corpus, tmp_path / "c.txt")
+    assert [part.split("\n") for part in content(tmp_path / "c.txt").removesuffix("\n\n").split("\n\n")] == TEXTS
+
+
+def test_vertical_is_as_sketch_engine_compiles_it(corpus, tmp_path):
+    exported(corpus, tmp_path / "c.vert")
+    lines = content(tmp_path / "c.vert").splitlines()
+    end = lines.index("</doc>")
+    assert lines[1:end] == [
+        '<p class="good" heading="1" lang="cs">', "Nadpis", "&lt;", "<g/>", "1", "<g/>", "&gt;", "&amp;", "2", "</p>",
+        '<p class="good" lang="cs">', "Vlk", "řekl", "<g/>", ":", "„", "<g/>", "Don't", "<g/>", "!", "<g/>", "“", "—",
+        "a", "odešel", "<g/>", "…", "</p>",
+        '<p class="good" dup="1">', "日", "<g/>", "本", "<g/>", "語", "<g/>", "。", "‘", "<g/>", "पानी", "<g/>", "’",
+        "\U0001f600", "</p>",
+    ]  # fmt: skip
+
+
+@given(st.text(max_size=80))
+def test_tokens_lose_nothing_and_know_the_spaces(text):
+    found = list(tokens(text))
+    assert not any(re.search(r"\s", token.text) or not token.text for token in found)
+    joined = "".join(token.text if token.glued else f" {token.text}" for token in found)
+    assert joined.split() == text.split()
+
+
+# -- parts of a corpus
+
+
+def test_split_and_shards(corpus, tmp_path):
+    exported(corpus, tmp_path / "c.prevert", splits=("tld", "lang"))
+    assert {name: len(found) for name, found in urls(tmp_path).items()} == {
+        "c.cz.cs.prevert": 1, "c.sk.cs.prevert": 5, "c.sk.sk.prevert": 5,
+    }  # fmt: skip
+    files = json.loads((tmp_path / "c.prevert.json").read_text())["files"]
+    assert [(file["name"], file["documents"]) for file in files] == [(n, len(f)) for n, f in urls(tmp_path).items()]
+    for name in ("shards.prevert", "shards.parquet"):
+        shards = exported(corpus, tmp_path / name, shard_bytes=1)
+        assert shards == ([name.replace(".", "-00001.")] if name.endswith("parquet") else shards)
+
+
+def test_a_shard_that_is_full_is_followed_by_another(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("spiderling.formats._FRAME_CHARS", 500)
+    monkeypatch.setattr("spiderling.formats._ROW_GROUP_CHARS", 40)
+    for name in ("s.prevert", "s.parquet"):
+        assert len(exported(corpus, tmp_path / name, shard_bytes=900)) > 2
+    found = urls(tmp_path)
+    assert list(found) == [f"s-{n + 1:05d}.prevert" for n in range(len(found))]
+    assert [one for ids in found.values() for one in ids] == ["1", *"0123456789"], "in the order of the corpus"
+    tables = [pyarrow.parquet.read_table(path) for path in sorted(tmp_path.glob("s-*.parquet"))]
+    assert sum(len(table) for table in tables) == 11
+
+
+@pytest.mark.parametrize(
+    ("split", "names"),
+    [
+        ("date", ["2026-01", "2026-11"]),
+        ("distance", ["distance-0", "distance-9"]),
+        ("quality", ["badness-above-35", "badness-to-10", "badness-to-35"]),
+        ("host", ["a.cz", "h0.sk"]),
+    ],
+)
+def test_every_split_makes_its_files(corpus, tmp_path, split, names):
+    exported(corpus, tmp_path / "c.jsonl.gz", splits=(split,))
+    found = {path.name for path in tmp_path.glob("c.*.jsonl.gz")}
+    assert {f"c.{name}.jsonl.gz" for name in names} <= found
+
+
+def test_names_of_parts_stay_in_the_directory(tmp_path):
+    hostile = ["../../up", "/etc/x", "a\x00b", "ř" * 300, ""]
+    docs = [rendered({"id": "1", "host": host}, []) for host in hostile]
+    (tmp_path / "h.prevert").write_text("".join(docs), "utf-8")
+    out = tmp_path / "out"
+    out.mkdir()
+    exported(tmp_path / "h.prevert", out / "c.prevert", splits=("host",))
+    names = sorted(path.name for path in out.iterdir())
+    assert len(names) == len(hostile) + 1 and "c.unknown.prevert" in names and "c..._.._up.prevert" in names
+
+
+def test_too_many_parquet_files_are_refused(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_MAX_OPEN", 5)
+    with pytest.raises(BadInput, match="more than 5 files"):
+        exported(corpus, tmp_path / "c.parquet", splits=("host",))
+    assert not list(tmp_path.glob("c.*"))
+
+
+def test_memory_is_bounded_by_what_waits(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_MAX_WAITING_CHARS", 2000)
+    docs = [rendered({"id": f"{n}", "host": f"h{n % 10}"}, [("slovo " * 20, GOOD)]) for n in range(400)]
+    (tmp_path / "many.prevert").write_text("".join(docs))
+    flushed: list[int] = []
+    for kind, name in ((TextWriter, "m.jsonl"), (ParquetWriter, "m.parquet")):
+
+        def flush(self, flush=kind.flush):
+            flushed.append(self.waiting)
+            flush(self)
+
+        monkeypatch.setattr(kind, "flush", flush)
+        exported(tmp_path / "many.prevert", tmp_path / name, splits=("host",))
+        assert len(flushed) > 40 and max(flushed) < 2500, "early and in small pieces"
+        flushed.clear()
+    assert sum(len(pyarrow.parquet.read_table(path)) for path in tmp_path.glob("m.*.parquet")) == 400
+
+
+# -- selection
+
+
+def taken(*conditions: str, **options) -> set[str]:
+    selection = Selection(conditions, **options)
+    return {other["id"][-1] for other in OTHERS if selection.takes(other)}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ids"),
+    [
+        (["distance<=2"], "012"), (["distance > 7"], "89"), (["distance=2,7"], "27"), (["lang!=sk"], "13579"),
+        (["host=h1*,h2.sk"], "12"), (["crawl_date>=2026-09"], "89"), (["badness<10", "lang=sk"], "02"),
+        (["distance<b"], "0123456789"), (["published=*"], ""), (["published!=x"], ""),
+    ],
+)  # fmt: skip
+def test_conditions(conditions, ids):
+    assert taken(*conditions) == set(ids)
+
+
+@pytest.mark.parametrize("condition", ["", "lang", "lang=", "=cs", "lang~cs", "a b=c"])
+def test_what_is_no_condition_is_refused(condition):
+    with pytest.raises(BadInput, match="is no condition"):
+        Selection([condition])
+
+
+def test_samples_are_the_same_again_and_smaller_ones_lie_in_larger_ones():
+    ids = [{"id": f"{n:016x}"} for n in range(5000)]
+
+    def drawn(share: float, seed: str = "") -> set[str]:
+        selection = Selection(share=share, seed=seed)
+        return {one["id"] for one in ids if selection.takes(one)}
+
+    tenth = drawn(0.1)
+    assert tenth == drawn(0.1) != drawn(0.1, "2")
+    assert drawn(0.01) < tenth < drawn(0.5)
+    assert abs(len(tenth) - 500) < 100
+    for share in (0, 1.5, float("nan")):
+        with pytest.raises(BadInput):
+            Selection(share=share)
+
+
+def test_a_cut_by_distance_warns_for_scarce_languages_and_typing_errors_are_told(corpus, tmp_path):
+    ended = scrapy(
+        "export", str(corpus), "-o", str(tmp_path / "c.prevert"), "--max-distance", "3", "--where", "lnag=cs"
+    )
+    assert ended.log.splitlines() == [
+        "scrapy export: No document has the attribute lnag, so none meets lnag=cs.",
+    ]  # fmt: skip
+    ended = scrapy("export", str(corpus), "-o", str(tmp_path / "d.prevert"), "--max-distance", "3")
+    assert ended.code == 0
+    assert "takes 3,000 of 5,017 words of cs: with so little text" in ended.log
+    assert ended.out == f"5 documents in {tmp_path / 'd.prevert'}, 0 dropped, 6 left out by distance<=3.\n"
+
+
+# -- what goes wrong
+
+
+@pytest.mark.parametrize("name", ["c.jsonl.zst", "c.parquet", "c.prevert"])
+def test_a_full_disk_leaves_nothing_behind(corpus, tmp_path, name):
+    (tmp_path / f"{name}.part").symlink_to("/dev/full")
+    with pytest.raises(StorageError, match="No space left on device"):
+        exported(corpus, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_bad_arguments(corpus, tmp_path):
+    for arguments, message in (
+        (["-o", str(tmp_path / "c.parquet.gz")], "Parquet is packed by itself"),
+        (["-o", str(tmp_path / "c"), "--shard-bytes", "much"], "'much' is no size"),
+    ):
+        ended = scrapy("export", str(corpus), *arguments)
+        assert ended.code == 1 and message in ended.log and "Traceback" not in ended.log
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize(
+    ("name", "stem", "found"),
+    [
+        ("cs.jsonl.zst", "cs", "jsonl"), ("a.b.parquet", "a.b", "parquet"), ("cs", "cs", "prevertical"),
+        ("cs.zst", "cs", "prevertical"), ("cs.vert", "cs", "vertical"), ("v1.2.txt.gz", "v1.2", "text"),
+        ("cs.prevertical.zst", "cs", "prevertical"), (".jsonl", ".jsonl", "prevertical"),
+    ],
+)  # fmt: skip
+def test_the_name_says_the_format(name, stem, found):
+    assert split_name(name)[0] == stem and format_of(name) == found
+    assert found in FORMATS
+
+
+def test_a_document_is_what_it_was_after_any_detour(tmp_path):
+    stored = [StoredDocument({}, text) for text in DOCUMENTS]
+    assert len(stored) == 11
+    (tmp_path / "c.prevert").write_text("".join(DOCUMENTS), "utf-8")
+    exported(tmp_path / "c.prevert", tmp_path / "d.prevert.zst")
+    assert content(tmp_path / "d.prevert.zst") == "".join(DOCUMENTS)

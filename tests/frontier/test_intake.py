@@ -1,0 +1,71 @@
+"""What a mention of a URL that is known, or refused, changes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from virtual_crawl import VirtualCrawl, page
+
+from spiderling.frontier.strategies import LinkingPage
+from spiderling.items import Link
+from spiderling.linkbatch import gathered
+from spiderling.reasons import Reason
+
+
+def test_link_from_nearer_lowers_the_distance_though_it_was_met_before() -> None:
+    web = {
+        "http://a.cz/": page("http://b.cz/"), "http://b.cz/": page("http://c.cz/", "http://c.cz/"),
+        "http://s.cz/": page("http://c.cz/"), "http://c.cz/": page(),
+    }  # fmt: skip
+    crawl = VirtualCrawl(web).run("http://a.cz/")
+    assert (crawl.host("c.cz").distance, crawl.mentions) == (2, {Reason.SEEN: 1})
+    crawl.run("http://s.cz/")
+    assert (crawl.host("c.cz").distance, crawl.mentions) == (1, {Reason.SEEN: 2})
+
+
+def test_links_that_are_refused_are_refused_each_time() -> None:
+    crawl = VirtualCrawl({"http://a.cz/": page("http://a.cz/x.zip", "http://a.cz/x.zip", "mailto:x", "mailto:x")})
+    crawl.run("http://a.cz/")
+    assert crawl.mentions == {Reason.OUT_OF_SCOPE: 2, Reason.BAD_URL: 2}
+
+
+URLS = st.builds(
+    lambda www, host, path: f"http://{www}{host}/{path}", st.sampled_from(["", "www."]),
+    st.sampled_from(["a.cz", "b.cz", "c.cz", "b.cz:443", "d.cz:22", "e.de"]),
+    st.sampled_from(["", "1", "2", "x.zip", "dir/dir/dir/dir/"]),
+)  # fmt: skip
+
+
+LINKS = st.builds(lambda url, block: Link(url, block), URLS, st.booleans())
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(LINKS, max_size=12), max_size=5), st.integers(2, 9))
+def test_a_batch_does_what_its_links_do_one_by_one(pages: list[list[Link]], max_queue: int) -> None:
+    both = [VirtualCrawl({}, max_host_queue=max_queue, tlds="cz", max_distance=1) for _ in range(2)]
+    for crawl in both:
+        crawl.frontier.put_seed("http://a.cz/", crawl.now)
+        source = LinkingPage(crawl.host("a.cz"), Reason.KEPT)
+        for page_links in pages:
+            batches = [page_links] if crawl is both[0] else [[link] for link in page_links]
+            for links in batches:
+                crawl.frontier.put_links(source, links, crawl.now)
+    batch, single = ((crawl.mentions, crawl.ends, crawl.frontier.ledger.counts()) for crawl in both)
+    assert batch == single
+    tables = [{host.name: (host.queued, host.distance) for host in crawl.frontier.hosts} for crawl in both]
+    assert tables[0] == tables[1]
+    for crawl in both:
+        crawl.run()
+    if Reason.HOST_FULL not in batch[1]:  # a port that is folded away comes last in a batch
+        assert sorted(both[0].fetched()) == sorted(both[1].fetched())
+
+
+def test_a_name_that_is_none_makes_no_host() -> None:
+    crawl = VirtualCrawl({})
+    crawl.frontier.put_seed("http://a.cz/", crawl.now)
+    links = gathered([Link("http://b.cz/"), Link("http://a.cz/1")])
+    for name in ("B.cz", "www.b.cz", "b.cz/x", "user@b.cz", "b.cz:80", ""):
+        source = LinkingPage(crawl.host("a.cz"), Reason.KEPT)
+        crawl.frontier.put_links(source, links._replace(hosts=(name, "a.cz")), crawl.now)
+    assert [host.name for host in crawl.frontier.hosts] == ["a.cz"]
+    assert crawl.mentions == {Reason.BAD_URL: 6, Reason.SEEN: 5}

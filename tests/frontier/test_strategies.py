@@ -1,0 +1,167 @@
+"""What each strategy fetches, in which order, and what it leaves out; on a web where one page in three is relevant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.errors import BadInput
+from spiderling.frontier.priority import LAST_RANK
+from spiderling.frontier.strategies import DROPPED, STRATEGIES, FoundLink, LinkingPage, Ranker, Strategy, parse
+from spiderling.items import Link
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from tests.frontier.virtual_crawl import Answer, VirtualCrawl, page
+
+WRONG = Reason.WRONG_LANGUAGE
+
+
+def poor(*links: str | Link) -> Answer:
+    return page(*links, kept_bytes=0, reason=WRONG)
+
+
+def names(crawl: VirtualCrawl) -> list[str]:
+    """Pages asked for in order, by the last part of their URLs."""
+    return [url.rpartition("/")[2] for url in crawl.fetched()]
+
+
+def on_one_host(**pages: Answer | tuple[str, ...]) -> dict[str, Answer]:
+    """Pages of http://a.cz by name; a tuple of names is a page in another language with these links."""
+    answers = {name: poor(*what) if isinstance(what, tuple) else what for name, what in pages.items()}
+    for name, answer in answers.items():
+        links = tuple(f"http://a.cz/{link}" for link in answer.links)
+        answers[name] = Answer(kept_bytes=answer.kept_bytes, reason=answer.reason, links=links)
+    return {f"http://a.cz/{name}": answer for name, answer in answers.items()}
+
+
+TREE = on_one_host(
+    s=page("bad", "good"), bad=("bad1", "good1"), good=page("good2", "good3"),
+    bad1=("deep",), good1=page(), good2=page(), good3=page(), deep=page("rich"), rich=page(),
+)  # fmt: skip
+BFS = ["s", "bad", "good", "bad1", "good1", "good2", "good3", "deep", "rich"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "order"),
+    [
+        ("bfs", BFS),
+        ("yield", BFS),
+        ("soft", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
+        ("distance", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
+        ("distance:t=2", ["s", "bad", "good", "good2", "good3", "bad1", "good1"]),
+        ("hard", ["s", "bad", "good", "good2", "good3"]),
+        ("lswc", ["s", "bad", "good", "good2", "good3"]),
+        ("lswc:t=3,s=9", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
+    ],
+)
+def test_order(strategy: str, order: list[str]) -> None:
+    crawl = VirtualCrawl(TREE, strategy=strategy).run("http://a.cz/s")
+    assert names(crawl) == order
+    refused = crawl.mentions.get(Reason.UNPROMISING, 0)
+    assert refused == {"hard": 2, "lswc": 2, "distance:t=2": 1}.get(strategy, 0), "and nothing else is missing"
+
+
+def test_dropped_link_is_accepted_from_a_better_page() -> None:
+    web = on_one_host(s=page("bad", "good"), bad=("both",), good=page("both"), both=page())
+    assert names(VirtualCrawl(web, strategy="hard").run("http://a.cz/s")) == ["s", "bad", "good", "both"]
+
+
+def test_server_without_relevant_pages_is_left_after_s_of_them() -> None:
+    links = [f"http://b.cz/{number}" for number in range(6)] + [f"http://c.cz/{number}" for number in range(6)]
+    web: dict[str, Any] = {"http://a.cz/s": page(*links), **dict.fromkeys(links, poor())}
+    web["http://c.cz/1"] = page()
+    for s, of_b, of_c in ((1, 1, 1), (2, 2, 6)):
+        crawl = VirtualCrawl(web, strategy=f"lswc:s={s}").run("http://a.cz/s")
+        assert (len(crawl.fetched("b.cz")), len(crawl.fetched("c.cz"))) == (of_b, of_c), s
+    assert crawl.ends == {Reason.KEPT: 2, WRONG: 7, Reason.HOST_RETIRED: 4}
+
+
+def rank(strategy: str, linking: LinkingPage, block: bool = False) -> int:
+    ranker: Ranker = parse(strategy).ranker(linking)
+    from spiderling.urls import canonicalize
+
+    target = canonicalize("http://b.cz/")
+    assert target is not None
+    return ranker(FoundLink(target, 0, block))
+
+
+def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:
+    at = {language: rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, language=language)) for language in ("en", "de")}
+    assert at["en"] < at["de"] < rank("lswc:t=5", LinkingPage(a_host, WRONG, at["de"], language="en"))
+    assert rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, relevant=True)) == 2, "by the paper's rule it is relevant"
+
+
+@pytest.fixture
+def a_host() -> Any:
+    return VirtualCrawl({}).frontier._admission.host("a.cz", 0)
+
+
+def test_cyclic_goes_on_with_the_good_links_only() -> None:
+    good = [Link(f"http://a.cz/g{number}", True) for number in range(3)]
+    bad = [f"http://a.cz/b{number}" for number in range(20)]
+    web: dict[str, Any] = {"http://a.cz/s": page(*bad, *good), **dict.fromkeys(bad, poor())}
+    web |= {link.url: page(Link(f"{link.url}x", True)) for link in good}
+    crawl = VirtualCrawl(web, strategy="cyclic:burn_in=9,phase=5,phases=2").run("http://a.cz/s")
+    fetched = set(names(crawl))
+    assert {link.url.rpartition("/")[2] + x for link in good for x in ("", "x")} <= fetched
+    assert 2 < sum(name.startswith("b") for name in fetched) < 9, "while the burn-in lasts all take turns"
+    assert crawl.ends[Reason.PASSED_OVER] == 20 + 7 - len(fetched)
+
+
+def test_only_strategies_with_yield_retire() -> None:
+    web = {f"http://a.cz/{number}": page(body_bytes=200_000, kept_bytes=0) for number in range(20)}
+    for strategy in STRATEGIES:
+        crawl = VirtualCrawl(web, strategy=strategy).run(*web)
+        assert (Reason.HOST_RETIRED in crawl.ends) is (parse(strategy).retires or strategy == "lswc"), strategy
+
+
+@dataclass(frozen=True)
+class Truth(Strategy):
+    """One that knows more than a crawl can."""
+
+    wanted: frozenset[str] = frozenset()
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        return lambda link: 1 if link.target.url in self.wanted else DROPPED
+
+
+def test_strategy_of_the_callers_own() -> None:
+    from spiderling.frontier import Frontier
+
+    frontier = Frontier(Options(), strategy=Truth(frozenset({"http://a.cz/good"})))
+    frontier.put_seed("http://a.cz/", 0.0)
+    host = frontier.hosts.get("a.cz")
+    assert host is not None
+    frontier.put_links(LinkingPage(host, Reason.KEPT), [Link("http://a.cz/good"), Link("http://a.cz/bad")], 0.0)
+    assert (frontier.ledger.discovered, frontier.ledger.mentions[Reason.UNPROMISING]) == (2, 1)
+
+
+@given(
+    st.sampled_from(sorted(STRATEGIES)), st.sampled_from(list(Reason)), st.integers(0, LAST_RANK), st.booleans(),
+    st.floats(0, 1e9), st.integers(0, 10**9),
+)  # fmt: skip
+def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, badness: float, pages: int) -> None:
+    host: Any = VirtualCrawl({}).frontier._admission.host("a.cz", 0)
+    found = rank(name, LinkingPage(host, reason, of_page, badness=badness, pages=pages), block)
+    assert found == DROPPED or 1 <= found <= LAST_RANK
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("lsvc", "did you mean lswc"), ("", "known are"), ("bfs:t=1", "takes none"), ("lswc:x=1", "takes s, t"),
+        ("lswc:s", "whole number"), ("lswc:t=0", "from 1 to 7"), ("lswc:t=8", "from 1 to 7"),
+        ("lswc:s=1.5", "whole number"), ("cyclic:badness=-1", "0 or more"), ("cyclic:badness=nan", "0 or more"),
+    ],
+)  # fmt: skip
+def test_unknown_strategy_is_told(text: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Options.from_settings({"SPIDERLING_STRATEGY": text})
+
+
+def test_strategy_with_parameters() -> None:
+    assert parse(" lswc: s=3, t=5") == STRATEGIES["lswc"](s=3, t=5)  # type: ignore[call-arg]

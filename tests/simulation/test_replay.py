@@ -1,0 +1,123 @@
+"""The simulator: the real frontier on a virtual clock, polite, deterministic, with nothing lost from its counts."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from spiderling.frontier import Fetch
+from spiderling.items import Outcome
+from spiderling.linkbatch import Link
+from spiderling.reasons import Reason
+from spiderling.simulation.generated import RECIPES, generate
+from spiderling.simulation.measures import Sample, at_pages, at_words, coverage, word_coverage
+from spiderling.simulation.pages import PageWeb
+from spiderling.simulation.replay import Replay, ServedAnswers, world
+from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+
+
+@pytest.fixture(scope="module")
+def web() -> PageWeb:
+    return generate(replace(RECIPES["thai"], pages=3_000))
+
+
+class Watched(Replay):
+    """Notes when requests start."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.starts: list[tuple[float, str, str]] = []
+        started = self.frontier.started
+
+        def noted(fetch: Fetch, now: float) -> None:
+            self.starts.append((now, fetch.host.name, fetch.address))
+            started(fetch, now)
+
+        self.frontier.started = noted  # type: ignore[method-assign]
+
+
+def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
+    replay = Replay(web, world(yield_profile="off", trap_pages=0))
+    last = replay.run(web.seed_urls())
+    assert last.pages == 3_000
+    assert coverage(last, web.truth) == word_coverage(last, web.truth) == 1
+    assert last.words == web.truth.words
+    assert last.kept_bytes == web.truth.kept_bytes
+    assert replay.frontier.ledger.imbalance == 0
+    assert replay.frontier.is_finished
+
+
+def test_a_second_crawl_is_the_same(web: PageWeb) -> None:
+    first, second = (Replay(web, world()) for _ in range(2))
+    first.run(web.seed_urls())
+    second.run(web.seed_urls(), pages=500)
+    second.run()
+    assert first.samples[-1] == second.samples[-1]
+    assert len(first.samples) > 5
+
+
+def test_requests_keep_the_intervals(web: PageWeb) -> None:
+    replay = Watched(web, world(host_interval_s=5.0, ip_interval_s=0.1))
+    replay.run(web.seed_urls(), pages=1_000)
+    for column, interval in ((1, 5.0), (2, 0.1)):
+        last: dict[str, float] = {}
+        for start in replay.starts:
+            name = str(start[column])
+            assert start[0] - last.get(name, -9.0) > interval - 1e-6
+            last[name] = start[0]
+
+
+def test_no_more_requests_than_allowed_are_open_or_started(web: PageWeb) -> None:
+    replay = Watched(web, world(host_interval_s=0.0, ip_interval_s=0.0), concurrency=3, pages_per_s=4)
+    replay.run(web.seed_urls(), pages=400)
+    times = [time for time, _, _ in replay.starts]
+    assert min(after - before for before, after in itertools.pairwise(times)) > 0.25 - 1e-6
+    slow = Watched(web, world(host_interval_s=0.0, ip_interval_s=0.0), concurrency=1)
+    slow.run(web.seed_urls(), pages=200)
+    times = [time for time, _, _ in slow.starts]
+    assert min(after - before for before, after in itertools.pairwise(times)) > 0.02
+
+
+def test_time_and_pages_bound_a_run(web: PageWeb) -> None:
+    ticks: list[int] = []
+    replay = Replay(web, world())
+    assert 300 <= replay.run(web.seed_urls(), pages=300, tick=ticks.append, every=50).pages < 305
+    assert sum(ticks) == replay.samples[-1].pages
+    assert len(ticks) >= 6
+    assert 600 <= replay.run(until=600).seconds < 700
+
+
+def test_a_web_that_can_be_served_can_be_simulated() -> None:
+    """Redirects, robots.txt and what it forbids, by the frontier's own rules."""
+    served = FixedWeb({
+        "a.test": {"/robots.txt": plain("User-agent: *\nDisallow: /no/\n"), "/": html("x"), "/old": redirect("/new"),
+                   "/new": html("y")},
+    })  # fmt: skip
+    asked = []
+
+    def judge(url_id: int, url: str, answer: WebResponse) -> Outcome:
+        asked.append(url)
+        location = answer.headers.get("Location")
+        reason = Reason.REDIRECTED if location else Reason.KEPT if answer.status == 200 else Reason.HTTP_ERROR
+        target = None if location is None else f"http://a.test{location}"
+        links = tuple(Link(f"http://a.test{path}") for path in ("/old", "/no/1", "/gone"))
+        return Outcome(url_id, url, reason, answer.status, redirect_to=target, links=links)
+
+    replay = Replay(ServedAnswers(served, judge), world())
+    last = replay.run(["http://a.test/"])
+    assert asked == [f"http://a.test{path}" for path in ("/", "/old", "/gone", "/new")]
+    assert (last.pages, last.documents) == (3, 2)
+    assert replay.frontier.ledger.ends[Reason.ROBOTS_FORBIDDEN] == 1
+
+
+def test_measures() -> None:
+    early = Sample(1800.0, 100, 40, 20, 5_000, 2_000_000, 35_000, 7, 1)
+    late = Sample(3600.0, 300, 90, 50, 20_000, 8_000_000, 140_000, 0, 3)
+    assert (early.hours, early.harvest_rate, early.words_per_mb) == (0.5, 0.4, 2500)
+    assert early.yield_rate == pytest.approx(0.0175)
+    assert late.pages_per_s == pytest.approx(1 / 12)
+    assert at_words([early, late], 5_001) is late
+    assert at_words([early, late], 20_001) is None
+    assert (at_pages([early, late], 100), at_pages([early, late], 1e9)) == (early, late)

@@ -1,0 +1,117 @@
+"""links/: what came of each page and where it leads, written by a crawl and read back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+from conftest import Crawl, paragraphs, serving
+
+from spiderling.checking import problems
+from spiderling.errors import BadInput, StorageError
+from spiderling.inspection import Inspection
+from spiderling.items import Link, Outcome
+from spiderling.linkoutput import LinkKind, links_of_crawl, read_links
+from spiderling.reasons import Reason
+from spiderling.simulation.web import FixedWeb, WebResponse, html, redirect
+
+
+def linking(seed: str) -> WebResponse:
+    """A page with a menu of two links, one of them an image, and one link inside of its text."""
+    menu = '<li><a href="/menu">menu</a></li><li><a href="/picture"><img src="/p.png"></a></li>'
+    text = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs(seed, 4))
+    inside = f'<p>{paragraphs(seed + "x", 1)[0]} <a href="/inside">Odkaz v textu</a> a dále.</p>'
+    return html(f'<title>t</title><ul>{menu}<li><a rel="nofollow" href="/no">no</a></ul>{text}{inside}')
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory):
+    pages = {"/": linking("a"), "/inside": redirect("/end"), "/end": html("<p>short</p>")}
+    with serving(FixedWeb({"a.test": pages}, {"a.test": "127.84.9.1"})) as server:
+        crawl = Crawl(tmp_path_factory.mktemp("links") / "job", server, LINKS="on")
+        assert crawl.run("http://a.test/").code == 0
+        yield crawl
+
+
+def test_every_url_that_was_asked_for_has_a_line_with_what_came_of_it_and_where_it_leads(crawl):
+    lines = {line.url: line for line in links_of_crawl(crawl.directory)}
+    assert {url.removeprefix("http://a.test"): (line.reason, line.status) for url, line in lines.items()} == {
+        "/": ("kept", 200), "/menu": ("http-error", 404), "/picture": ("http-error", 404),
+        "/inside": ("redirected", 301), "/end": ("boilerplate-only", 200),
+    }  # fmt: skip
+    page, host = lines["http://a.test/"], crawl.state().hosts["a.test"]
+    assert page.links == [f"http://a.test/{name}" for name in ("menu", "picture", "inside")]
+    assert page.anchors == [4, 0, 13]
+    assert page.scores[2] > max(page.scores[:2])
+    assert page.language == "cs" and page.words > 100
+    assert lines["http://a.test/inside"].redirect_to == "http://a.test/end"
+    assert sum(line.kept_bytes for line in lines.values()) == host["kept_bytes"]
+    robots = host["downloaded_bytes"] - sum(line.downloaded_bytes for line in lines.values())
+    assert 0 <= robots < 100
+
+
+def test_the_check_reads_the_links_too(crawl):
+    with closing(Inspection(crawl.directory)) as opened:
+        assert list(problems(opened)) == []
+        path = opened.segments("links")[0].path
+        whole = path.read_bytes()
+        path.write_bytes(LinkKind().pack([]) + whole[:-9])
+        assert [path.name in problem for problem in problems(opened)] == [True]
+        path.write_bytes(whole)
+
+
+def test_a_url_that_was_tried_again_has_one_line(tmp_path):
+    busy = WebResponse(503, {"Content-Type": "text/html"}, b"busy")
+    with serving(FixedWeb({"a.test": {"/": busy}}, {"a.test": "127.84.9.1"})) as server:
+        crawl = Crawl(tmp_path / "job", server, LINKS="on")
+        assert crawl.run("http://a.test/").code == 0
+        assert [entry.path for entry in server.log_entries].count("/") == 2
+    assert [(line.url, line.status) for line in links_of_crawl(crawl.directory)] == [("http://a.test/", 503)]
+
+
+def test_it_is_read_without_scrapy(crawl):
+    code = (
+        "import sys, pathlib; from spiderling.linkoutput import links_of_crawl; "
+        f"print(len(list(links_of_crawl(pathlib.Path({str(crawl.directory)!r})))), 'scrapy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "5 False\n"
+
+
+def test_a_crawl_without_links_says_how_to_have_them(tmp_path):
+    with serving(FixedWeb({"a.test": {"/": linking("a")}}, {"a.test": "127.84.9.1"})) as server:
+        crawl = Crawl(tmp_path / "job", server)
+        assert crawl.run("http://a.test/").code == 0
+    assert not (crawl.directory / "links").exists()
+    with pytest.raises(BadInput, match="SPIDERLING_LINKS=on"):
+        list(links_of_crawl(crawl.directory))
+
+
+def test_what_a_server_says_cannot_break_a_line(tmp_path):
+    odd = 'http://a.test/"\n\ud800{}\\'
+    outcome = Outcome(
+        1, odd, Reason.REDIRECTED, redirect_to=odd, links=(Link("http://a.test/b", score=1.0, anchor=9**9), Link(odd))
+    )
+    path = tmp_path / "x.links.zst"
+    path.write_bytes(LinkKind().pack([(outcome, Reason.REDIRECTED, 1.0), (outcome, Reason.KEPT, 2.0)]))
+    first, second = read_links(path)
+    assert (first.url, first.redirect_to, first.links, first.scores, first.anchors) == (
+        odd,
+        odd,
+        ["http://a.test/b"],
+        [255],
+        [255],
+    )
+    assert (second.reason, second.time) == ("kept", 2.0)
+
+
+def test_a_damaged_segment_is_named(crawl):
+    with closing(Inspection(crawl.directory)) as opened:
+        path, length, entries = opened.segments("links")[0]
+    assert entries == 5
+    with pytest.raises(StorageError, match=path.name):
+        list(read_links(path, length - 1))
+    path.with_name("other.links.zst").write_bytes(LinkKind().pack([]) + b"not a frame")
+    with pytest.raises(StorageError, match="other"):
+        list(read_links(path.with_name("other.links.zst")))

@@ -68,6 +68,11 @@ class Options:
         "(docs/strategies.md); same as -a strategy=.",
     )
 
+    learning: str = _option(
+        "on",
+        "Whether the strategy spiderling learns from what pages gave how much each sign of a good link is to count.",
+        choices=("on", "off"),
+    )
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
     )

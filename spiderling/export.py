@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, NamedTuple, TypeAlias
 
 from spiderling import __version__
@@ -153,13 +154,14 @@ def export(
     watch: Watch = iter,
     selection: Selection | None = None,
     layout: Layout = Layout(),  # noqa: B008 - immutable
+    notes: Mapping[str, object] = MappingProxyType({}),
 ) -> Summary:
     """Write what *selection* takes of *corpus* to *out*, without what *drop* names, in files as *layout* says.
 
     The files appear when all are complete.  Beside them stand ``OUT.json`` (what they were made of, with *lists*:
     name -> number of entries) and, if something may have been dropped, ``OUT.dropped.tsv`` (id, URL and the entry
-    that matched).  *watch* sees every document pass.  Raises BadInput if a file exists, StorageError if one cannot
-    be written or a segment cannot be read.
+    that matched).  *watch* sees every document pass, and may change it; *notes* go into ``OUT.json``.  Raises
+    BadInput if a file exists, StorageError if one cannot be written or a segment cannot be read.
     """
     selection = selection or Selection()
     log_name = out.with_name(out.name + ".dropped.tsv")
@@ -171,8 +173,9 @@ def export(
             dropped = _copy(watch(_all(corpus)), parts, drop, selection, log)
         files = parts.commit()
         summary = Summary(sum(file.documents for file in files), dropped, sorted(drop.idle), files)
-        manifest = _manifest(corpus, summary, format_name, lists, selection)
-        out.with_name(out.name + ".json").write_text(manifest, "utf-8")
+        manifest = _manifest(corpus, summary, format_name, lists, selection) | dict(notes)
+        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+        out.with_name(out.name + ".json").write_text(text, "utf-8")
     except OSError as error:
         raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:
@@ -209,8 +212,8 @@ def _log(path: Path | None) -> AbstractContextManager[IO[str] | None]:
 
 def _manifest(
     corpus: Corpus, summary: Summary, format_name: str, lists: Mapping[str, int], selection: Selection
-) -> str:
-    content = {
+) -> dict[str, object]:
+    return {
         "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
         "version": __version__,
         "format": format_name,
@@ -222,4 +225,3 @@ def _manifest(
         "selection": selection.described(),
         "files": [file._asdict() for file in summary.files],
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

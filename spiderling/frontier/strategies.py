@@ -176,9 +176,9 @@ class Heidix(Strategy):
 class Spiderling(Heidix):
     """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
 
-    power: float = 6.0
-    fewest: int = 20
-    share: float = 0.3
+    power: float = 20.0
+    fewest: int = 5
+    share: float = 0.5
     """Nobody is held back who promises this share of what the last pages gave."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True

@@ -91,7 +91,7 @@ class Checkpoint:
 
     def begin(self) -> None:
         """Start to write what has gathered, unless a batch is still being written or writing has failed."""
-        if self.error is None and (self._writing is None or self._writing.done()):
+        if self.error is None and self._writing is None:
             try:
                 batch = self._cut()
             except Exception as error:  # no checkpoint can be made any more, whatever the reason
@@ -116,6 +116,7 @@ class Checkpoint:
         """Write the rest and release the files; raises StorageError, with the files released all the same."""
         try:
             await self.flush()
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._end)
         finally:
             self._writer.shutdown()
             for writer in self._writers:
@@ -148,7 +149,13 @@ class Checkpoint:
         self._store.commit(replace(batch.changes, segments=rows, trail=trail))
         return rows
 
+    def _end(self) -> None:
+        for writer in self._writers:
+            writer.end()
+
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
+        """The frontier must hear of a batch before another one is cut off, or it would take that one for written."""
+        self._writing = None
         error = writing.exception()
         if error is not None:
             self._fail(error)

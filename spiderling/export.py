@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, NamedTuple, TypeAlias
 
 from spiderling import __version__
@@ -158,13 +159,14 @@ def export(
     watch: Watch = iter,
     selection: Selection | None = None,
     layout: Layout = Layout(),  # noqa: B008 - immutable
+    notes: Mapping[str, object] = MappingProxyType({}),
 ) -> Summary:
     """Write what *selection* takes of *corpus* to *out*, without what *drop* names, in files as *layout* says.
 
     The files appear when all are complete.  Beside them stand ``OUT.json`` and ``OUT.README.md`` (the card, with
     *lists*: name -> number of entries) and, if something may have been dropped, ``OUT.dropped.tsv`` (id, URL and the
-    entry that matched).  *watch* sees every document pass.  Raises BadInput if a file exists, StorageError if one
-    cannot be written or a segment cannot be read.
+    entry that matched).  *watch* sees every document pass, and may change it; *notes* go into ``OUT.json``.  Raises
+    BadInput if a file exists, StorageError if one cannot be written or a segment cannot be read.
     """
     selection = selection or Selection()
     log_name = out.with_name(out.name + ".dropped.tsv")
@@ -178,7 +180,7 @@ def export(
         files = parts.commit()
         summary = Summary(sum(file.documents for file in files), dropped, sorted(drop.idle), files)
         manifest = _manifest(corpus, summary, format_name, lists, selection)
-        manifest |= {"contents": tally.contents(), "files": _checked(out.parent, files)}
+        manifest |= {"contents": tally.contents(), "files": _checked(out.parent, files), **notes}
         write_pair(manifest, out.with_name(out.name + ".README.md"), out.with_name(out.name + ".json"))
     except OSError as error:
         raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error

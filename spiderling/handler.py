@@ -34,6 +34,7 @@ from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.resolver import Resolver
 from spiderling.text.declared import language_of_tag
+from spiderling.warc import EXCHANGE, Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+_DESCRIBING = (b"Content-Type", b"Content-Disposition")
 _SOME_NAME = "judged.invalid"
 """Stands for a name with several addresses in the client's URL, where JudgedAddresses answers for it."""
-_TEXT_TYPES = frozenset({b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml", b"text/plain"})
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -71,6 +72,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._session = open_session(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
         self._transfers: set[asyncio.Task[Any]] = set()
         self._is_cutting = False
+        self._archives = self._options.warc != "off"
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
     async def download_request(self, request: Request) -> Response:
@@ -195,7 +197,12 @@ class DownloadHandler(BaseDownloadHandler):
         )
         if stop is not None:
             return give_out(stop_download=stop)
-        body, flags, stop = await self._body(reply, request, decoder, limit)
+        raw: list[bytes] | None = [] if self._archives and decoder.changes else None
+        body, flags, stop = await self._body(reply, request, decoder, limit, raw)
+        if self._archives:
+            received = body if raw is None else b"".join(raw)
+            truncated = "disconnect" if flags else "unspecified" if stop else ""
+            request.meta[EXCHANGE] = _exchange(request, reply, received, truncated)
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
@@ -212,8 +219,10 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _judge(self, status: int, headers: Headers, request: Request) -> int:
         """The most body bytes that may follow; raises ResponseRefused for what is not wanted at all."""
-        kind = self._document_kind(headers, request)
-        if status == 200 and request.meta.get("judge_type") and not kind and not _is_text(headers):
+        content_type, disposition = _described(headers)
+        kind = self._document_kind(content_type, disposition, request)
+        is_page = kind is not None or filetypes.is_text(content_type, disposition)
+        if status == 200 and request.meta.get("judge_type") and not is_page:
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
         if status == 200 and request.meta.get("judge_type") and not self._may_be_ours(headers):
             raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
@@ -233,23 +242,26 @@ class DownloadHandler(BaseDownloadHandler):
         crawl = crawl_of(self.crawler)
         return crawl is None or not declared or any(info.code in declared for info in crawl.accepted)
 
-    def _document_kind(self, headers: Headers, request: Request) -> str | None:
+    def _document_kind(self, content_type: str, disposition: str, request: Request) -> str | None:
         """The kind of document that is announced, if it is one of those wanted."""
         if not self._documents:
             return None
-        names = (b"Content-Type", b"Content-Disposition")
-        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in names)
         kind = filetypes.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
         return kind if kind in self._documents else None
 
     async def _body(
-        self, reply: Reply, request: Request, decoder: BodyDecoder, limit: int
+        self, reply: Reply, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
     ) -> tuple[bytes, list[str], StopDownload | None]:
-        """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here."""
+        """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here.
+
+        *raw* gets the body as received.
+        """
         body = bytearray()
         try:
             with Floor(reply.content, self._options.min_bytes_per_s, self._options.slow_window_s):
                 async for chunk in reply.content.iter_any():
+                    if raw is not None:
+                        raw.append(chunk)
                     body += decoder.decode(chunk)
                     if reply.content.total_bytes > limit:
                         raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
@@ -261,18 +273,36 @@ class DownloadHandler(BaseDownloadHandler):
             if flood or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
             reply.content.set_exception(None)  # type: ignore[arg-type]  # what had come before is still there
-            body += decoder.decode(reply.content.read_nowait())
+            rest = reply.content.read_nowait()
+            if raw is not None:
+                raw.append(rest)
+            body += decoder.decode(rest)
             return bytes(body), ["dataloss"], None
         return bytes(body), [], None
 
 
-def _is_text(headers: Headers) -> bool:
-    """Whether the headers admit a page of text; a missing or malformed type is given its chance."""
-    disposition = headers.get(b"Content-Disposition") or b""
-    if disposition.strip().lower().startswith(b"attachment"):
-        return False
-    media_type = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
-    return b"/" not in media_type or media_type in _TEXT_TYPES
+def _described(headers: Headers) -> tuple[str, str]:
+    """Content-Type and Content-Disposition."""
+    content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+    return content_type, disposition
+
+
+def _exchange(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
+    """What went over the wire; heads are written out later, in another thread."""
+    sent = tuple((name.encode(), value.encode()) for name, value in reply.request_info.headers.items())
+    version = reply.version or aiohttp.HttpVersion11
+    took_s = request.meta["download_latency"]
+    return Exchange(
+        url=request.url,
+        began=time.time(),
+        took_s=took_s,
+        address=reply.address,
+        request=(request.method, reply.request_info.url.raw_path_qs, sent, request.body),
+        status_line=f"HTTP/{version.major}.{version.minor} {reply.status} {reply.reason or ''}",
+        headers=reply.raw_headers,
+        body=body,
+        truncated=truncated,
+    )
 
 
 def _declared_length(headers: Headers) -> int | None:

@@ -202,7 +202,7 @@ class DownloadHandler(BaseDownloadHandler):
         if self._archives:
             received = body if raw is None else b"".join(raw)
             truncated = "disconnect" if flags else "unspecified" if stop else ""
-            request.meta[EXCHANGE] = _exchange(request, reply, received, truncated)
+            request.meta[EXCHANGE] = exchange_with(request, reply, received, truncated)
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
@@ -287,7 +287,7 @@ def _described(headers: Headers) -> tuple[str, str]:
     return content_type, disposition
 
 
-def _exchange(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
+def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
     """What went over the wire; heads are written out later, in another thread."""
     sent = tuple((name.encode(), value.encode()) for name, value in reply.request_info.headers.items())
     version = reply.version or aiohttp.HttpVersion11

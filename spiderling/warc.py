@@ -17,13 +17,14 @@ import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 import zstandard
 
 from spiderling import __version__
-from spiderling.cdxj import index_all
+from spiderling.cdxj import index_all, write_index
 from spiderling.segments import Kind
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class WarcKind(Kind):
         self._about |= {"conformsTo": _CONFORMS, **about}
         self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Payload digest -> URL and date of the response that holds it."""
+        self._indexer = ThreadPoolExecutor(1, thread_name_prefix="cdxj")
 
     def begin(self, name: str) -> bytes:
         date = _date(datetime.now(timezone.utc).timestamp())
@@ -84,7 +86,11 @@ class WarcKind(Kind):
     def pack(self, entries: Sequence[tuple[Exchange, Mapping[str, object]]]) -> bytes:
         return b"".join(self._pack(record) for entry in entries for record in self._records(*entry))
 
+    def full(self, path: Path) -> None:
+        self._indexer.submit(write_index, path)  # seconds, for which the checkpoints shall not wait
+
     def ended(self, directory: Path) -> None:
+        self._indexer.shutdown()
         index_all(directory)
 
     def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:

@@ -11,8 +11,8 @@
 
 RESULT: yield_vs_bfs is the yield rate of `yield` with the paper's profile / that of `bfs` on the web of 2;
 vs_best_rival and of_perfect are the least of `spiderling` / the best of yield, lswc and heidix, and / `perfect`, over
-the webs and shares of 4.  simulated_pages_per_s is CPU time of `bfs` on a web with ten links a page (ten times --pages, but with
---quick).
+the webs and shares of 4.  simulated_pages_per_s is CPU time of `bfs` on a web of ten times --pages, with ten links each
+(20,000 with --quick).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from spiderling.archives.sources import is_url
 from spiderling.checkpoint import Checkpoint
 from spiderling.clock import Clock
 from spiderling.converter import usable
+from spiderling.corpuscard import model_digests, seeds_digest, write_card
 from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.seen import DigestSet
@@ -226,13 +227,31 @@ class Crawl:
         finally:
             try:
                 await self.checkpoint.close()
+                await self._write_card()
             finally:
                 self.jobdir.close()
+
+    async def _write_card(self) -> None:
+        """What is in the corpus, for whoever gets it; the next end of the crawl writes it anew."""
+        if self.checkpoint.lengths:
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, write_card, self.jobdir.path)
+            except (SpiderlingError, OSError) as error:
+                logger.warning("The card of the corpus is not up to date: %s", error)
+
+    def note_seeds(self, where: str, urls: Sequence[str]) -> None:
+        """Keep for the card of the corpus which seeds the crawl was given."""
+        said = {"from": where, "number": len(urls), "sha256": seeds_digest(urls)}
+        if said not in self._seeds:
+            self._seeds.append(said)
+            self.checkpoint.note("seeds", self._seeds)
 
     def _note_manifest(self, state: State, changed: list[str]) -> None:
         note = self.checkpoint.note
         note("options", asdict(self.options))
         note("version", __version__)
+        note("models", model_digests(self.accepted))
+        self._seeds: list[dict[str, object]] = json.loads(state.meta.get("seeds", "[]"))
         note("from_archives", self.archives is not None)
         note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
         if not state.meta:

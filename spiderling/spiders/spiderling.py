@@ -76,6 +76,7 @@ class SpiderlingSpider(CorpusSpider):
                 crawl.failed(error)
         if seeds:
             self.logger.info("%d seeds from %s", len(seeds), self.seeds or "the language models")
+            crawl.note_seeds(self.seeds or "the language models", [seed.url for seed in seeds])
             if not crawl.frontier.hosts and crawl.options.follow == "all":
                 notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)
                 if notice:

@@ -22,6 +22,7 @@ from spiderling.parts import Parts, Written
 from spiderling.prevertical import Source, StoredDocument, stored_documents
 from spiderling.selection import Layout, Selection
 from spiderling.urls import CanonicalUrl, canonicalize
+from spiderling.wholefiles import write_whole
 
 Watch: TypeAlias = Callable[[Iterator[StoredDocument]], Iterator[StoredDocument]]
 
@@ -175,7 +176,7 @@ def export(
         summary = Summary(sum(file.documents for file in files), dropped, sorted(drop.idle), files)
         manifest = _manifest(corpus, summary, format_name, lists, selection) | dict(notes)
         text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-        out.with_name(out.name + ".json").write_text(text, "utf-8")
+        write_whole(out.with_name(out.name + ".json"), text)
     except OSError as error:
         raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:

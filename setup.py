@@ -19,7 +19,11 @@ setup(
     python_requires=">=3.10",
     packages=[*find_packages(include=["spiderling", "spiderling.*"]), "spiderling.models"],
     package_dir={"spiderling": "spiderling", "spiderling.models": "models"},
-    package_data={"spiderling.text": ["*.json"], "spiderling.models": ["*/*", "cc-by-sa/*/*", "*.yaml", "*.md"]},
+    package_data={
+        "spiderling.text": ["*.json"],
+        "spiderling.reporting": ["page.*"],
+        "spiderling.models": ["*/*", "cc-by-sa/*/*", "*.yaml", "*.md"],
+    },
     install_requires=[requirement for requirement in REQUIREMENTS if requirement],
     extras_require={"commoncrawl": ["duckdb>=1.1"]},  # Parquet files of its columnar index (scrapy seeds commoncrawl)
     entry_points={
@@ -29,7 +33,9 @@ setup(
             "inspect = spiderling.commands.inspect:Command",
             "identify = spiderling.commands.identify:Command",
             "seeds = spiderling.commands.seeds:Command",
+            "simulate = spiderling.commands.simulate:Command",
             "page = spiderling.commands.page:Command",
+            "report = spiderling.commands.report:Command",
             "train = spiderling.commands.train:Command",
         ],
     },

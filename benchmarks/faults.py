@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
 from benchmarks.faultlayer import POINTS
+from spiderling.cdxj import records
 from spiderling.checking import problems
 from spiderling.inspection import Inspection
 from spiderling.linkoutput import links_of_crawl
@@ -43,6 +44,7 @@ SETTINGS = {
     "IP_INTERVAL_S": 0.02,
     "SEGMENT_BYTES": 4000,  # so that a kill meets the change of segments
     "LINKS": "on",
+    "WARC": "on",
     "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1}),
 }
 _PATIENCE_S = 30.0
@@ -122,6 +124,7 @@ def differences(crawl: Crawl, reference: Crawl) -> list[str]:
         ("ends", state.ends, expected.ends),
         ("discovered", state.counts["discovered"], expected.counts["discovered"]),
         ("links", links_of(crawl), links_of(reference)),
+        ("archived pages", archived(crawl), archived(reference)),
         ("documents by the segments", sum(n for _, n in state.segments.values()), len(reference.documents())),
     ):
         if ours != theirs:
@@ -134,6 +137,18 @@ def differences(crawl: Crawl, reference: Crawl) -> list[str]:
 def links_of(crawl: Crawl) -> list[tuple[object, ...]]:
     """The lines of the link output, but for their times."""
     return sorted(line._replace(time=0.0) for line in links_of_crawl(crawl.directory))
+
+
+def archived(crawl: Crawl) -> Counter[tuple[str, str]]:
+    """(URL, digest of the payload) of each response in the archive; robots.txt may be asked again after a kill."""
+    captures = (
+        record.headers
+        for path in sorted((crawl.directory / "warc").glob("*.warc.gz"))
+        for record in records(path, path.stat().st_size)
+        if record.is_capture
+    )
+    found = Counter((headers["warc-target-uri"], headers["warc-payload-digest"]) for headers in captures)
+    return Counter({key: number for key, number in found.items() if not key[0].endswith("/robots.txt")})
 
 
 def documents_of(crawl: Crawl) -> Counter[tuple[str, str]]:

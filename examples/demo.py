@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 def main(jobdir: str) -> int:
-    """Serve, crawl, and return the crawl's exit code."""
+    """Serve, crawl, report, and return the crawl's exit code."""
     print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
     with serving() as hosts:
         settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, **SETTINGS}
@@ -42,7 +42,8 @@ def main(jobdir: str) -> int:
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         crawl = subprocess.Popen(command)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the crawl, which stops by itself
-        return crawl.wait()
+        code = crawl.wait()
+    return code or subprocess.run([sys.executable, "-m", "scrapy", "report", jobdir]).returncode
 
 
 @contextmanager

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import xxhash
 
 from spiderling import prevertical
+from spiderling.cdxj import records
 from spiderling.errors import StorageError
 from spiderling.frontier.reading import counts_with_prefix, queues_by_host
 from spiderling.frontier.trail import unpack_ends, unpack_keys
-from spiderling.inspection import Inspection
+from spiderling.inspection import Inspection, Segment
 from spiderling.linkoutput import read_links
 from spiderling.reasons import Reason
 
@@ -102,11 +103,16 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
 
 def _beside(crawl: Inspection) -> Iterator[str]:
     """Every other segment can be read to its recorded length, and holds as many entries as were written."""
-    for segment in crawl.segments("links"):
-        try:
-            number = sum(1 for _ in read_links(segment.path, segment.length))
-        except StorageError as error:
-            yield str(error)
-            continue
-        if number != segment.entries:
-            yield f"{segment.path.name} holds {number} entries, not {segment.entries}"
+    counts: dict[str, Callable[[Segment], int]] = {
+        "links": lambda segment: sum(1 for _ in read_links(segment.path, segment.length)),
+        "warc": lambda segment: sum(record.is_capture for record in records(segment.path, segment.length)),
+    }
+    for kind, count in counts.items():
+        for segment in crawl.segments(kind):
+            try:
+                number = count(segment)
+            except StorageError as error:
+                yield str(error)
+                continue
+            if number != segment.entries:
+                yield f"{segment.path.name} holds {number} entries, not {segment.entries}"

@@ -116,6 +116,7 @@ class Checkpoint:
         """Write the rest and release the files; raises StorageError, with the files released all the same."""
         try:
             await self.flush()
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._end)
         finally:
             self._writer.shutdown()
             for writer in self._writers:
@@ -147,6 +148,10 @@ class Checkpoint:
             trail = replace(trail, segment=rows[0].name, offset=self._corpus.frame_offset)
         self._store.commit(replace(batch.changes, segments=rows, trail=trail))
         return rows
+
+    def _end(self) -> None:
+        for writer in self._writers:
+            writer.end()
 
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
         error = writing.exception()

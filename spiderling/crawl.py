@@ -34,6 +34,7 @@ from spiderling.options import Options
 from spiderling.optionvalues import PREFIX, parse_tlds
 from spiderling.segments import SUFFIX, Kind, SegmentWriter, sync_directory
 from spiderling.shinglestate import ShingleState
+from spiderling.warc import WarcKind, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from spiderling.items import Outcome
     from spiderling.languages import LanguageInfo
+    from spiderling.warc import Exchange
 
 logger = logging.getLogger(__name__)
 
@@ -140,13 +142,19 @@ class Crawl:
 
     def _writers(self, state: State) -> list[SegmentWriter]:
         """What writes segments, the corpus first; those of a kind that is now off are still cut back."""
-        kinds: dict[Kind, bool] = {Kind("corpus", SUFFIX): True, LinkKind(): self.options.links == "on"}
+        options = self.options
+        about = {"operator": options.contact, "robots": "obey", "isPartOf": self.jobdir.path.absolute().name}
+        kinds: dict[Kind, bool] = {
+            Kind("corpus", SUFFIX): True,
+            LinkKind(): options.links == "on",
+            WarcKind(options.warc, about): options.warc != "off",
+        }
         prefix, writers = "+".join(info.code for info in self.accepted), []
         for kind, is_on in kinds.items():
             if is_on or any(row.kind == kind.name for row in state.segments):
                 directory = self.jobdir.path / kind.name
                 directory.mkdir(exist_ok=True)
-                writers.append(SegmentWriter(directory, prefix, self.options.segment_bytes, state.segments, kind))
+                writers.append(SegmentWriter(directory, prefix, options.segment_bytes, state.segments, kind))
         return writers
 
     async def snapshot(self) -> None:
@@ -169,8 +177,15 @@ class Crawl:
         self.known_digests.keep(outcome.digests)
         if report.end is not None and self.options.links == "on":
             self.checkpoint.put("links", (outcome, report.end, now))
+        if outcome.exchange is not None:
+            self.archive(outcome.exchange, verdict(outcome))
         self.checkpoint.add(outcome)
         return report
+
+    def archive(self, exchange: Exchange | None, said: Mapping[str, object]) -> None:
+        """Write *exchange*, if it was kept, with what is *said* of it, in one checkpoint with the next outcome."""
+        if exchange is not None:
+            self.checkpoint.put("warc", (exchange, said))
 
     def event(self, what: str) -> None:
         """Log something that a person did or should know, and keep it in the state."""

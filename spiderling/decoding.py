@@ -49,6 +49,11 @@ class BodyDecoder:
         self._received = self._given = 0
         self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.understood else []
 
+    @property
+    def changes(self) -> bool:
+        """Whether what comes out may differ from what goes in."""
+        return bool(self._layers)
+
     def decode(self, data: bytes) -> bytes:
         """What *data*, the next bytes of the body, adds to the content."""
         self._received += len(data)

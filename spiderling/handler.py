@@ -34,6 +34,7 @@ from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.resolver import Resolver
 from spiderling.text.declared import language_of_tag
+from spiderling.warc import EXCHANGE, Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -71,6 +72,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._session = open_session(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
         self._transfers: set[asyncio.Task[Any]] = set()
         self._is_cutting = False
+        self._archives = self._options.warc != "off"
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
     async def download_request(self, request: Request) -> Response:
@@ -195,7 +197,12 @@ class DownloadHandler(BaseDownloadHandler):
         )
         if stop is not None:
             return give_out(stop_download=stop)
-        body, flags, stop = await self._body(reply, request, decoder, limit)
+        raw: list[bytes] | None = [] if self._archives and decoder.changes else None
+        body, flags, stop = await self._body(reply, request, decoder, limit, raw)
+        if self._archives:
+            received = body if raw is None else b"".join(raw)
+            truncated = "disconnect" if flags else "unspecified" if stop else ""
+            request.meta[EXCHANGE] = _exchange(request, reply, received, truncated)
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
@@ -243,13 +250,18 @@ class DownloadHandler(BaseDownloadHandler):
         return kind if kind in self._documents else None
 
     async def _body(
-        self, reply: Reply, request: Request, decoder: BodyDecoder, limit: int
+        self, reply: Reply, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
     ) -> tuple[bytes, list[str], StopDownload | None]:
-        """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here."""
+        """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here.
+
+        *raw* gets the body as received.
+        """
         body = bytearray()
         try:
             with Floor(reply.content, self._options.min_bytes_per_s, self._options.slow_window_s):
                 async for chunk in reply.content.iter_any():
+                    if raw is not None:
+                        raw.append(chunk)
                     body += decoder.decode(chunk)
                     if reply.content.total_bytes > limit:
                         raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
@@ -261,9 +273,30 @@ class DownloadHandler(BaseDownloadHandler):
             if flood or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
             reply.content.set_exception(None)  # type: ignore[arg-type]  # what had come before is still there
-            body += decoder.decode(reply.content.read_nowait())
+            rest = reply.content.read_nowait()
+            if raw is not None:
+                raw.append(rest)
+            body += decoder.decode(rest)
             return bytes(body), ["dataloss"], None
         return bytes(body), [], None
+
+
+def _exchange(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
+    """What went over the wire; heads are written out later, in another thread."""
+    sent = tuple((name.encode(), value.encode()) for name, value in reply.request_info.headers.items())
+    version = reply.version or aiohttp.HttpVersion11
+    took_s = request.meta["download_latency"]
+    return Exchange(
+        url=request.url,
+        began=time.time(),
+        took_s=took_s,
+        address=reply.address,
+        request=(request.method, reply.request_info.url.raw_path_qs, sent, request.body),
+        status_line=f"HTTP/{version.major}.{version.minor} {reply.status} {reply.reason or ''}",
+        headers=reply.raw_headers,
+        body=body,
+        truncated=truncated,
+    )
 
 
 def _is_text(headers: Headers) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from spiderling.optouts import Statement
     from spiderling.text import Page
+    from spiderling.warc import Exchange
 
 
 class Follow(Enum):
@@ -101,6 +102,8 @@ class Outcome:
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
     """Links of the page beyond SPIDERLING_MAX_LINKS."""
+    exchange: Exchange | None = field(default=None, repr=False)
+    """What went over the wire, if that is archived."""
 
     @property
     def is_judged(self) -> bool:

@@ -107,6 +107,10 @@ class LinkBatch(NamedTuple):
     def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
         return received, tuple(self)
 
+    def cues(self, at: int) -> tuple[bool, float, int]:
+        """What the page tells of the link at the place *at*: in running text, how likely so, characters of its text."""
+        return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
+
     def target(self, at: int) -> CanonicalUrl:
         """The link at the place *at*, as ``canonicalize`` gives it."""
         host, path = self.hosts[array("H", self.of_host)[at]], self.paths.split(b"\n")[at].decode("ascii")

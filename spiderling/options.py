@@ -68,6 +68,10 @@ class Options:
         "(docs/strategies.md); same as -a strategy=.",
     )
 
+    random_seed: int = _option(
+        1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
+    )
+
     # what may be fetched
     tlds: str = _option(
         "all",
@@ -340,6 +344,11 @@ class Options:
     )
     links: str = _option(
         "off", "Whether links/ gets what came of each page and where it leads (docs/links.md).", choices=("off", "on")
+    )
+    warc: str = _option(
+        "off",
+        "Whether warc/ gets every request and response (docs/warc.md): on (gzip, which every tool reads), or zstd.",
+        choices=("off", "on", "zstd"),
     )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)

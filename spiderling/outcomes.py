@@ -19,6 +19,7 @@ from spiderling.items import Follow, Outcome
 from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
+from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from spiderling.items import PageItem
     from spiderling.linkbatch import LinkBatch
     from spiderling.text import Page
+    from spiderling.warc import Exchange
 
 _MAX_DETAIL_CHARS = 200
 
@@ -90,6 +92,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         digests=item.digests if kept else (),
         links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
+        exchange=exchange_of(request),
     )
 
 
@@ -106,7 +109,7 @@ def _facts(item: PageItem) -> tuple[str, ...]:
 
 def further(outcome: Outcome) -> Outcome:
     """*outcome* of a further item of a response: its text counts, the response was accounted for with the first."""
-    return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0)
+    return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0, exchange=None)
 
 
 def of_response(response: Response, reason: Reason) -> Outcome:
@@ -119,6 +122,7 @@ def of_response(response: Response, reason: Reason) -> Outcome:
         status=response.status,
         wire_bytes=_wire_bytes(response.request),
         body_bytes=len(response.body),
+        exchange=exchange_of(response.request),
     )
 
 
@@ -138,6 +142,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
         detail="" if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:_MAX_DETAIL_CHARS],
+        exchange=exchange_of(request),
     )
 
 
@@ -183,6 +188,11 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
     if isinstance(error, (IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError)):
         return Reason.ABANDONED, False
     return Reason.CONNECTION, True
+
+
+def exchange_of(request: Request | None) -> Exchange | None:
+    """What the handler kept of *request* for the archive; only once, so that it is archived once and let go."""
+    return request.meta.pop(EXCHANGE, None) if request is not None else None
 
 
 def _wire_bytes(request: Request | None) -> int:

@@ -11,9 +11,9 @@ from typing import IO, NamedTuple, cast
 
 import zstandard
 
+from spiderling import segments
 from spiderling.errors import BadInput, StorageError
 
-_PIECE_BYTES = 65536
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -141,25 +141,10 @@ def frame_at(segment: Path, offset: int) -> str:
 def frames(segment: Path, length: int) -> Iterator[str]:
     """The text of each frame in the first *length* bytes of *segment*; raises StorageError if one is damaged."""
     try:
-        with segment.open("rb") as file:
-            yield from _frames(file, length)
-    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        for frame in segments.frames(segment, length):
+            yield frame.data.decode()
+    except UnicodeDecodeError as error:
         raise StorageError(f"{segment} cannot be read: {error}.") from error
-
-
-def _frames(file: IO[bytes], left: int) -> Iterator[str]:
-    piece = b""
-    while piece or left:
-        unpacker, text = zstandard.ZstdDecompressor().decompressobj(), bytearray()
-        while not unpacker.eof:
-            if not piece:
-                piece = file.read(min(left, _PIECE_BYTES))
-                left -= len(piece)
-            if not piece:
-                raise zstandard.ZstdError("it ends before its recorded length, or in the middle of a frame")
-            text += unpacker.decompress(piece)
-            piece = unpacker.unused_data
-        yield text.decode()
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:

@@ -34,6 +34,7 @@ from spiderling.frontier.sitemaps import is_sitemap
 from spiderling.outcomes import FileTaken, NotMade, of_failure, redirected
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
+from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ PAGES = "spiderling_pages"
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
 _OWN_META = frozenset({
     "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
-    "download_latency", "is_start_request", "spiderling_errback", PAGES,
+    "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
 })  # fmt: skip
 _HEADERS = {
     b"Accept": b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1",

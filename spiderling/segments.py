@@ -10,10 +10,11 @@ to any recorded length (``zstd -dc`` reads all of one in zstd).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import zstandard
 
@@ -22,6 +23,7 @@ from spiderling.frontier.state import SegmentRow
 
 SUFFIX = ".prevert.zst"
 _LEVEL = 3
+_PIECE_BYTES = 65536
 
 
 class Kind:
@@ -40,6 +42,9 @@ class Kind:
     def pack(self, entries: Sequence[Any]) -> bytes:
         """The frames of a batch; *entries* are bytes."""
         return self._compressor.compress(b"".join(entries))
+
+    def ended(self, directory: Path) -> None:
+        """No file in *directory* is being written; raises OSError or StorageError."""
 
 
 class SegmentWriter:
@@ -61,7 +66,8 @@ class SegmentWriter:
         _recover(directory, self.kind.suffix, rows)
         names = sorted(rows)
         self._number = len(names)
-        self._current = rows[names[-1]] if names else None
+        last = rows[names[-1]] if names else None
+        self._current = last if last is not None and last.name.endswith(self.kind.suffix) else None
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
         """Where what was last appended begins in its segment."""
@@ -98,17 +104,55 @@ class SegmentWriter:
                 self._file.close()
             self._file = None
 
+    def end(self) -> None:
+        """Close the file, of which everything was acknowledged; raises OSError or StorageError."""
+        self.close()
+        self.kind.ended(self._directory)
+
     def _open(self) -> SegmentRow:
         """The row of the segment to append to, its file open; a new one when the last is full."""
         row = self._current
         if row is None or row.length_bytes >= self._max_bytes:
-            self.close()
+            self.end()
             self._number += 1
             row = SegmentRow(f"{self._prefix}-{self._number:05d}{self.kind.suffix}", 0, 0, self.kind.name)
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
             sync_directory(self._directory)
         return row
+
+
+class Frame(NamedTuple):
+    """A frame of a segment, or a member of gzip."""
+
+    data: bytes
+    offset: int
+    length: int
+    """Bytes in the file, from *offset* on."""
+
+
+def frames(path: Path, length: int) -> Iterator[Frame]:
+    """The frames in the first *length* bytes of a segment; raises StorageError if one is damaged or breaks off."""
+    offset, piece = 0, b""
+    try:
+        with path.open("rb") as file:
+            while offset < length:
+                unpacker: Any = _unpacker(path)
+                data, begin = bytearray(), offset
+                while not unpacker.eof:
+                    piece = piece or file.read(min(length - offset, _PIECE_BYTES))
+                    if not piece:
+                        raise StorageError(f"{path} ends before its recorded length, or in the middle of a frame.")
+                    data += unpacker.decompress(piece)
+                    offset += len(piece) - len(unpacker.unused_data)
+                    piece = unpacker.unused_data
+                yield Frame(bytes(data), begin, offset - begin)
+    except (OSError, zlib.error, zstandard.ZstdError) as error:
+        raise StorageError(f"{path} cannot be read: {error}.") from error
+
+
+def _unpacker(path: Path) -> Any:
+    return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
 
 
 def _recover(directory: Path, suffix: str, known: Mapping[str, SegmentRow]) -> None:

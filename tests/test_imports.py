@@ -119,7 +119,8 @@ def test_frontier_and_text_read_no_clock(path: Path) -> None:
 def test_frontier_does_no_io_but_in_the_store_and_its_reading(path: Path) -> None:
     tree = ast.parse(path.read_bytes())
     io = {"asyncio", "io", "logging", "os", "pathlib", "random", "select", "shutil", "socket", "sqlite3", "subprocess"}
-    assert not {name.partition(".")[0] for name in imported_modules(tree)} & io
+    allowed = {"random"} if path.name == "draws.py" else set()  # with a seed; test_draws.py asks for the same twice
+    assert not {name.partition(".")[0] for name in imported_modules(tree)} & io - allowed
     calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     assert not calls & {"open", "print", "input"}
 

@@ -1,16 +1,19 @@
-"""Hosts that have URLs and no place on the workbench: first come, first served, 4 bytes each.
+"""Hosts that have URLs and no place on the workbench: by rank, and then first come, first served, 4 bytes each.
 
 After BUbiNG's virtualiser (Boldi et al. 2018), which keeps the queues of most hosts on
 disk; here the hosts themselves are there as well.  Who is due much later waits apart, and
 those that are preferred (``SPIDERLING_PREFER_TLDS``) have a line of their own, which is
-served three times of four while both are waited in: nobody waits for ever.
+served three times of four while both are waited in.  Both consist of a line for each rank,
+of which one is drawn (draws.py): nobody waits for ever.
 """
 
 from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from spiderling.frontier.priority import RANKS
 
 _APART_AFTER_S = 60.0
 _COMPACT_ABOVE = 1024
@@ -38,37 +41,52 @@ class _Line:
 
 
 class Backlog:
-    """Ids of hosts, each line in the order in which they came."""
+    """Ids of hosts, each line in the order in which they came.
 
-    def __init__(self, prefers: Callable[[int], bool] = lambda host_id: False) -> None:
-        self._prefers = prefers
-        self._others, self._preferred = _Line(), _Line()
+    A host whose rank has changed is to be pushed once more; where it stood before it is passed over.
+    """
+
+    def __init__(
+        self, prefers: Callable[[int], bool] = lambda host_id: False,
+        rank_of: Callable[[int], int] = lambda host_id: 0, draw: Callable[[Sequence[int]], int] = min,
+    ) -> None:  # fmt: skip
+        self._prefers, self._rank_of, self._draw = prefers, rank_of, draw
+        self._lines = [[_Line() for _ in range(RANKS)] for _ in range(2)]
+        """Of the others, and of those that are preferred; by rank."""
         self._turn = 0
         self._snoozed: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
-        return len(self._others) + len(self._preferred) + len(self._snoozed)
+        return sum(len(line) for lines in self._lines for line in lines) + len(self._snoozed)
 
     def push(self, host_id: int, due: float, now: float) -> None:
         """*host_id* comes to the end; a host that is not due for a minute comes back when it is."""
         if due > now + _APART_AFTER_S:
             heapq.heappush(self._snoozed, (due, host_id))
         else:
-            line = self._preferred if self._prefers(host_id) else self._others
-            line.ring.append(host_id)
+            self._lines[self._prefers(host_id)][self._rank_of(host_id)].ring.append(host_id)
 
     def pop(self, now: float) -> int | None:
         """The host that is next at *now*."""
         if self._snoozed and self._snoozed[0][0] <= now:
             return heapq.heappop(self._snoozed)[1]
-        if not self._preferred or not self._others:
-            line = self._preferred or self._others
-            return line.pop() if line else None
-        self._turn = (self._turn + 1) % PREFERRED_TURNS
-        return (self._preferred if self._turn else self._others).pop()
+        while any(waited_in := [[rank for rank in range(RANKS) if lines[rank]] for lines in self._lines]):
+            which = int(not waited_in[0])
+            if all(waited_in):
+                self._turn = (self._turn + 1) % PREFERRED_TURNS
+                which = int(self._turn > 0)
+            rank = self._draw(waited_in[which])
+            host_id = self._lines[which][rank].pop()
+            if self._rank_of(host_id) == rank:
+                return host_id
+        return None
+
+    def best_rank(self) -> int:
+        """The best rank that is waited in, or one beyond the worst."""
+        return next((rank for rank in range(RANKS) if any(lines[rank] for lines in self._lines)), RANKS)
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host: 0 at once."""
-        if self._preferred or self._others:
+        if self.best_rank() < RANKS:
             return 0.0
         return self._snoozed[0][0] if self._snoozed else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spiderling.frontier.draws import Draw
 from spiderling.frontier.entries import line_of, url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.hosttable import HostTable
@@ -13,6 +14,7 @@ from spiderling.frontier.queues import Queues
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.state import HostMark, Shelf, State
+from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.trail import Trail
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -25,11 +27,11 @@ class Books:
     host is reopened.
     """
 
-    def __init__(self, options: Options, shelf: Shelf) -> None:
+    def __init__(self, options: Options, shelf: Shelf, strategy: Strategy) -> None:
         self.scope = Scope(options)
         self.marks = Marks()
-        self.queues = Queues(shelf, self.marks)
-        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers)
+        self.queues = Queues(shelf, self.marks, Draw(strategy.power, options.random_seed))
+        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers, strategy.host_rank)
         self.journal = Journal(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)

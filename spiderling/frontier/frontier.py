@@ -52,7 +52,7 @@ class Frontier:
         self._strategy = strategy or parse(options.strategy)
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
-        self._books = Books(options, self._shelf)
+        self._books = Books(options, self._shelf, self._strategy)
         self._admission = Admission(options, self._books, self._strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
@@ -62,6 +62,7 @@ class Frontier:
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
             lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self._strategy.retires else math.inf,
+            self._strategy,
         )  # fmt: skip
         self._intake = Intake(self._books, self._admission, self.schedule)
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
@@ -114,7 +115,7 @@ class Frontier:
         accepted = self._admission.accept(target, distance, rank, redirects, payload, salt, page)
         if isinstance(accepted, Reason):
             return accepted
-        self.schedule.wake(accepted, now)
+        self.schedule.wake(accepted, now, rank)
         return None
 
     # -- URLs go out

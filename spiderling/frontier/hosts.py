@@ -44,20 +44,23 @@ _MAX_DISTANCE = 65535
 
 
 class Marks:
-    """State, distance and length of the queue of every host, by id, in 8 bytes each."""
+    """State, distance and length of the queue of every host, by id, in 9 bytes each."""
 
     def __init__(self) -> None:
         self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
         self._distances = array("H", [0])
         self.queued = array("I", [0])
         """URLs in each host's queue, parked ones included."""
+        self.ranks = bytearray(1)
+        """What each host is worth now, 0 to 9 (strategies.py)."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
         self._tally = [0] * len(_STATES)
 
-    def append(self, state: HostState, distance: int, queued: int = 0, preferred: bool = False) -> None:
+    def append(self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0) -> None:
         """Note the host of the next id."""
         self.preferred.append(preferred)
+        self.ranks.append(rank)
         self._states.append(_CODES[state])
         self._distances.append(min(distance, _MAX_DISTANCE))
         self.queued.append(queued)

@@ -71,10 +71,14 @@ class HostTable:
     """Hosts by name and id, and the accounts that are retired together."""
 
     def __init__(
-        self, unit: str, marks: Marks, queues: Queues, prefers: Callable[[str], bool] = lambda name: False
-    ) -> None:
-        """*unit* is ``host`` or ``registrable``: whose bytes are measured together; *prefers*: hosts of what name."""
-        self._prefers = prefers
+        self, unit: str, marks: Marks, queues: Queues, prefers: Callable[[str], bool] = lambda name: False,
+        rank_of: Callable[[YieldAccount], int] = lambda account: 0,
+    ) -> None:  # fmt: skip
+        """*unit* is ``host`` or ``registrable``: whose bytes are measured together; *prefers*: hosts of what name.
+
+        *rank_of*: that of a host of which no more is known than its account.
+        """
+        self._prefers, self._rank_of = prefers, rank_of
         self.marks = marks
         self.changed: set[Host] = set()
         """Hosts whose row the store does not have yet."""
@@ -142,7 +146,8 @@ class HostTable:
                 raise ValueError(f"host {len(self) + 1} is missing")
             state = HostState(mark.state)
             standing = state if state in CLOSED_STATES else HostState.EXHAUSTED
-            self.marks.append(standing, mark.distance, mark.queued, self._prefers(mark.name))
+            rank = self._rank_of(YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes))
+            self.marks.append(standing, mark.distance, mark.queued, self._prefers(mark.name), rank)
             names.append(mark.name)
             if state not in CLOSED_STATES:
                 ids.append(mark.id)

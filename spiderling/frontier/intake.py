@@ -16,7 +16,7 @@ from spiderling.frontier.books import Books
 from spiderling.frontier.entries import HEADS
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker
+from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Ranker
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
@@ -60,7 +60,7 @@ class Intake:
             if visit is not None and visit.fruitless:
                 self._wait_singly(host_id, entries, visit, now)
             elif books.wait_all(host_id, entries):
-                self._schedule.wake(host_id, now)
+                self._schedule.wake(host_id, now, min([entry[0] for entry in entries]))
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
@@ -91,7 +91,7 @@ class Intake:
             if reason is None and ids[number] in traps.closed:
                 reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
             target = assembled(prefix, names[number], path.decode("ascii"))
-            rank = DROPPED if reason else rank_of(target, bool(links.flags[at] & TEXT_BLOCK))
+            rank = DROPPED if reason else rank_of(FoundLink(target, ids[number], *links.cues(at)))
             if rank == DROPPED:
                 refuse(reason or Reason.UNPROMISING)
                 continue
@@ -117,7 +117,7 @@ class Intake:
         """Each is shown to *visit* as soon as it waits."""
         for entry in entries:
             if self._books.wait_all(host_id, [entry]):
-                self._schedule.wake(host_id, now)
+                self._schedule.wake(host_id, now, entry[0])
                 visit.found(entry[2])
 
     def _put_other(
@@ -127,13 +127,13 @@ class Intake:
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return
-        rank = rank_of(target, bool(flags & TEXT_BLOCK))
+        rank = rank_of(FoundLink(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK)))
         if rank == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
             return
         accepted = self._admission.accept(target, source.distance + (target.host != source.name), rank, page=page)
         if not isinstance(accepted, Reason):
-            self._schedule.wake(accepted, now)
+            self._schedule.wake(accepted, now, rank)
             if visit is not None:
                 visit.found(target)
 

@@ -1,7 +1,7 @@
 """The queues of all hosts: heads in memory, the rest as chunks on the shelf, the newest URLs as tails.
 
 What is promised of the order in which a host's URLs are handed out: first those given
-back unmade; then by rank (a band for each), and within a band first in, first out.
+back unmade; then of a band, one for each rank, that is drawn; within a band first in, first out.
 
 A host has a Head only while it is in memory.  A band's URLs are used from its first
 chunk on and then from its tail; a chunk is read when it is reached, and deleted when it
@@ -12,7 +12,7 @@ of a new generation; until that is committed they are read from memory as if the
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from spiderling.errors import StorageError
@@ -69,8 +69,9 @@ class QueueChanges:
 class Queues:
     """Every queue by its host's id; ``marks.queued`` holds their lengths."""
 
-    def __init__(self, shelf: Shelf, marks: Marks) -> None:
-        self.shelf = shelf
+    def __init__(self, shelf: Shelf, marks: Marks, draw: Callable[[Sequence[int]], int] = min) -> None:
+        """*draw* chooses one of several ranks."""
+        self.shelf, self._draw = shelf, draw
         self._marks = marks
         self._heads: dict[int, Head] = {}
         self._tails: dict[int, list[bytes]] = {}
@@ -150,7 +151,8 @@ class Queues:
             if head.first:
                 head.next_up = head.first[0]
             else:
-                head.next_slot = next(self._slots(host.id, head))
+                first = host.id << BAND_BITS
+                head.next_slot = first | self._draw([slot & _BAND_MASK for slot in self._slots(host.id, head)])
                 head.next_up = _url(self._front(head, head.next_slot), host)
         return head.next_up
 

@@ -15,12 +15,16 @@ from collections.abc import Callable, Iterable
 
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.crowd import Crowd
+from spiderling.frontier.draws import FAIR, Draw
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
 from spiderling.frontier.pace import Pace
+from spiderling.frontier.priority import LAST_RANK
 from spiderling.frontier.queues import Queues
+from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
+from spiderling.frontier.yields import YieldAccount
 from spiderling.options import Options
 from spiderling.urls import canonicalize
 
@@ -49,9 +53,11 @@ class Schedule:
 
     def __init__(
         self, options: Options, hosts: HostTable, queues: Queues, allows: Callable[[str], bool],
-        vet: Callable[[Host], None], yield_rate: Callable[[], float],
+        vet: Callable[[Host], None], yield_rate: Callable[[], float], strategy: Strategy,
     ) -> None:  # fmt: skip
         """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
+        self._strategy, ranks = strategy, hosts.marks.ranks
+        draw = Draw(strategy.power, options.random_seed, FAIR)
         self.host_interval_s = options.host_interval_s
         self.ip_interval_s = options.ip_interval_s
         self._hosts, self._queues, self._vet = hosts, queues, vet
@@ -59,10 +65,10 @@ class Schedule:
         self._places_used = 0
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
-        self._backlog = Backlog(lambda host_id: bool(hosts.marks.preferred[host_id]))
+        self._backlog = Backlog(lambda host_id: bool(hosts.marks.preferred[host_id]), ranks.__getitem__, draw)
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
-        self._workbench = Workbench()
+        self._workbench = Workbench(draw, lambda host: ranks[host.id])
         self._pace = Pace(options)
         self.names_wanted = self._names.take_wanted
         self.forget_idle = self._workbench.forget_idle
@@ -83,13 +89,22 @@ class Schedule:
         return due if waiting is None else waiting if due is None else min(due, waiting)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
-        """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""
+        """A host of those due at *now*, as the strategy ranks them, with its address; it leaves the workbench."""
+        self._make_room(now)
         self._fill(now)
         found = self._workbench.pop(now)
         if found is not None:
             host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
             self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
         return found
+
+    def _make_room(self, now: float) -> None:
+        """Where all places are taken, a host that has waited in vain gives its own to one that is worth more."""
+        if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
+            host = self._workbench.pop_worse(best + 1)
+            if host is not None:
+                self._leave_place(host)
+                self._put_back(host.id, host.due, now)
 
     def restore(self, waiting: Iterable[int], now: float) -> None:
         """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
@@ -112,9 +127,12 @@ class Schedule:
 
     # -- places
 
-    def wake(self, host_id: int, now: float) -> None:
-        """The host has new work: if it was at rest it is due from *now* on, behind those that have waited longer."""
-        if self._hosts.marks.state(host_id) is not HostState.EXHAUSTED:
+    def wake(self, host_id: int, now: float, rank: int = 0) -> None:
+        """The host has new work, the best of it of *rank*: if it was at rest it is due from *now* on."""
+        is_at_rest = self._hosts.marks.state(host_id) is HostState.EXHAUSTED
+        if self._strategy.ranks_hosts:
+            self._rank(host_id, rank, now, is_at_rest)
+        if not is_at_rest:
             return
         if self._places_used < self.crowd.places and not len(self._backlog):
             host = self._hosts.by_id(host_id)
@@ -125,6 +143,19 @@ class Schedule:
         else:
             live = self._hosts.live(host_id)
             self._put_back(host_id, live.due if live else now, now)
+
+    def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
+        """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
+        live, ranks = self._hosts.live(host_id), self._hosts.marks.ranks
+        worth = self._strategy.host_rank(live.account if live else YieldAccount(), rank)
+        if is_at_rest:
+            ranks[host_id] = worth
+        elif worth < ranks[host_id]:
+            ranks[host_id] = worth
+            if live is not None and live.active:
+                self._workbench.improved(live)
+            elif self._hosts.marks.state(host_id) is HostState.READY:
+                self._backlog.push(host_id, now, now)
 
     def place(self, host: Host, now: float) -> None:
         """Put *host* where it belongs; a host in transit is left alone until it is released."""
@@ -138,6 +169,8 @@ class Schedule:
             return
         head = next_up(host, self._queues)
         name = self.lookup(head, now)
+        if isinstance(head, QueuedUrl):
+            self._hosts.marks.ranks[host.id] = self._strategy.host_rank(host.account, head.rank)
         if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)

@@ -80,4 +80,4 @@ class Sitemaps:
             return
         accepted = self._admission.accept(target, host.distance, SITEMAP_RANK, payload=payload, page=page)
         if not isinstance(accepted, Reason):
-            self._schedule.wake(accepted, now)
+            self._schedule.wake(accepted, now, SITEMAP_RANK)

@@ -12,9 +12,10 @@ URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from spiderling.errors import BadInput
 from spiderling.frontier.priority import LAST_RANK, SEED_RANK, link_rank
@@ -22,6 +23,7 @@ from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
     from spiderling.frontier.hosts import Host
+    from spiderling.frontier.yields import YieldAccount
     from spiderling.items import Outcome
     from spiderling.urls import CanonicalUrl
 
@@ -32,8 +34,23 @@ _RANK = 5
 _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
 """Ends of pages that were found to be in an accepted language."""
 
-Ranker = Callable[["CanonicalUrl", bool], int]
-"""(target, whether the link stands in a block of running text) -> 0 to 9, 0 first; or DROPPED."""
+
+class FoundLink(NamedTuple):
+    """A link that nobody knew before."""
+
+    target: CanonicalUrl
+    host_id: int
+    """Of the target's host; 0 when it is a new one."""
+    text_block: bool
+    """Whether it stands in a block of running text ..."""
+    score: float = 0.0
+    """... and how likely that is, 0 to 1."""
+    anchor: int = 0
+    """Characters of its text, 255 at most."""
+
+
+Ranker = Callable[[FoundLink], int]
+"""A rank, 0 to 9, 0 first; or DROPPED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +88,18 @@ class Strategy:
     retires: ClassVar[bool] = False
     """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
 
+    power: ClassVar[float] = math.inf
+    """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
+    ranks_hosts: ClassVar[bool] = False
+    """Whether ``host_rank`` tells hosts apart; without, they take turns."""
+
     def ranker(self, page: LinkingPage) -> Ranker:
         """How the links of *page* are ranked."""
-        return lambda target, text_block: _RANK
+        return lambda link: _RANK
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
+        return 0
 
     def gives_up(self, host: Host) -> bool:
         """Whether *host* is left alone from now on, asked after each of its pages; it ends as retired."""
@@ -99,7 +125,7 @@ class Spiderling(Strategy):
 
     def ranker(self, page: LinkingPage) -> Ranker:
         name, reason = page.host.name, page.reason
-        return lambda target, text_block: link_rank(reason, text_block, target.host == name)
+        return lambda link: link_rank(reason, link.text_block, link.target.host == name)
 
 
 @dataclass(frozen=True)
@@ -110,25 +136,35 @@ class Heidix(Spiderling):
 
 
 @dataclass(frozen=True)
+class _ByHead(Strategy):
+    """Hosts by the rank of what they have next, so that the order is one over the whole crawl."""
+
+    ranks_hosts = True
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        return head
+
+
+@dataclass(frozen=True)
 class Hard(Strategy):
     """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
         rank = _RANK if page.is_relevant else DROPPED
-        return lambda target, text_block: rank
+        return lambda link: rank
 
 
 @dataclass(frozen=True)
-class Soft(Strategy):
+class Soft(_ByHead):
     """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
         rank = _RANK - 1 if page.is_relevant else _RANK + 1
-        return lambda target, text_block: rank
+        return lambda link: rank
 
 
 @dataclass(frozen=True)
-class Distance(Strategy):
+class Distance(_ByHead):
     """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
 
     t: int = LAST_RANK
@@ -136,15 +172,16 @@ class Distance(Strategy):
     def ranker(self, page: LinkingPage) -> Ranker:
         distance = 1 if page.is_relevant else page.rank + 1
         rank = DROPPED if distance > self.t else min(distance, LAST_RANK)
-        return lambda target, text_block: rank
+        return lambda link: rank
 
 
 @dataclass(frozen=True)
-class Lswc(Strategy):
+class Lswc(_ByHead):
     """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
 
-    Ranks: 1 and 2 on relevant pages, within their server and to others; then d + 2 at distance d,
-    one less where a relevant page led to an English one and that to the URL.
+    Servers that gave text go first.  Ranks: 1 and 2 on relevant pages, within their server
+    and to others; then d + 2 at distance d, one less where a relevant page led to an English
+    one and that to the URL.
     """
 
     s: int = 1
@@ -155,16 +192,19 @@ class Lswc(Strategy):
     def ranker(self, page: LinkingPage) -> Ranker:
         name = page.host.name
         if page.is_relevant:
-            return lambda target, text_block: 1 if target.host == name else 2
+            return lambda link: 1 if link.target.host == name else 2
         distance = self.distance(page.rank) + 1
         bonus = distance == 2 and page.language == "en"
         rank = DROPPED if distance > self.t else min(distance + 2 - bonus, LAST_RANK)
-        return lambda target, text_block: rank
+        return lambda link: rank
 
     @staticmethod
     def distance(rank: int) -> int:
         """The distance that the rank of a URL stands for."""
         return 1 if rank <= 2 else max(2, rank - 2)
+
+    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+        return 0 if account.kept_bytes else head
 
     def gives_up(self, host: Host) -> bool:
         return host.account.pages >= self.s and not host.documents
@@ -186,6 +226,7 @@ class Cyclic(Strategy):
     """Phases after the first; the last one has no end."""
     badness: float = 10.0
     """Highest badness of a good page."""
+    power: ClassVar[float] = 0.0
 
     def number(self, pages: int) -> int:
         """The phase after *pages*, 0 for the burn-in."""
@@ -194,7 +235,7 @@ class Cyclic(Strategy):
     def ranker(self, page: LinkingPage) -> Ranker:
         is_good = page.reason is Reason.KEPT and page.badness <= self.badness
         rank = 2 + self.number(page.pages)
-        return lambda target, text_block: 1 if is_good and text_block else rank
+        return lambda link: 1 if is_good and link.text_block else rank
 
     def is_stale(self, rank: int, pages: int) -> bool:
         return 1 < rank < 2 + self.number(pages)

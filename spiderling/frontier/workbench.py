@@ -1,9 +1,10 @@
-"""The workbench: hosts with work, ordered by the time they are due.
+"""The workbench: hosts with work, ordered by the time they are due, and of those that are due by rank.
 
 Two nested heaps, after BUbiNG (Boldi et al. 2018; Mercator's back queues before it):
 addresses ordered by the later of their own due time and that of their first host;
 in each address the hosts ordered by their due time.  So a thousand hosts on one
-address cost one entry of the outer heap.
+address cost one entry of the outer heap.  Addresses that are due stand in a heap for
+each rank, that of their first host; which rank is next is drawn (draws.py).
 
 Invariants: a host stands on the workbench at most once; an entry whose ticket is
 not the host's, or whose key is not the address's, is stale and skipped.
@@ -13,9 +14,15 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import insort
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from spiderling.frontier.hosts import Host
+from spiderling.frontier.priority import RANKS
+
+Heap = list[tuple[float, int, str]]
+"""(due, serial number, address)"""
 
 NO_ADDRESS = ""
 """Hosts whose next step needs no connection (dead names, names to be asked again)."""
@@ -36,9 +43,14 @@ class _Address:
 class Workbench:
     """Acquire with ``pop``, give back with ``add``; times are the caller's."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, draw: Callable[[Sequence[int]], int] = min, rank_of: Callable[[Host], int] = lambda host: 0
+    ) -> None:
+        """*draw* chooses one of several ranks."""
+        self._draw, self._rank_of = draw, rank_of
         self._addresses: dict[str, _Address] = {}
-        self._heap: list[tuple[float, int, str]] = []
+        self._heap: Heap = []
+        self._ready: list[Heap] = [[] for _ in range(RANKS)]
         self._serial = 0
         self._prune_above = _PRUNE_ABOVE
 
@@ -81,21 +93,51 @@ class Workbench:
         return entry.last_connect if entry else -math.inf
 
     def pop(self, now: float) -> tuple[Host, str] | None:
-        """The host that has waited longest of those due at *now*, with its address; it leaves the workbench."""
-        while (due := self.next_due()) is not None and due <= now:
-            address = heapq.heappop(self._heap)[2]
-            entry = self._addresses[address]
-            entry.key = -1.0
-            host = heapq.heappop(entry.hosts)[3]
-            host.ticket += 1
-            self._schedule(address, entry)
-            return host, address
-        return None
+        """A host that is due at *now*, of its rank the one that has waited longest, and its address; it leaves."""
+        ranks = self._waited_in()  # who stands there no more goes back to the heap, maybe to be due at once
+        while (due := self._front(self._heap)) is not None and due <= now:
+            entry = heapq.heappop(self._heap)
+            rank = self._rank_of(self._addresses[entry[2]].hosts[0][3])
+            heapq.heappush(self._ready[rank], entry)
+            if rank not in ranks:
+                insort(ranks, rank)
+        return self._take(self._draw(ranks)) if ranks else None
+
+    def pop_worse(self, rank: int) -> Host | None:
+        """A host of the worst rank that was due at the last ``pop``, if that is worse than *rank*; it leaves."""
+        ranks = self._waited_in(rank + 1)
+        return self._take(ranks[-1])[0] if ranks else None
+
+    def _take(self, rank: int) -> tuple[Host, str]:
+        address = heapq.heappop(self._ready[rank])[2]
+        entry = self._addresses[address]
+        entry.key = -1.0
+        host = heapq.heappop(entry.hosts)[3]
+        host.ticket += 1
+        self._schedule(address, entry)
+        return host, address
+
+    def improved(self, host: Host) -> None:
+        """*host* has a better rank than when it was found to be due: if it is next at its address, that counts."""
+        entry = self._addresses.get(host.place)
+        if entry is not None and entry.hosts and entry.hosts[0][3] is host and entry.key >= 0:
+            self._serial += 1
+            heapq.heappush(self._heap, (entry.key, self._serial, host.place))
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        while self._heap:
-            due, _, address = self._heap[0]
+        fronts = [self._front(heap) for heap in (*self._ready, self._heap) if heap]
+        return min((due for due in fronts if due is not None), default=None)
+
+    def _waited_in(self, first: int = 0) -> list[int]:
+        """The ranks from *first* on that hold a host."""
+        ready = self._ready
+        return [rank for rank in range(first, RANKS) if ready[rank] and self._front(ready[rank]) is not None]
+
+    def _front(self, heap: Heap) -> float | None:
+        """When the first of *heap* is due, once those are dropped that stand elsewhere by now."""
+        while heap:
+            due, _, address = heap[0]
             entry = self._addresses.get(address)
             if entry is not None and due == entry.key:
                 self._drop_stale(entry)
@@ -103,7 +145,7 @@ class Workbench:
                     return due
                 entry.key = -1.0
                 self._schedule(address, entry)
-            heapq.heappop(self._heap)
+            heapq.heappop(heap)
         return None
 
     def forget_idle(self, now: float) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
-from spiderling.outcomes import FileTaken
+from spiderling.outcomes import FileTaken, exchange_of
 from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class RobotsMiddleware:
             async with self._one_at_a_time:
                 rules = await asyncio.to_thread(parsed, fetch.robots.file, body, crawl.options)
             crawl.frontier.parsed_ahead(fetch.robots.file, body, rules)
+        crawl.archive(exchange_of(request), {"reason": "site-file"})
         wait_s = asked_to_wait_s(response) or 0.0
         scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response), wait_s)
         raise FileTaken(f"robots.txt of {fetch.robots.origin}")

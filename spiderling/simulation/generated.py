@@ -90,21 +90,23 @@ def generate(recipe: Recipe) -> PageWeb:
     hosts = _hosts(first, shares, rng)
     section, pages = _pages(recipe, first, shares, rates, rng)
     linking = Linking(recipe.seed, recipe.links, first, pages, hosts.address, _seed_order(recipe, shares, rates, rng))
-    bases = [f"http://{name}/" for name in hosts.names]
-    home = dict(zip(bases, first.tolist(), strict=False))
-    host_of, section_of = pages.host.data, section.data
-    fronts = frozenset(first.tolist())
+    home = dict(zip((f"http://{name}/" for name in hosts.names), first.tolist(), strict=False))
+    host_of, section_of, names = pages.host.data, section.data, hosts.names
+    directories = [f"/{name}".encode() for name in SECTIONS]
+
+    def path(page: int) -> bytes:
+        at = section_of[page]
+        return directories[at] + b"%d" % page if at else b"/"
 
     def url(page: int) -> str:
-        base = bases[host_of[page]]
-        return base if page in fronts else f"{base}{SECTIONS[section_of[page]]}{page}"
+        return f"http://{names[host_of[page]]}{path(page).decode()}"
 
     def find(url: str) -> int:
         number = url.rpartition("/")[2]
         return int(number) if number.isdecimal() else home.get(url, -1)
 
     seeds = first[linking.order[: recipe.seed_hosts]].tolist()
-    return PageWeb(recipe.title, hosts, pages, linking.links, LANGUAGES, seeds, url, find)
+    return PageWeb(recipe.title, hosts, pages, linking.links, LANGUAGES, seeds, url, find, path)
 
 
 # -- hosts

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from spiderling.reasons import Reason
-from spiderling.simulation.pages import CODES, TEXT_BLOCK, Array, Pages
+from spiderling.simulation.pages import CODES, TEXT_SCORE, Array, Pages
 
 STAY, DOMAIN = (0.50, 0.719), (0.295, 0.057)
 """Shares of links within the server, and to another server of the domain: of pages in other languages, of wanted."""
@@ -84,7 +84,7 @@ class Linking:
         good = self._good[targets]
         is_text = rng.random(len(targets)) < np.where(good, TEXT_IF_GOOD, TEXT_IF_BAD)
         scores = np.where(
-            is_text, rng.integers(TEXT_BLOCK, 256, len(targets)), rng.integers(0, TEXT_BLOCK, len(targets))
+            is_text, rng.integers(TEXT_SCORE, 256, len(targets)), rng.integers(0, TEXT_SCORE, len(targets))
         )
         return starts, targets.astype(np.int32), scores.astype(np.uint8)
 

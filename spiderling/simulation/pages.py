@@ -6,6 +6,7 @@ a host follow one another.  5 million pages with ten links each take about 400 M
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.items import Link, Outcome
+from spiderling.items import Outcome
+from spiderling.linkbatch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
 from spiderling.reasons import Reason
 from spiderling.simulation.measures import Truth
+from spiderling.urls import url_hash
 
 Array = NDArray[Any]
 VERDICTS = (
@@ -23,10 +26,12 @@ VERDICTS = (
     Reason.BAD_QUALITY, Reason.NEAR_DUPLICATE, Reason.HTTP_ERROR,
 )  # fmt: skip
 CODES = {reason: code for code, reason in enumerate(VERDICTS)}
-TEXT_BLOCK = 128
+TEXT_SCORE = 128
 """The least score, of 0 to 255, of a link in a block of running text."""
 BYTES_PER_WORD = 7
 _MIX = 0x9E3779B97F4A7C15
+_FLAGS = bytes(TEXT_BLOCK * (score >= TEXT_SCORE) for score in range(256))
+_ANCHOR = b"\x14"
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +66,7 @@ class Pages:
 
 
 Links = Callable[[int], tuple[Array, Array]]
-"""Page -> the pages that it links to, and the score of the block of each link (0 to 255, TEXT_BLOCK on: text)."""
+"""Page -> the pages that it links to, and the score of the block of each link (0 to 255, TEXT_SCORE on: text)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -79,15 +84,19 @@ class PageWeb:
     url: Callable[[int], str]
     find: Callable[[str], int]
     """URL -> page, or -1."""
+    path: Callable[[int], bytes] | None = None
+    """Page -> its path, where each URL is ``http://``, the host's name and this; links are batched faster then."""
     _latency_s: list[float] = field(init=False)
     _host: dict[str, int] = field(init=False)
     _views: tuple[memoryview, ...] = field(init=False)
+    _hashes: array[int] = field(init=False)
 
     def __post_init__(self) -> None:
         pages = self.pages
         # a memoryview gives Python's own numbers, five times as fast as an array
         columns = (pages.body_bytes, pages.kept_bytes, pages.verdict, pages.language, pages.sketch, pages.badness)
         self._views = tuple(np.ascontiguousarray(column).data for column in columns)
+        self._hashes = array("Q", bytes(8 * len(pages.host)))
         self._host = {name: number for number, name in enumerate(self.hosts.names)}
         self._latency_s = self.hosts.latency_s.tolist()
 
@@ -124,15 +133,33 @@ class PageWeb:
             body_bytes=body[page], kept_bytes=kept[page], words=kept[page] // BYTES_PER_WORD,
             language=self.languages[0] if reason is Reason.KEPT else None,
             page_language=self.languages[language[page]], relevant=not (failed or language[page]),
-            badness=badness[page], sketch=sketch[page], links=() if failed else self._links_of(page),
+            badness=badness[page], sketch=sketch[page], links=NONE if failed else self._links_of(page),
         )  # fmt: skip
 
-    def _links_of(self, page: int) -> tuple[Link, ...]:
-        targets, scores, url = *self.links(page), self.url
-        return tuple(
-            Link(url(target), score >= TEXT_BLOCK)
-            for target, score in zip(targets.tolist(), scores.tolist(), strict=True)
-        )
+    def _links_of(self, page: int) -> LinkBatch:
+        targets, scores = self.links(page)
+        pages, columns = targets.tolist(), scores.tobytes()
+        if self.path is None:
+            return gathered(
+                Link(self.url(target), score >= TEXT_SCORE, score=score / 255)
+                for target, score in zip(pages, columns, strict=True)
+            )
+        paths, numbers, hosts = list(map(self.path, pages)), self.pages.host[targets].tolist(), self.hosts.names
+        places: dict[int, int] = {}
+        of_host = array("H", [places.setdefault(host, len(places)) for host in numbers])
+        none = bytes(len(pages))
+        return LinkBatch(
+            tuple([hosts[host] for host in places]), b"\n".join(paths), of_host.tobytes(),
+            array("Q", map(self._hash, pages)).tobytes(), none, none, bytes([path.count(b"/") for path in paths]),
+            columns.translate(_FLAGS), columns, _ANCHOR * len(pages),
+        )  # fmt: skip
+
+    def _hash(self, page: int) -> int:
+        """That of the page's URL, worked out once."""
+        known = self._hashes[page]
+        if not known:
+            known = self._hashes[page] = url_hash(self.url(page))
+        return known
 
 
 def sketches(pages: Array) -> Array:

@@ -134,7 +134,7 @@ def test_order_of_the_backlog() -> None:
     for host_id in range(5000):
         backlog.push(host_id, 0.0, 0.0)
         assert backlog.pop(0.0) == host_id
-    assert len(backlog._others.ring) < 3000
+    assert len(backlog._lines[0][0].ring) < 3000
     assert (len(backlog), backlog.next_due()) == (0, None)
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from spiderling.errors import BadInput
 from spiderling.frontier.yields import YieldAccount
+from spiderling.linkbatch import Link, LinkBatch, gathered
 from spiderling.reasons import Reason
 from spiderling.simulation.generated import RECIPES, SECTIONS, generate
-from spiderling.simulation.pages import CODES, TEXT_BLOCK, Array, PageWeb
+from spiderling.simulation.pages import CODES, TEXT_SCORE, Array, PageWeb
 from spiderling.urls import canonicalize
 
 
@@ -59,7 +60,7 @@ def test_the_block_of_a_link_tells_of_its_target_as_published(
 ) -> None:  # fmt: skip
     """Schäfer, Barbaresi & Bildhauer 2014, Table 3: 64 % of the links to good pages, 10 % of the others."""
     _, targets, scores = links
-    good, is_text = thai.pages.verdict[targets] == CODES[Reason.KEPT], scores >= TEXT_BLOCK
+    good, is_text = thai.pages.verdict[targets] == CODES[Reason.KEPT], scores >= TEXT_SCORE
     assert share(is_text, good) == pytest.approx(0.640, abs=0.02)
     assert share(is_text, ~good) == pytest.approx(0.100, abs=0.01)
 
@@ -137,6 +138,18 @@ def test_urls_are_canonical_and_lead_back_to_their_pages(thai: PageWeb) -> None:
         assert target.host == thai.hosts.names[thai.pages.host[page]]
     assert thai.outcome(1, "http://nowhere.test/").status == 404
     assert set(SECTIONS) > {""}
+
+
+def test_links_come_as_the_batches_that_a_text_worker_makes(thai: PageWeb) -> None:
+    for page in np.flatnonzero(thai.pages.verdict != CODES[Reason.HTTP_ERROR])[::7_000].tolist():
+        batch = thai.outcome(1, thai.url(page)).links
+        assert isinstance(batch, LinkBatch)
+        targets, scores = thai.links(page)
+        links = [
+            Link(thai.url(target), score >= TEXT_SCORE, score=score / 255, anchor=20)
+            for target, score in zip(targets.tolist(), scores.tolist(), strict=True)
+        ]
+        assert batch == gathered(links)
 
 
 def test_a_recipe_out_of_bounds_is_refused() -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from spiderling.frontier import Fetch
-from spiderling.items import Link, Outcome
+from spiderling.items import Outcome
+from spiderling.linkbatch import Link
 from spiderling.reasons import Reason
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.measures import Sample, at_pages, at_words, coverage, word_coverage

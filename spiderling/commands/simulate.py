@@ -1,0 +1,156 @@
+"""``scrapy simulate STRATEGY...``: crawls of the same webs without a network, by several strategies."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.utils.conf import arglist_to_dict
+
+from spiderling.errors import BadInput, SpiderlingError
+from spiderling.simulation.comparison import PERFECT, Run, Summary, Task, Terms, compare, summaries
+from spiderling.simulation.generated import RECIPES
+from spiderling.simulation.measures import coverage, word_coverage
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+DEFAULT = ("bfs", "yield", "spiderling", PERFECT)
+_HEAD = (
+    "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate",
+    "words/MB at 25 %", "50 %", "75 %", "retired",
+)  # fmt: skip
+_CSV_HEAD = (
+    "web", "strategy", "seed", "hours", "pages", "relevant", "documents", "words", "downloaded_bytes", "kept_bytes",
+    "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb", "pages_per_s",
+)  # fmt: skip
+
+
+class Command(ScrapyCommand):
+    """Thin shell around ``simulation/comparison.py``."""
+
+    requires_project = False
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+
+    def syntax(self) -> str:
+        return "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
+
+    def short_desc(self) -> str:
+        return "Try crawl strategies on generated or recorded webs, without a network"
+
+    def long_desc(self) -> str:
+        return (
+            "Let the frontier of a real crawl run on a virtual clock against a generated web "
+            f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
+            "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
+            f"takes, or {PERFECT}, which knows the web; default: {' '.join(DEFAULT)}. Options of the crawl are given "
+            "by -s. Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --csv thai.csv"
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        add = parser.add_argument
+        add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for graphs")
+        add("--web", dest="webs", action="append", metavar="WEB", help="may be given several times (default thai)")
+        add("--pages", type=float, default=1e5, metavar="N", help="pages of a generated web (default 1e5)")
+        add("--links", type=float, default=10, metavar="N", help="links on each, in the mean (default 10)")
+        add("--seeds", type=int, default=1, metavar="N", help="webs, or starts, of each kind (default 1)")
+        add("--max-pages", type=float, default=float("inf"), metavar="N", help="a crawl ends after so many pages")
+        add("--hours", type=float, default=float("inf"), metavar="N", help="a crawl ends after so many simulated hours")
+        add("--concurrency", type=int, default=1000, metavar="N", help="requests open at once (default 1000)")
+        add("--rate", type=float, default=20, metavar="N", help="most requests a second; 0: no limit (default 20)")
+        add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="crawls at once (default: all cores)")
+        add("--csv", metavar="FILE", help="write all curves as a table")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            terms, tasks = _terms(opts), _tasks(args, opts)
+            runs = _simulated(tasks, terms, opts.jobs)
+            table = summaries(runs)
+            print_table(table)
+            if opts.csv:
+                _write_csv(Path(opts.csv), runs)
+        except SpiderlingError as error:
+            print(f"scrapy simulate: {error}", file=sys.stderr)
+            self.exitcode = 1
+
+
+def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
+    if opts.seeds < 1 or opts.jobs < 1:
+        raise BadInput(f"--seeds and --jobs are 1 or more; not {opts.seeds}, {opts.jobs}.")
+    return [
+        Task(web, strategy, seed)
+        for web in opts.webs or ["thai"]
+        for strategy in strategies or DEFAULT
+        for seed in range(1, opts.seeds + 1)
+    ]
+
+
+def _terms(opts: argparse.Namespace) -> Terms:
+    from spiderling.options import Options
+
+    try:
+        arguments, settings = arglist_to_dict(opts.spargs), arglist_to_dict(opts.set)
+    except ValueError:
+        raise UsageError("-a and -s take NAME=VALUE", print_help=False) from None
+    given = Options.from_settings(settings)
+    names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
+    options: dict[str, Any] = {name: getattr(given, name) for name in names}
+    return Terms(
+        int(opts.pages), opts.links, arguments.get("lang", "cs"), opts.max_pages, opts.hours, opts.concurrency,
+        opts.rate, options,
+    )  # fmt: skip
+
+
+def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> list[Run]:
+    """All runs in the order of *tasks*, with a progress bar where somebody looks."""
+    from tqdm import tqdm
+
+    with closing(tqdm(unit=" pages", disable=None, file=sys.stderr, smoothing=0.1)) as bar:
+        runs = {}
+        for run in compare(tasks, terms, min(jobs, len(tasks)), bar.update):
+            runs[run.task] = run
+            bar.set_description(f"{len(runs)} of {len(tasks)} crawls")
+    return [runs[task] for task in tasks]
+
+
+def row(summary: Summary) -> tuple[str, ...]:
+    """What the table says of one strategy on one web."""
+    rates = [
+        "-" if mean is None else f"{mean:,.0f}" + (f" ±{spread:,.0f}" if summary.seeds > 1 else "")
+        for mean, spread in zip(summary.words_per_mb, summary.spreads, strict=True)
+    ]
+    return (
+        summary.web, summary.strategy, f"{summary.pages:,.0f}", f"{summary.hours:.1f}", f"{summary.pages_per_s:.1f}",
+        f"{summary.harvest_rate:.3f}", f"{summary.coverage:.3f}", f"{summary.word_coverage:.3f}",
+        f"{summary.yield_rate:.4f}", *rates, f"{summary.retired:,.0f}",
+    )  # fmt: skip
+
+
+def print_table(table: Iterable[Summary]) -> None:
+    """As Markdown."""
+    print("| " + " | ".join(_HEAD) + " |\n|" + "---|" * len(_HEAD))
+    for summary in table:
+        print("| " + " | ".join(row(summary)) + " |")
+
+
+def _write_csv(path: Path, runs: Iterable[Run]) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(_CSV_HEAD)
+            for run in runs:
+                for at in run.samples:
+                    measures = at.harvest_rate, coverage(at, run.truth), word_coverage(at, run.truth)
+                    rates = at.yield_rate, at.words_per_mb, at.pages_per_s
+                    writer.writerow((*run.task, at.hours, *at[1:], *(f"{value:.6g}" for value in (*measures, *rates))))
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}; name another file.") from None

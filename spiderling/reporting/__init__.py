@@ -1,0 +1,8 @@
+"""``scrapy report``: a crawl's state as one HTML page.
+
+material.py  what is read of the state, once
+tables.py    tables of it, by the papers' measures
+advice.py    what to do next, in plain words
+charts.py    curves and points, as Vega-Lite
+page.py      any such tables and charts as one page that asks nothing of a network
+"""

@@ -1,0 +1,139 @@
+"""What to do next, in plain words: go on or stop, what holds the crawl up, what most of it is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spiderling.frontier.history import HistoryRow
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.reasons import Reason
+from spiderling.reporting.material import Material
+from spiderling.reporting.tables import duration, profiles, size
+
+_RECENT = 0.1
+"""The part of the downloaded bytes that counts as the last ones."""
+_POOR, _FAIR = 0.25, 0.6
+"""Marginal / mean yield rate below which to stop, and from which all is well."""
+_NOTABLE = 0.2
+"""Share of the URLs tried from which a Reason is worth a word."""
+_WORTH_SPARING, _TOO_MUCH_LOST = 0.15, 0.03
+
+_BOUNDS = {
+    "politeness": "It is bound by politeness: hosts wait for their turn while machine and line have room. More hosts "
+    "at a time help (more seeds, SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
+    "text workers": "It is bound by the processor: pages wait for text workers. More cores help, or "
+    "SPIDERLING_WORKERS if some are idle.",
+    "connections": "It is bound by the number of connections: raise CONCURRENT_REQUESTS if memory allows.",
+    "DNS": "It is bound by name resolution: give faster resolvers (SPIDERLING_NAMESERVERS), or raise "
+    "SPIDERLING_DNS_CONCURRENCY.",
+    "hosts": "It is short of hosts: too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, "
+    "or let the best retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+}
+"""By what progress lines name as the bottleneck (extensions/progress.py)."""
+_CAUSES = {
+    Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
+    "SPIDERLING_MAX_DISTANCE spare them",
+    Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
+    "leaves hosts of nothing else sooner",
+    Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
+    "the thresholds of quality are made milder",
+    Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
+    Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
+    Reason.DNS: "names that do not resolve: are the resolvers all right (SPIDERLING_NAMESERVERS)?",
+    Reason.CONNECTION: "connections that were refused or broke off: is the line all right?",
+    Reason.DUPLICATE: "pages whose text was kept before",
+    Reason.NEAR_DUPLICATE: "pages whose text was nearly all kept before",
+    Reason.OPTED_OUT: "pages that refuse this use of them; SPIDERLING_PURPOSE says what it is (docs/opt-outs.md)",
+    Reason.ROBOTS_FORBIDDEN: "URLs that robots.txt forbids",
+    Reason.ROBOTS_UNREACHABLE: "URLs of sites whose robots.txt cannot be fetched",
+}
+
+
+def advice(material: Material) -> list[str]:
+    """Sentences, the weightiest first."""
+    if not material.total("pages"):
+        return ["No page has been fetched yet; the reasons below say why, if URLs have ended."]
+    return [*_going_on(material), *_bound(material), *_threshold(material), *_spent_on(material)]
+
+
+def marginal(history: list[HistoryRow]) -> tuple[HistoryRow, HistoryRow] | None:
+    """The rows between which about the last tenth of the bytes came; None when there is too little to tell."""
+    if len(history) < 2:
+        return None
+    last = history[-1]
+    since = last.downloaded_bytes * (1 - _RECENT)
+    first = next((row for row in reversed(history[:-1]) if row.downloaded_bytes <= since), None)
+    return (first, last) if first is not None and last.downloaded_bytes > first.downloaded_bytes else None
+
+
+def _going_on(material: Material) -> Iterator[str]:
+    ends, mean = marginal(material.history), material.yield_rate
+    waiting = material.counts.get("waiting", 0)
+    if not waiting:
+        yield (
+            "The crawl is finished: no URL waits. More text needs more seeds (scrapy seeds), a milder yield profile, "
+            "or 'reopen' in control.yaml for single hosts."
+        )
+        return
+    if ends is None:
+        yield f"{waiting:,} URLs wait; it is too early to say how the yield goes."
+        return
+    first, last = ends
+    down, seconds = last.downloaded_bytes - first.downloaded_bytes, max(1, last.time_s - first.time_s)
+    rate, words = (last.kept_bytes - first.kept_bytes) / down, (last.words - first.words) * 3600 / seconds
+    news = (
+        f"the last {size(down)} gave {rate:.4f} of their bytes as text (in all: {mean:.4f}), {words:,.0f} words an hour"
+    )
+    left = duration(waiting * seconds / max(1, last.pages - first.pages))
+    if rate < _POOR * mean:
+        yield (
+            f"Consider to stop: {news}. The rich hosts are used up; new seeds bring more than the {waiting:,} URLs "
+            "that wait. SPIDERLING_MARGINAL_BYTES and _YIELD stop a crawl at such a point."
+        )
+    elif rate < _FAIR * mean:
+        yield f"The yield sinks: {news}. At this pace the {waiting:,} URLs that wait take {left}."
+    else:
+        yield f"Let it go on: {news}. At this pace the {waiting:,} URLs that wait take {left}."
+
+
+def _bound(material: Material) -> Iterator[str]:
+    samples = material.counted("total/bound")
+    if samples:
+        name, number = samples.most_common(1)[0]
+        yield f"{_BOUNDS.get(name, name)} (So in {number:,} of {samples.total():,} progress lines.)"
+
+
+def _threshold(material: Material) -> Iterator[str]:
+    table = profiles(material)
+    used = next(profile for profile in table if profile.name == material.options.yield_profile)
+    for profile in table:
+        spared, lost = profile.spared_share - used.spared_share, profile.lost_share - used.lost_share
+        if profile.factor > used.factor and spared > _WORTH_SPARING and lost < _TOO_MUCH_LOST:
+            yield (
+                f"A stricter yield profile ({profile.name}, f={profile.factor:g}) would have spared about "
+                f"{spared:.0%} of the download for {lost:.1%} of the text."
+            )
+            return
+    for profile in reversed(table):
+        gain = profile.more_bytes / max(1, material.total("kept_bytes"))
+        if profile.factor < used.factor and gain > _NOTABLE:
+            yield (
+                f"A milder yield profile ({profile.name}) would reopen hosts whose parked URLs may give {gain:.0%} "
+                f"more text ({size(profile.more_bytes)}), at a lower yield rate."
+            )
+            return
+
+
+def _spent_on(material: Material) -> Iterator[str]:
+    ends = material.counted("end")
+    tried = max(1, ends.total() - sum(ends[reason.value] for reason in CLOSED_STATES.values()))
+    for reason, cause in _CAUSES.items():
+        share = ends[reason.value] / tried
+        if share > _NOTABLE:
+            yield f"{share:.0%} of the URLs that were tried were {cause}."
+    if ends[Reason.HOST_FULL.value]:
+        yield f"{ends[Reason.HOST_FULL.value]:,} URLs found their host's queue full: SPIDERLING_MAX_HOST_QUEUE."
+    retired = int((material.hosts.states == HostState.RETIRED.value).sum())
+    if retired:
+        parked = int(material.hosts.parked.sum())
+        yield f"{retired:,} hosts were retired; {parked:,} URLs are parked with hosts left alone."

@@ -1,0 +1,164 @@
+"""What the report needs of a crawl's state: hosts by column, counts, history, seeds; the corpus is not read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spiderling.errors import JobdirError
+from spiderling.frontier.history import HistoryRow
+from spiderling.frontier.trail import unpack_ends, unpack_keys
+from spiderling.inspection import Inspection
+from spiderling.options import Options
+from spiderling.urls import HASH_BITS
+
+_HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
+_ID_MASK = (1 << 24) - 1
+
+
+class Seed(NamedTuple):
+    """What came of one seed."""
+
+    host: str
+    host_state: str
+    host_words: int
+    url: str = ""
+    """Empty while it waits."""
+    end: str = ""
+    words: int = 0
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Hosts:
+    """All hosts by column; bytes in UTF-8 as the yield rate has them (frontier/yields.py)."""
+
+    names: list[str] = field(default_factory=list)
+    states: npt.NDArray[np.str_] = field(default_factory=lambda: np.empty(0, "U10"))
+    distance: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    pages: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    documents: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    words: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    downloaded_bytes: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    kept_bytes: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    parked: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    waiting: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Yield rates; 0 where nothing was downloaded."""
+        return self.kept_bytes / np.maximum(self.downloaded_bytes, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """One committed moment of a crawl."""
+
+    directory: str
+    holder: str
+    """The process that crawls now; empty: none."""
+    options: Options
+    version: str
+    made: float
+    """When this was read, in seconds since 1970 ..."""
+    created: float
+    """... and when the crawl was begun."""
+    counts: dict[str, int]
+    hosts: Hosts
+    history: list[HistoryRow]
+    seeds: list[Seed]
+    """Empty if the trail does not know them."""
+    consents: list[tuple[str, int]]
+    """What origins said for their front page -> how many did."""
+    events: list[tuple[float, str]]
+
+    def total(self, name: str) -> int:
+        return self.counts.get(f"total/{name}", 0)
+
+    def counted(self, prefix: str) -> Counter[str]:
+        """The counts whose keys begin with *prefix* and a slash, by the rest."""
+        start = prefix + "/"
+        return Counter({key[len(start) :]: n for key, n in self.counts.items() if key.startswith(start) and n})
+
+    @property
+    def yield_rate(self) -> float:
+        return self.total("kept_bytes") / max(1, self.total("downloaded_bytes"))
+
+
+def material_of(crawl: Inspection, now: float | None = None) -> Material:
+    """Read what is needed; *now*: the time to be printed, the clock's by default."""
+    meta = {key: json.loads(value) for key, value in crawl.meta.items()}
+    said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
+    events = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT 20")
+    return Material(
+        directory=str(crawl.directory),
+        holder=crawl.holder,
+        options=crawl.options,
+        version=str(meta.get("version", "")),
+        made=time.time() if now is None else now,
+        created=float(meta.get("created", 0.0)),
+        counts=crawl.counts,
+        hosts=_hosts(crawl),
+        history=_history(crawl),
+        seeds=_seeds(crawl),
+        consents=[(row["says"], row["origins"]) for row in crawl.rows(said + " ORDER BY origins DESC LIMIT 50")],
+        events=[(row["time"], row["what"]) for row in events],
+    )
+
+
+def _hosts(crawl: Inspection) -> Hosts:
+    query = f"SELECT name, state, {', '.join(_HOST_COLUMNS)} FROM host"  # noqa: S608 - names of columns
+    rows = crawl.connection.execute(query).fetchall()
+    if not rows:
+        return Hosts()
+    names, states, *columns = zip(*rows, strict=True)
+    return Hosts(list(names), np.array(states), *(np.array(column, np.int64) for column in columns))
+
+
+def _history(crawl: Inspection) -> list[HistoryRow]:
+    """Empty for a state that was written before there was one."""
+    try:
+        return [HistoryRow(*row.values()) for row in crawl.rows("SELECT * FROM history ORDER BY tick")]
+    except JobdirError:
+        return []
+
+
+def _seeds(crawl: Inspection) -> list[Seed]:
+    """The URLs that were found on no page, those that ended first; the trail is read without unpacking the rest."""
+    keys = np.array(sorted(_seed_keys(crawl)), np.int64)
+    hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, state, words FROM host WHERE distance = 0")}
+    ended: dict[int, Seed] = {}
+    for packed, ends in crawl.connection.execute("SELECT keys, ends FROM ended ORDER BY batch"):
+        if not np.isin(np.frombuffer(packed, np.int64), keys).any():
+            continue
+        for end in unpack_ends(packed, ends):
+            at = np.searchsorted(keys, end.key)
+            if at < len(keys) and keys[at] == end.key:
+                ended[end.key] = _seed(hosts, end.key)._replace(
+                    url=end.url, end=end.reason, words=end.words, detail=end.detail
+                )
+    waiting = (_seed(hosts, key) for key in keys.tolist() if key not in ended)
+    return [*ended.values(), *waiting]
+
+
+def _seed(hosts: dict[int, dict[str, Any]], key: int) -> Seed:
+    row = hosts.get(key >> HASH_BITS & _ID_MASK)
+    return Seed(row["name"], row["state"], row["words"]) if row else Seed("?", "", 0)
+
+
+def _seed_keys(crawl: Inspection) -> set[int]:
+    found: set[int] = set()
+    for keys, pages in crawl.connection.execute("SELECT keys, pages FROM found"):
+        runs, place, batch = unpack_keys(pages), 0, None
+        for page, number in zip(runs[::2], runs[1::2], strict=True):
+            if page == 0:
+                batch = unpack_keys(keys) if batch is None else batch
+                found.update(batch[place : place + number])
+            place += number
+    return found

@@ -1,0 +1,107 @@
+"""Tables and charts as one HTML file that asks nothing of a network.
+
+The page holds all that it needs; its Content-Security-Policy makes the browser refuse anything else.  Charts are drawn
+by Vega-Lite, whose script vl-convert-python brings along; what they show also stands in tables, which a keyboard and a
+screen reader reach, and which are there without scripts too.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TypeAlias
+
+from spiderling.reporting.charts import Chart
+from spiderling.reporting.tables import Cell, Table
+
+Block: TypeAlias = "Table | Chart | list[str]"
+
+_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+"""Vega compiles the expressions of our specs, hence unsafe-eval; no data is among them."""
+
+
+def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]]) -> str:
+    """The page: *sections* are (heading, blocks), a block is a table, a chart or a list of sentences."""
+    import vl_convert  # heavy, and only needed here
+
+    parts, charts = [], 0
+    for number, (heading, blocks) in enumerate(sections):
+        parts.append(f'<section id="s{number}"><h2>{_text(heading)}</h2>')
+        for block in blocks:
+            if isinstance(block, Table):
+                parts.append(_table(block))
+            elif isinstance(block, Chart):
+                charts += 1
+                parts.append(_figure(block, f"c{charts}"))
+            else:
+                parts.append("<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>")
+        parts.append("</section>")
+    links = "".join(f'<a href="#s{number}">{_text(heading)}</a>' for number, (heading, _) in enumerate(sections))
+    style, draw = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    script = f'<script type="module">{vl_convert.javascript_bundle(draw)}</script>' if charts else ""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{_text(title)}</title><style>{style}</style></head>\n<body><header><h1>{_text(title)}</h1>"
+        f'<p class="note">{_text(subtitle)}</p><nav aria-label="Sections">{links}</nav></header>\n<main>'
+        + "\n".join(parts)
+        + f"</main>{script}</body></html>\n"
+    )
+
+
+def _figure(chart: Chart, name: str) -> str:
+    spec = json.dumps(chart.spec, separators=(",", ":")).replace("<", "\\u003c")
+    label = html.escape(f"{chart.title}. {chart.note}", quote=True)
+    return (
+        f'<h3>{_text(chart.title)}</h3><p class="note">{_text(chart.note)}</p>'
+        f'<figure data-chart="{name}" data-label="{label}" style="margin:0">'
+        f'<div class="chart" role="img" tabindex="0" aria-label="{label}"></div></figure>'
+        f'<script type="application/json" id="{name}">{spec}</script>'
+    )
+
+
+def _table(table: Table) -> str:
+    if not table.rows:
+        return f'<h3>{_text(table.title)}</h3><p class="note">None.</p>'
+    numeric = [any(isinstance(row[at], (int, float)) for row in table.rows) for at in range(len(table.columns))]
+    bar = table.columns.index(table.bar) if table.bar else -1
+    total = sum(float(row[bar] or 0) for row in table.rows) if table.bar else 0.0
+    head = "".join(
+        f'<th scope="col"{" class=n" * n}>{_text(c)}</th>' for c, n in zip(table.columns, numeric, strict=True)
+    )
+    body = "\n".join(
+        "<tr>"
+        + "".join(_cell(value, numeric[at], total if at == bar else 0.0) for at, value in enumerate(row))
+        + "</tr>"
+        for row in table.rows
+    )
+    note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
+    return (
+        f'<h3>{_text(table.title)}</h3>{note}<div class="scroll" role="region" tabindex="0" '
+        f'aria-label="{html.escape(table.title, quote=True)}"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(value: Cell, numeric: bool, total: float) -> str:
+    if total and isinstance(value, (int, float)):
+        return f'<td class="n bar" style="--w:{100 * value / total:.1f}%">{number(value)}</td>'
+    text = _text(value) if isinstance(value, str) else "" if value is None else number(value)
+    return f"<td{' class=n' * numeric}>{text}</td>"
+
+
+def number(value: float) -> str:
+    """
+    >>> number(1234567), number(1234.6), number(12.346), number(0.01284), number(0.0)
+    ('1,234,567', '1,235', '12.35', '0.0128', '0')
+    """
+    digits = 0 if isinstance(value, int) or not value or abs(value) >= 100 else 2 if abs(value) >= 1 else 4
+    return f"{value:,.{digits}f}"
+
+
+def _text(text: str) -> str:
+    """Escaped, and without characters that turn or hide what is beside them: names come from the web."""
+    return html.escape("".join(char if char.isprintable() else "\ufffd" for char in text), quote=False)

@@ -1,0 +1,356 @@
+"""Tables of a crawl by the papers' measures: each a pure function of the Material.
+
+Suchomel & Pomikálek 2012 (W12): Table 1 (thresholds), Tables 3 and 4 (summary).  Our kept bytes are measured after
+near-duplicate removal, so they stand beside the papers' final sizes, not beside the crawler's output.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from spiderling.frontier.yields import threshold
+from spiderling.options import Options
+from spiderling.optionvalues import PREFIX, YIELD_PROFILES
+from spiderling.reasons import Reason
+from spiderling.reporting.material import Material
+from spiderling.urls import top_level_domain
+
+Cell: TypeAlias = "str | int | float | None"
+_Mask: TypeAlias = "npt.NDArray[np.bool_]"
+
+_MOST_ROWS = 25
+_PAPERS = (
+    ("American Spanish", 1874.0, 97.3, 0.0519, 44.14, 0.0236),
+    ("Arabic", 2015.0, 84.4, 0.0419, 58.04, 0.0288),
+    ("Japanese", 2806.0, 110.1, 0.0392, 61.36, 0.0219),
+    ("Russian", 4142.0, 260.1, 0.0628, 197.5, 0.0477),
+    ("Turkish", 1298.0, 51.4, 0.0396, 19.52, 0.0150),
+)
+"""W12 Table 4."""
+
+
+class Table(NamedTuple):
+    """What the page shows as a table; numbers stand to the right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[Cell, ...]]
+    note: str = ""
+    bar: str = ""
+    """The column whose share of its sum is drawn as a bar."""
+
+
+def summary(material: Material) -> Table:
+    """The crawl in one column: what W12's Tables 3 and 4 say of theirs."""
+    total, counts = material.total, material.counts
+    seconds = total("time_s")
+    states = Counter(material.hosts.states.tolist())
+    rows: list[tuple[Cell, ...]] = [
+        ("Languages", material.options.lang),
+        ("Begun", utc(material.created)),
+        ("State of", utc(material.history[-1].time if material.history else material.made)),
+        ("Running time over all sessions", duration(seconds)),
+        ("Hosts", f"{len(material.hosts.names):,}: " + ", ".join(f"{n:,} {s}" for s, n in states.most_common())),
+        ("URLs discovered", f"{counts.get('discovered', 0):,}, of which {counts.get('waiting', 0):,} wait"),
+        ("Pages (judged responses)", total("pages")),
+        ("Documents kept", total("documents")),
+        ("Words kept", total("words")),
+        ("Downloaded, decoded", size(total("downloaded_bytes"))),
+        ("Downloaded, on the wire", size(total("wire_bytes"))),
+        ("Kept: new clean text", size(total("kept_bytes"))),
+        ("Yield rate: kept / downloaded bytes", material.yield_rate),
+        ("Mean yield rate of a host (R11 Table 1 averages so)", _mean_rate(material)),
+        ("Yield ratio: documents / pages", total("documents") / max(1, total("pages"))),
+        ("Pages a second", total("pages") / seconds if seconds else None),
+        ("Words an hour", round(total("words") * 3600 / seconds) if seconds else None),
+    ]
+    return Table("The crawl so far", ("", "this crawl"), rows)
+
+
+def _mean_rate(material: Material) -> float:
+    rates = material.hosts.rates[material.hosts.downloaded_bytes > 0]
+    return float(rates.mean()) if len(rates) else 0.0
+
+
+def papers(material: Material) -> Table:
+    """W12 Table 4 with this crawl as its first row."""
+    down, kept = material.total("downloaded_bytes") / 1e9, material.total("kept_bytes") / 1e9
+    return Table(
+        "Beside the crawls of the paper",
+        ("crawl", "raw GB", "crawler output GB", "its yield rate", "final GB", "final yield rate"),
+        [("this one", down, None, None, kept, material.yield_rate), *_PAPERS],
+        "Suchomel & Pomikálek 2012, Table 4. Our output has no near-duplicates any more: compare it with their final "
+        "size. An undirected crawl (Heritrix, Portuguese) kept .0038 before that step.",
+    )
+
+
+def thresholds(material: Material) -> Table:
+    """W12 Table 1: what the hosts above each yield rate cost and gave."""
+    hosts = material.hosts
+    marks = [None, 0.0, *(0.0001 * 2**step for step in range(13))]
+
+    def above(mark: float | None) -> _Mask:
+        return np.ones(len(hosts.names), bool) if mark is None else hosts.rates > mark
+
+    rows = [("none" if mark is None else mark, *_sums(material, above(mark))) for mark in marks]
+    return Table(
+        "What hosts above a yield rate cost and gave",
+        ("yield rate above", "hosts", "downloaded MB", "kept MB", "yield rate", "% of downloaded", "% of kept"),
+        rows,
+        "W12 Table 1; there, the hosts above .0128 hold 74 % of the text for 7 % of the download.",
+    )
+
+
+def _sums(material: Material, chosen: _Mask) -> tuple[Cell, ...]:
+    hosts = material.hosts
+    down, kept = int(hosts.downloaded_bytes[chosen].sum()), int(hosts.kept_bytes[chosen].sum())
+    all_down, all_kept = max(1, int(hosts.downloaded_bytes.sum())), max(1, int(hosts.kept_bytes.sum()))
+    rate = kept / max(down, 1)
+    return int(chosen.sum()), down / 1e6, kept / 1e6, rate, 100 * down / all_down, 100 * kept / all_kept
+
+
+class Profile(NamedTuple):
+    """What a threshold function would have meant."""
+
+    name: str
+    factor: float
+    retired: int
+    """Hosts that lie below it by what they gave in all."""
+    spared_share: float
+    """Of all downloaded bytes, those of these hosts beyond the minima at which each could have been retired ..."""
+    lost_share: float
+    """... and of all kept bytes at most as much, evenly spread over each host's pages."""
+    more_bytes: float
+    """Kept bytes to be expected of the parked URLs of hosts that it would let go on."""
+
+
+def profiles(material: Material) -> list[Profile]:
+    """Each profile, the one used and a stricter one, from the mildest to the strictest."""
+    options = material.options
+    factors = {name: factor or 0.0 for name, factor in YIELD_PROFILES.items()} | {"0.02": 0.02}
+    factors[options.yield_profile] = options.yield_factor() or 0.0
+    return [_profile(material, name, factors[name]) for name in sorted(factors, key=factors.__getitem__)]
+
+
+def _profile(material: Material, name: str, factor: float) -> Profile:
+    hosts, options = material.hosts, material.options
+    below = retired_by(material, factor)
+    first = np.maximum(options.yield_min_bytes, hosts.downloaded_bytes * options.yield_min_pages / _least(hosts.pages))
+    after = np.where(below, 1 - np.minimum(1.0, first / _least(hosts.downloaded_bytes)), 0.0)
+    let_go = (hosts.states == "retired") & ~below
+    per_url = hosts.kept_bytes / _least(hosts.pages)
+    return Profile(
+        name, factor, int(below.sum()),
+        float((after * hosts.downloaded_bytes).sum() / max(1, hosts.downloaded_bytes.sum())),
+        float((after * hosts.kept_bytes).sum() / max(1, hosts.kept_bytes.sum())),
+        float((per_url * hosts.parked)[let_go].sum()),
+    )  # fmt: skip
+
+
+def _least(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.maximum(values, 1)
+
+
+def retired_by(material: Material, factor: float) -> _Mask:
+    """The hosts that t(n) of *factor* retires by what they gave in all; none for 0."""
+    hosts, options = material.hosts, material.options
+    reached = (hosts.pages >= options.yield_min_pages) & (hosts.downloaded_bytes >= options.yield_min_bytes)
+    limits = np.array([threshold(int(pages), factor) for pages in hosts.pages])
+    return reached & (hosts.rates < limits) if factor else np.zeros(len(hosts.names), bool)
+
+
+def profile_table(material: Material) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            profile.name + (" (used)" if profile.name == material.options.yield_profile else ""),
+            profile.factor, profile.retired, 100 * profile.spared_share, 100 * profile.lost_share,
+            profile.more_bytes / 1e6,
+        )
+        for profile in profiles(material)
+    ]  # fmt: skip
+    return Table(
+        "What a stricter or milder threshold would have meant",
+        ("profile", "factor f", "hosts retired", "% of download spared", "% of text lost", "more MB of text"),
+        rows,
+        "t(n) = f (log10 n - 1). An estimate from the hosts' totals: a retired host is taken to have given its text "
+        "evenly, and the URLs parked with hosts that a milder profile lets go on to give as much as those before.",
+    )
+
+
+def hosts_table(material: Material, title: str, order: npt.NDArray[np.intp], note: str = "") -> Table:
+    """The first hosts of *order* (places among the hosts)."""
+    hosts = material.hosts
+    rows: list[tuple[Cell, ...]] = [
+        (
+            hosts.names[at], str(hosts.states[at]), int(hosts.distance[at]), int(hosts.pages[at]),
+            int(hosts.documents[at]), hosts.downloaded_bytes[at] / 1e6, hosts.kept_bytes[at] / 1e6,
+            float(hosts.rates[at]), int(hosts.waiting[at] + hosts.parked[at]),
+        )
+        for at in order[:_MOST_ROWS].tolist()
+    ]  # fmt: skip
+    columns = ("host", "state", "distance", "pages", "documents", "down MB", "kept MB", "yield rate", "URLs left")
+    return Table(title, columns, rows, note)
+
+
+def best(material: Material) -> Table:
+    return hosts_table(material, "Hosts that gave most", np.argsort(-material.hosts.kept_bytes, kind="stable"))
+
+
+def dearest(material: Material) -> Table:
+    order = np.argsort(material.hosts.kept_bytes - material.hosts.downloaded_bytes, kind="stable")
+    return hosts_table(material, "Hosts that cost most bytes without text", order)
+
+
+def left_alone(material: Material) -> Table:
+    """Hosts that are not asked any more by a decision, those first that cost most."""
+    hosts = material.hosts
+    closed = np.flatnonzero(np.isin(hosts.states, ["retired", "spent", "blocked", "forbidden", "mirror"]))
+    order = closed[np.argsort(-hosts.downloaded_bytes[closed], kind="stable")]
+    return hosts_table(
+        material, f"Hosts left alone: {len(closed):,}", order,
+        "retired: its yield rate fell below t(n); spent: its budget; blocked: by you; forbidden: it asks for too long "
+        "a delay; mirror: shows the pages of another. 'reopen' in control.yaml lets one go on.",
+    )  # fmt: skip
+
+
+def by_group(material: Material, title: str, groups: Iterable[str]) -> Table:
+    """Sums over the hosts of each of *groups*, one for each host, most words first."""
+    hosts = material.hosts
+    names, inverse = np.unique(np.array(list(groups), dtype=str), return_inverse=True)
+    columns = (hosts.documents, hosts.words, hosts.downloaded_bytes, hosts.kept_bytes)
+    sums = [np.bincount(inverse, weights=column, minlength=len(names)) for column in columns] if len(names) else []
+    number = np.bincount(inverse, minlength=len(names))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name, int(number[at]), int(sums[0][at]), int(sums[1][at]), sums[2][at] / 1e6,
+            sums[3][at] / max(1.0, sums[2][at]),
+        )
+        for at, name in enumerate(names.tolist())
+    ]  # fmt: skip
+    rows.sort(key=lambda row: -int(row[3] or 0))
+    columns_named = (title.lower(), "hosts", "documents", "words", "down MB", "yield rate")
+    return Table(f"Words by {title}", columns_named, rows[:_MOST_ROWS], bar="words")
+
+
+def by_tld(material: Material) -> Table:
+    return by_group(material, "top-level domain", map(top_level_domain, material.hosts.names))
+
+
+def by_distance(material: Material) -> Table:
+    table = by_group(material, "distance from the seeds", map(str, material.hosts.distance.tolist()))
+    return table._replace(rows=sorted(table.rows, key=lambda row: int(row[0] or 0)))
+
+
+def by_language(material: Material) -> Table:
+    words = material.counted("fact/words")
+    rows: list[tuple[Cell, ...]] = [
+        (code, number, words[code]) for code, number in material.counted("language").most_common()
+    ]
+    return Table("Words by language", ("language", "documents", "words"), rows, bar="words")
+
+
+def facts(material: Material, kind: str, title: str, column: str, note: str = "") -> Table:
+    """How many kept documents have each value of one *kind* of fact (ledger)."""
+    rows: list[tuple[Cell, ...]] = list(material.counted(f"fact/{kind}").most_common(_MOST_ROWS))
+    return Table(title, (column, "documents"), rows, note, bar="documents")
+
+
+def ends(material: Material) -> Table:
+    return _reasons("How URLs ended", material.counted("end"), "A URL that was discovered ends once, or waits.")
+
+
+def mentions(material: Material) -> Table:
+    return _reasons("Mentions that were refused", material.counted("mention"), "Links that never became URLs to fetch.")
+
+
+def _reasons(title: str, counts: Counter[str], note: str) -> Table:
+    rows: list[tuple[Cell, ...]] = [(key, number, Reason.of(key).help) for key, number in counts.most_common()]
+    return Table(title, ("reason", "URLs", "that is"), rows, note, bar="URLs")
+
+
+def opt_outs(material: Material) -> Table:
+    """What sites said for their front page."""
+    return Table(
+        "What sites said of the use of their texts", ("for the front page", "origins"), list(material.consents),
+        "By the files that were asked for (docs/opt-outs.md).", bar="origins",
+    )  # fmt: skip
+
+
+def seeds_by_end(material: Material) -> Table:
+    counts = Counter(seed.end or "waits" for seed in material.seeds)
+    rows: list[tuple[Cell, ...]] = [
+        (end, number, Reason.of(end).help if end != "waits" else "") for end, number in counts.most_common()
+    ]
+    return Table("Seeds by what came of them", ("end", "seeds", "that is"), rows, bar="seeds")
+
+
+def seeds(material: Material) -> Table:
+    """Seeds by the words that their hosts gave."""
+    order = sorted(material.seeds, key=lambda seed: (-seed.host_words, seed.host))
+    rows: list[tuple[Cell, ...]] = [
+        (seed.url or seed.host, seed.end or "waits", seed.words, seed.host_state, seed.host_words, seed.detail)
+        for seed in [*order[:_MOST_ROWS], *order[max(_MOST_ROWS, len(order) - _MOST_ROWS) :]]
+    ]
+    left_out = len(order) - len(rows)
+    note = f"The first and last of {len(order):,} by the words of the host." if left_out else ""
+    return Table("Seeds", ("seed", "ended as", "its words", "its host", "words of the host", "detail"), rows, note)
+
+
+def settings(material: Material) -> Table:
+    """Options that are not at their defaults."""
+    defaults = asdict(Options())
+    rows: list[tuple[Cell, ...]] = [
+        (PREFIX + name.upper(), str(value), str(defaults[name]))
+        for name, value in asdict(material.options).items()
+        if value != defaults[name]
+    ]
+    return Table("Settings that differ from the defaults", ("option", "value", "default"), rows)
+
+
+def events(material: Material) -> Table:
+    rows: Sequence[tuple[Cell, ...]] = [(utc(when), what) for when, what in material.events]
+    return Table("Last events", ("time", "what"), list(rows))
+
+
+def history(material: Material) -> Table:
+    """The last rows of the curves."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            utc(row.time), row.pages, row.documents, row.words, row.downloaded_bytes / 1e6, row.kept_bytes / 1e6,
+            row.kept_bytes / max(1, row.downloaded_bytes), row.waiting, row.at_work,
+        )
+        for row in material.history[:: -max(1, len(material.history) // _MOST_ROWS)]
+    ]  # fmt: skip
+    columns = ("time", "pages", "documents", "words", "down MB", "kept MB", "yield rate", "URLs wait", "hosts at work")
+    return Table("Totals over time, the last first", columns, rows)
+
+
+def utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if seconds else "unknown"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(7384), duration(200_000)
+    ('2 h 3 min', '2 d 7 h')
+    """
+    days, hours, minutes = int(seconds // 86400), int(seconds // 3600 % 24), int(seconds // 60 % 60)
+    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
+    return " ".join(parts[:2]) or f"{seconds:.0f} s"
+
+
+def size(number: float) -> str:
+    """
+    >>> size(19_270_000)
+    '19.3 MB'
+    """
+    units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
+    unit, name = next((pair for pair in units if number >= pair[0]), (1e3, "kB"))
+    return f"{number / unit:,.1f} {name}"

@@ -1,0 +1,190 @@
+"""Several strategies on several webs, each with several seeds, on all cores; and what came of them in a table."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spiderling.errors import BadInput
+from spiderling.frontier.strategies import parse
+from spiderling.simulation.generated import RECIPES, generate
+from spiderling.simulation.graphs import NODES, of_crawl, read_graph
+from spiderling.simulation.measures import Sample, Truth, at_words, coverage, word_coverage
+from spiderling.simulation.pages import PageWeb
+from spiderling.simulation.reach import Perfect
+from spiderling.simulation.replay import Replay, world
+
+PERFECT = "perfect"
+"""The strategy that only the simulator has: it knows the web."""
+SHARES = (0.25, 0.5, 0.75)
+"""Of a web's words, at which strategies are compared."""
+_SAMPLES = 300
+_POLL_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is the same for all crawls of a comparison."""
+
+    pages: int = 100_000
+    """Of a generated web."""
+    links: float = 10.0
+    """Mean number of links on its pages."""
+    language: str = "cs"
+    """That is wanted in a recorded graph."""
+    max_pages: float = float("inf")
+    hours: float = float("inf")
+    """Simulated."""
+    concurrency: int = 1000
+    pages_per_s: float = 20.0
+    """Requests a second that line and machine can do; 0: politeness alone sets the pace."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the crawl, by their names in options.py."""
+
+
+class Task(NamedTuple):
+    """One crawl: a web by its name, a strategy, a seed."""
+
+    web: str
+    strategy: str
+    seed: int
+
+
+class Run(NamedTuple):
+    """What came of a Task."""
+
+    task: Task
+    truth: Truth
+    samples: list[Sample]
+
+    @property
+    def last(self) -> Sample:
+        return self.samples[-1]
+
+
+class Summary(NamedTuple):
+    """Means over the seeds of one strategy on one web."""
+
+    web: str
+    strategy: str
+    seeds: int
+    pages: float
+    hours: float
+    harvest_rate: float
+    coverage: float
+    word_coverage: float
+    yield_rate: float
+    words_per_mb: tuple[float | None, ...]
+    """When so many SHARES of the words are kept; None if not every crawl got there."""
+    spreads: tuple[float | None, ...]
+    """Standard deviations of these over the seeds."""
+    retired: float
+    pages_per_s: float
+
+
+def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
+    """A generated web by its recipe's name; else a directory with a graph, or of a crawl that wrote its links.
+
+    Raises BadInput for anything else.
+    """
+    if name in RECIPES:
+        return generate(replace(RECIPES[name], pages=terms.pages, links=terms.links, seed=seed))
+    directory = Path(name)
+    if any(directory.glob(NODES + "*")):
+        return read_graph(directory, terms.language, seed)
+    if (directory / "links").is_dir():
+        from spiderling.linkoutput import links_of_crawl  # which needs SQLite
+
+        return of_crawl(directory.name, links_of_crawl(directory), terms.language)
+    raise BadInput(
+        f"there is no web {name!r}: name {', '.join(RECIPES)}, a directory with {NODES} and edges.tsv, or that of a "
+        f"crawl with SPIDERLING_LINKS=on."
+    )
+
+
+def crawl(task: Task, terms: Terms, tick: Callable[[int], object] = lambda pages: None) -> Run:
+    """Simulate one crawl; *tick* is told of pages."""
+    web = make_web(task.web, task.seed, terms)
+    strategy = Perfect.of(web) if task.strategy == PERFECT else None
+    options = {**terms.options} if strategy else {**terms.options, "strategy": task.strategy}
+    replay = Replay(
+        web, world(**options), concurrency=terms.concurrency, pages_per_s=terms.pages_per_s, strategy=strategy
+    )
+    truth = web.truth
+    every = max(10, int(min(truth.pages, terms.max_pages)) // _SAMPLES)
+    replay.run(web.seed_urls(), terms.max_pages, terms.hours * 3600, tick, every)
+    return Run(task, truth, replay.samples)
+
+
+def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int], object]) -> Iterator[Run]:
+    """The runs as they end, *jobs* at once, each in a process; *tick* is told of the pages of all; raises BadInput."""
+    for task in tasks:
+        if task.strategy != PERFECT:
+            parse(task.strategy)
+    if jobs == 1:
+        yield from (crawl(task, terms, tick) for task in tasks)
+        return
+    count = multiprocessing.Value("q", 0)
+    told = 0
+    with ProcessPoolExecutor(jobs, initializer=_share, initargs=(count,)) as pool:
+        left: set[Future[Run]] = {pool.submit(_counted, task, terms) for task in tasks}
+        try:
+            while left:
+                done, left = wait(left, _POLL_S, FIRST_COMPLETED)
+                tick(count.value - told)
+                told = count.value
+                yield from (future.result() for future in done)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_shared: list[Synchronized[int]] = []
+
+
+def _share(count: Synchronized[int]) -> None:
+    _shared[:] = [count]
+
+
+def _counted(task: Task, terms: Terms) -> Run:
+    def tick(pages: int) -> None:
+        with _shared[0].get_lock():
+            _shared[0].value += pages
+
+    return crawl(task, terms, tick)
+
+
+def summaries(runs: Iterable[Run]) -> list[Summary]:
+    """One for each web and strategy, in the order in which they come."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.task.web, run.task.strategy), []).append(run)
+    return [_summary(group) for group in groups.values()]
+
+
+def _summary(runs: list[Run]) -> Summary:
+    def mean(of: Callable[[Run], float]) -> float:
+        return statistics.fmean(map(of, runs))
+
+    per_mb = [[_per_mb(run, share) for run in runs] for share in SHARES]
+    reached = [[value for value in values if value is not None] for values in per_mb]
+    whole = [len(values) == len(runs) for values in reached]
+    return Summary(
+        runs[0].task.web, runs[0].task.strategy, len(runs),
+        mean(lambda run: run.last.pages), mean(lambda run: run.last.hours), mean(lambda run: run.last.harvest_rate),
+        mean(lambda run: coverage(run.last, run.truth)), mean(lambda run: word_coverage(run.last, run.truth)),
+        mean(lambda run: run.last.yield_rate),
+        tuple(statistics.fmean(values) if all_ else None for values, all_ in zip(reached, whole, strict=True)),
+        tuple(statistics.pstdev(values) if all_ else None for values, all_ in zip(reached, whole, strict=True)),
+        mean(lambda run: run.last.retired), mean(lambda run: run.last.pages_per_s),
+    )  # fmt: skip
+
+
+def _per_mb(run: Run, share: float) -> float | None:
+    sample = at_words(run.samples, share * run.truth.words)
+    return None if sample is None else sample.words_per_mb

@@ -1,0 +1,194 @@
+"""Recorded webs as the simulator needs them: tables of nodes and edges, and the ``links/`` of an earlier crawl.
+
+What was recorded is all there is: links to pages that are not in the record are left out,
+and so are pages that the seeds do not lead to.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import zstandard
+
+from spiderling.errors import BadInput
+from spiderling.reasons import Reason
+from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
+from spiderling.simulation.reach import breadth_first
+from spiderling.urls import canonicalize
+
+if TYPE_CHECKING:
+    from spiderling.linkoutput import LinkLine
+
+NODES, EDGES = "nodes.tsv", "edges.tsv"
+_MIN_TEXT_BYTES = 250
+"""Pages with less text are not kept."""
+_LATENCY_S = 0.4
+
+
+class Node(NamedTuple):
+    """One page of a record."""
+
+    url: str
+    body_bytes: int
+    kept_bytes: int
+    reason: Reason
+    relevant: bool
+    badness: float = 0.0
+
+
+def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
+    """The web of ``nodes.tsv`` and ``edges.tsv`` in *directory*, plain or with ``.zst``; raises BadInput.
+
+    Columns of nodes, by the names in the first line: id (0, 1, 2 ...), host, path, bytes, cld2_lang, text_bytes.
+    A line of edges: id, tab, ids with blanks.  A page is kept if it is in *language* and has 250 bytes of text.
+    The links' blocks are not known.  *seed* draws the hosts to begin with.
+    """
+    nodes = list(_nodes(directory, language))
+    if not any(node.kept_bytes for node in nodes):
+        raise BadInput(f"{directory} holds no page with text in {language!r}; name another language (-a lang=).")
+    links = ((source, target, 0) for source, target in _edges(directory, len(nodes)))
+    return recorded_web(f"{directory.name}:{language}", nodes, links, language, seed=seed)
+
+
+def of_crawl(title: str, lines: Iterable[LinkLine], language: str) -> PageWeb:
+    """The web that a crawl with SPIDERLING_LINKS=on has recorded; its seed is the page that it met first.
+
+    A redirect stands for its target: links to it lead there.
+    """
+    last = {line.url: line for line in lines}
+    known = [line for line in last.values() if line.redirect_to is None]
+    number = {line.url: at for at, line in enumerate(known)}
+    nodes = [
+        Node(line.url, line.downloaded_bytes, line.kept_bytes, Reason.of(line.reason), line.language is not None)
+        for line in known
+    ]
+
+    def place(url: str) -> int:
+        for _ in range(5):
+            line = last.get(url)
+            if line is None or line.redirect_to is None:
+                break
+            target = canonicalize(line.redirect_to)
+            url = target.url if target else ""
+        return number.get(url, -1)
+
+    links = (
+        (at, target, score)
+        for at, line in enumerate(known)
+        for url, score in zip(line.links, line.scores, strict=True)
+        if (target := place(url)) >= 0
+    )
+    return recorded_web(title, nodes, links, language, [0])
+
+
+def recorded_web(
+    title: str, nodes: Sequence[Node], links: Iterable[tuple[int, int, int]], language: str,
+    seeds: Sequence[int] = (), seed: int = 1,
+) -> PageWeb:  # fmt: skip
+    """*links*: source, target, score of the block.  Without *seeds*: first pages of hosts with text, and a hub."""
+    names = [node.url.split("/", 3)[2] for node in nodes]
+    order = np.argsort(np.array(names), kind="stable")
+    place = np.argsort(order)
+    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 3)
+    starts, targets, scores = _by_source(place[edges[:, 0]], place[edges[:, 1]], edges[:, 2], len(nodes))
+    chosen = place[np.array(seeds, np.int64)] if len(seeds) else _chosen_seeds(nodes, names, order, edges, seed)
+    reached = np.sort(np.concatenate(breadth_first(starts, targets, chosen).levels))
+    renumber = np.full(len(nodes), -1)
+    renumber[reached] = np.arange(len(reached))
+    inside = (renumber[np.repeat(np.arange(len(nodes)), np.diff(starts))] >= 0) & (renumber[targets] >= 0)
+    sources = renumber[np.repeat(np.arange(len(nodes)), np.diff(starts))][inside]
+    starts, targets, scores = _by_source(sources, renumber[targets][inside], scores[inside], len(reached))
+    left = [nodes[at] for at in order[reached].tolist()]
+    urls = [node.url for node in left]
+    hosts, host = _hosts([names[at] for at in order[reached].tolist()])
+    number = {url: at for at, url in enumerate(urls)}
+    return PageWeb(
+        title, hosts, _pages(left, host), stored_links(starts, targets, scores), (language, ""),
+        renumber[chosen].tolist(), urls.__getitem__, lambda url: number.get(url, -1),
+    )  # fmt: skip
+
+
+def _by_source(sources: Array, targets: Array, scores: Array, pages: int) -> tuple[Array, Array, Array]:
+    by = np.argsort(sources, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=pages))))
+    return starts, targets[by].astype(np.int32), scores[by].astype(np.uint8)
+
+
+def _chosen_seeds(nodes: Sequence[Node], names: Sequence[str], order: Array, edges: Array, seed: int) -> Array:
+    """Places in *order* of the page that links to most hosts, and of the first pages of three hosts with text.
+
+    These are drawn from the ten that have most.
+    """
+    _, host = np.unique(np.array(names), return_inverse=True)
+    place, first = np.argsort(order), np.unique(host[order], return_index=True)[1]
+    gains = np.bincount(host, [node.kept_bytes for node in nodes])
+    pairs = np.unique(np.stack((edges[:, 0], host[edges[:, 1]])), axis=1)
+    hub = place[np.bincount(pairs[0], minlength=1).argmax()]
+    best = np.argsort(-gains)[: min(10, int((gains > 0).sum()))]
+    return np.append(first[np.random.default_rng(seed).permutation(best)[:3]], hub)
+
+
+def _hosts(names: Sequence[str]) -> tuple[Hosts, Array]:
+    unique, first, host = np.unique(np.array(names), return_index=True, return_inverse=True)
+    number = len(unique)
+    latency = np.full(number, _LATENCY_S)
+    ends = np.append(first, len(names))
+    return Hosts(unique.tolist(), ends, latency, np.arange(number), np.zeros(number)), host.astype(np.int32)
+
+
+def _pages(nodes: Sequence[Node], host: Array) -> Pages:
+    def column(values: Iterable[Any], kind: type) -> Array:
+        return np.fromiter(values, kind, len(nodes))
+
+    codes = column((CODES.get(node.reason, CODES[Reason.BAD_QUALITY]) for node in nodes), np.uint8)
+    return Pages(
+        host, column((node.body_bytes for node in nodes), np.int32),
+        column((node.kept_bytes for node in nodes), np.int32), codes,
+        column((not node.relevant for node in nodes), np.uint8), sketches(np.arange(len(nodes))),
+        column((node.badness for node in nodes), np.float64),
+    )  # fmt: skip
+
+
+def _nodes(directory: Path, language: str) -> Iterator[Node]:
+    lines = _lines(directory / NODES)
+    columns = {name: at for at, name in enumerate(next(lines, "").split("\t"))}
+    try:
+        host, path, body, lang, text = (columns[name] for name in ("host", "path", "bytes", "cld2_lang", "text_bytes"))
+        for line in lines:
+            row = line.split("\t")
+            url = f"http://{row[host]}{row[path]}"
+            target = canonicalize(url)
+            relevant, text_bytes = row[lang] == language, int(row[text])
+            kept = min(text_bytes, int(row[body])) if relevant and text_bytes >= _MIN_TEXT_BYTES else 0
+            reason = Reason.KEPT if kept else Reason.BOILERPLATE_ONLY if relevant else Reason.WRONG_LANGUAGE
+            yield Node(target.url if target else url, int(row[body]), kept, reason, relevant)
+    except (KeyError, IndexError, ValueError) as error:
+        raise BadInput(f"{directory / NODES} is no table of nodes: {error!r}; docs/simulator.md says how.") from None
+
+
+def _edges(directory: Path, pages: int) -> Iterator[tuple[int, int]]:
+    for line in _lines(directory / EDGES):
+        source, _, targets = line.partition("\t")
+        try:
+            for target in targets.split():
+                if int(source) < pages > int(target):
+                    yield int(source), int(target)
+        except ValueError:
+            raise BadInput(f"{directory / EDGES} has a line that is no id, tab, ids: {line[:60]!r}.") from None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    packed = path.with_name(path.name + ".zst")
+    try:
+        if path.exists():
+            with path.open(encoding="utf-8") as file:
+                yield from (line.rstrip("\n") for line in file)
+        else:
+            with packed.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as reader:
+                yield from (line.rstrip("\n") for line in io.TextIOWrapper(reader, encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise BadInput(f"cannot read {path} or {packed.name}: {error}; name a directory that holds both.") from None

@@ -1,0 +1,92 @@
+"""Which pages the seeds of a web lead to, by the shortest way; and the strategy of one who knows what each gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
+from spiderling.frontier.yields import YieldAccount
+from spiderling.simulation.pages import Array, PageWeb
+
+_RANKS = 10
+
+
+class Tree(NamedTuple):
+    """The breadth-first tree of a web."""
+
+    parent: Array
+    """The page by which each was found; -1: a seed, or out of reach."""
+    levels: list[Array]
+    """Pages by their distance from the seeds."""
+
+
+def breadth_first(starts: Array, targets: Array, seeds: Array) -> Tree:
+    """*starts* and *targets* as in ``stored_links``."""
+    parent = np.full(len(starts) - 1, -1, np.int64)
+    reached = np.zeros(len(parent), bool)
+    level, levels = np.unique(seeds), []
+    while len(level):
+        reached[level] = True
+        levels.append(level)
+        number = starts[level + 1] - starts[level]
+        places = np.repeat(starts[level + 1] - np.cumsum(number), number) + np.arange(number.sum())
+        found, first = np.unique(targets[places], return_index=True)
+        is_new = ~reached[found]
+        parent[found[is_new]] = np.repeat(level, number)[first[is_new]]
+        level = found[is_new]
+    return Tree(parent, levels)
+
+
+def all_links(web: PageWeb) -> tuple[Array, Array, Array]:
+    """Starts, targets and scores of every link of *web*."""
+    found = [web.links(page) for page in range(len(web.pages.host))]
+    starts = np.concatenate(([0], np.cumsum([len(targets) for targets, _ in found])))
+    return starts, np.concatenate([targets for targets, _ in found]), np.concatenate([score for _, score in found])
+
+
+@dataclass(frozen=True)
+class Perfect(Strategy):
+    """Only pages with text, and those that lead to some, the richest first: it has seen the web before.
+
+    The "perfect" of Somboonviwat et al. 2006 follows the links that lead to relevant pages, known from a breadth-first
+    crawl.  Here relevant is what gives words; a page is worth its words for its bytes or, if that is more, those of all
+    pages with text that its branch of the tree leads to.
+    """
+
+    ranks_hosts = True
+    ranks: bytes
+    """Of each page; 255: it leads to nothing."""
+    find: Callable[[str], int]
+
+    @classmethod
+    def of(cls, web: PageWeb) -> Perfect:
+        """The strategy for a crawl of *web* from its seeds."""
+        starts, targets, _ = all_links(web)
+        tree = breadth_first(starts, targets, np.array(web.seeds))
+        kept, body = web.pages.kept_bytes.astype(float), web.pages.body_bytes.astype(float)
+        gain, cost = kept.copy(), body.copy()
+        for level in reversed(tree.levels[1:]):
+            fruitful = level[gain[level] > 0]
+            np.add.at(gain, tree.parent[fruitful], gain[fruitful])
+            np.add.at(cost, tree.parent[fruitful], cost[fruitful])
+        worth = np.maximum(kept / np.maximum(body, 1), gain / np.maximum(cost, 1))
+        ranks = np.full(len(worth), 255, np.uint8)
+        good = worth > 0
+        edges = np.quantile(worth[good], np.linspace(0, 1, _RANKS + 1)[1:-1]) if good.any() else np.empty(0)
+        ranks[good] = _RANKS - 1 - np.searchsorted(edges, worth[good])
+        return cls(ranks.tobytes(), web.find)
+
+    def host_rank(self, account: YieldAccount, head: int = 0) -> int:
+        return head
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        def rank(link: FoundLink) -> int:
+            number = self.find(link.target.url)
+            rank = self.ranks[number] if number >= 0 else 255
+            return DROPPED if rank == 255 else rank
+
+        return rank

@@ -1,0 +1,163 @@
+"""``scrapy report`` of a real crawl, looked at as a file and in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, browsing
+from command_line import scrapy
+from conftest import Crawl, document, page, serving
+
+from spiderling.inspection import Inspection
+from spiderling.reporting.material import material_of
+from spiderling.simulation.web import FixedWeb, html
+
+LICENCE = "http://a.test/</script><img src=http://evil.test/x onerror=alert(1)>"
+SITES = {
+    "a.test": {
+        "/": page("a", *(f"http://b.test/{n}" for n in range(30)), "http://poor.test/", "/licensed"),
+        "/licensed": html(document("licensed").replace("<ul>", f'<a rel="license" href="{LICENCE}">l</a><ul>')),
+    },
+    "b.test": {f"/{n}": page(f"b{n}") for n in range(30)},
+    "poor.test": {
+        "/": html("".join(f'<a href="/{n}">{n}</a> ' for n in range(25))),
+        **{f"/{n}": html(f"<b>{n}</b>" + "<br>" * 200) for n in range(25)},
+    },
+}
+ADDRESSES = {host: f"127.84.9.{number}" for number, host in enumerate(SITES, 1)}
+SETTINGS = {"YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "PROGRESS_S": 1}
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory) -> Crawl:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server:
+        crawl = Crawl(tmp_path_factory.mktemp("reported") / "job", server, **SETTINGS)
+        assert crawl.run("http://a.test/ http://nowhere.test/", HOST_INTERVAL_S=0.05).code == 0
+    return crawl
+
+
+@pytest.fixture(scope="module")
+def report(crawl) -> Path:
+    ended = scrapy("report", str(crawl.directory), timeout_s=60)
+    assert (ended.code, ended.log) == (0, "")
+    assert ended.out == f"The report is in {crawl.directory}/report.html\n"
+    return crawl.directory / "report.html"
+
+
+def test_what_is_read_is_what_the_state_holds(crawl):
+    with closing(Inspection(crawl.directory)) as opened:
+        found = material_of(opened)
+    state = crawl.state()
+    assert dict(zip(found.hosts.names, found.hosts.words.tolist(), strict=True)) == {
+        name: row["words"] for name, row in state.hosts.items()
+    }
+    last = found.history[-1]
+    assert (last.pages, last.kept_bytes) == (state.counts["total/pages"], state.counts["total/kept_bytes"])
+    assert {(seed.host, seed.end) for seed in found.seeds} == {("a.test", "kept"), ("nowhere.test", "dns")}
+    assert found.counted("fact/encoding") == {"utf-8": state.counts["total/documents"]}
+    assert found.counted("fact/words") == {"cs": state.counts["total/words"]}
+    assert sum(found.counted("fact/licence").values()) == state.counts["total/documents"]
+
+
+def test_the_page_names_hosts_reasons_and_advice(report):
+    text = report.read_text("utf-8")
+    for wanted in (
+        "The crawl is finished",
+        "poor.test",
+        "host-retired",
+        "Suchomel",
+        "SPIDERLING_YIELD_PROFILE",
+        "t(n) =",
+    ):
+        assert wanted in text
+
+
+def test_nothing_from_the_web_becomes_markup_or_is_asked_for(report):
+    text = report.read_text("utf-8")
+    assert "evil.test" in text, "the licence is shown"
+    markup = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert "<img" not in markup
+    assert not re.search(r'(?:src|href)="(?!#)', markup)
+    assert "Content-Security-Policy" in markup
+
+
+def test_beside_a_running_crawl_and_of_an_older_state(crawl, tmp_path):
+    state = tmp_path / "job/state/frontier.sqlite"
+    state.parent.mkdir(parents=True)
+    with (
+        closing(sqlite3.connect(crawl.directory / "state/frontier.sqlite")) as source,
+        closing(sqlite3.connect(state, isolation_level=None)) as writer,
+    ):
+        source.backup(writer)
+        writer.execute("DROP TABLE history")
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE host SET words = 123456789")
+        out = tmp_path / "page.html"
+        ended = scrapy("report", str(tmp_path / "job"), "-o", str(out), timeout_s=60)
+    assert ended.code == 0
+    assert "123,456,789" not in out.read_text("utf-8"), "not committed"
+
+
+@pytest.mark.parametrize("what", ["no crawl", "damaged", "unwritable"])
+def test_what_cannot_be_done_is_said_in_a_sentence(crawl, tmp_path, what):
+    arguments = [str(tmp_path)]
+    if what == "damaged":
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state/frontier.sqlite").write_bytes(b"no database" * 100)
+    elif what == "unwritable":
+        arguments = [str(crawl.directory), "-o", str(tmp_path / "none/page.html")]
+    ended = scrapy("report", *arguments, timeout_s=60)
+    assert ended.code == 1
+    assert ended.log.startswith("scrapy report: ")
+    assert ended.log.count("\n") == 1
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed (apt install chromium)")
+async def test_in_a_browser(report, tmp_path):
+    """No complaint, no request, every chart drawn, all reached by keyboard; in light and in dark."""
+    async with browsing(tmp_path / "profile") as tab:
+        await tab.open(report.as_uri())
+        charts = await tab.value("document.querySelectorAll('figure[data-chart]').length")
+        assert charts == 6
+        drawn = """[...document.querySelectorAll('.chart')].map(place => {
+            const canvas = place.querySelector('canvas');
+            if (!canvas) return place.querySelectorAll('svg .mark-line path[d]').length;
+            const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            const colours = new Set();
+            for (let at = 0; at < data.length; at += 4)
+                if (data[at + 3] > 100) colours.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
+            return colours.size})"""
+        assert all(number > 0 for number in await tab.value(drawn))
+        light = await tab.value("getComputedStyle(document.body).backgroundColor")
+        await tab.value("document.body.focus()")
+        stops = "[...document.querySelectorAll('nav a, .chart, .scroll')]"
+        wanted = await tab.value(f"{stops}.length")
+        reached = set()
+        for _ in range(wanted + 5):
+            await tab.press("Tab")
+            reached.add(
+                await tab.value(
+                    "[...document.querySelectorAll('nav a, .chart, .scroll')].indexOf(document.activeElement)"
+                )
+            )
+        assert len(reached - {-1}) == wanted
+        unnamed = "[...document.querySelectorAll('.chart, .scroll')].filter(e => !e.getAttribute('aria-label')).length"
+        assert await tab.value(unnamed) == 0
+        assert await tab.value("document.documentElement.scrollWidth <= innerWidth"), (
+            "no sideways scrolling on a laptop"
+        )
+        await tab.value("delete document.body.dataset.drawn")
+        await tab.look("dark")
+        for _ in range(100):
+            if await tab.value("document.body.dataset.drawn ?? ''"):
+                break
+            await asyncio.sleep(0.1)
+        assert await tab.value("getComputedStyle(document.body).backgroundColor") != light
+        assert all(number > 0 for number in await tab.value(drawn))
+        assert tab.messages == []
+        assert tab.requests == [report.as_uri()]

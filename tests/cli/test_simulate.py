@@ -1,0 +1,45 @@
+"""``scrapy simulate``: a table, curves in a file, and one sentence where something is wrong."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from command_line import scrapy
+
+
+def test_strategies_side_by_side(tmp_path: Path) -> None:
+    curves = tmp_path / "curves.csv"
+    ended = scrapy(
+        "simulate", "bfs", "perfect", "--pages", "1000", "--seeds", "2", "--jobs", "2", "--csv", str(curves),
+        "-s", "SPIDERLING_HOST_INTERVAL_S=1", timeout_s=60,
+    )  # fmt: skip
+    assert ended.code == 0, ended.log
+    lines = [line.split(" | ") for line in ended.out.splitlines()]
+    assert [line[1] for line in lines[2:]] == ["bfs", "perfect"]
+    assert "±" in lines[2][9]
+    with curves.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["strategy"], row["seed"]) for row in rows} == {(s, n) for s in ("bfs", "perfect") for n in "12"}
+    last = [row for row in rows if (row["strategy"], row["seed"]) == ("bfs", "2")][-1]
+    assert float(last["word_coverage"]) == pytest.approx(1, abs=0.05)
+    assert float(last["hours"]) < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["best"], "SPIDERLING_STRATEGY is 'best'"),
+        (["bfs", "--web", "nowhere"], "there is no web 'nowhere'"),
+        (["bfs", "--pages", "5"], "100 to 20,000,000 pages"),
+        (["bfs", "--seeds", "0"], "--seeds and --jobs are 1 or more"),
+        (["bfs", "-s", "SPIDERLING_RETRIS=1"], "did you mean SPIDERLING_RETRIES?"),
+        (["bfs", "--pages", "200", "--csv", "/nowhere/x.csv"], "cannot write /nowhere/x.csv"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) -> None:
+    ended = scrapy("simulate", *arguments, "--jobs", "1")
+    assert ended.code == 1
+    assert says in ended.log
+    assert "Traceback" not in ended.log

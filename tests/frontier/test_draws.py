@@ -1,0 +1,98 @@
+"""Ranks drawn: as often as promised, the same under one seed, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_crawl import VirtualCrawl, page
+
+from spiderling.frontier.backlog import Backlog
+from spiderling.frontier.draws import Draw
+from spiderling.frontier.hosts import Host, HostState, Marks
+from spiderling.frontier.workbench import Workbench
+from spiderling.items import Link
+from spiderling.reasons import Reason
+
+RANKS_WAITED_IN = st.lists(st.integers(0, 9), min_size=1, unique=True).map(sorted)
+
+
+@pytest.mark.parametrize(("power", "shares"), [(1.0, (6 / 11, 3 / 11, 2 / 11)), (0.0, (1 / 3,) * 3), (math.inf, (1,))])
+def test_probability_is_inversely_proportional_to_the_rank(power: float, shares: tuple[float, ...]) -> None:
+    draw = Draw(power, seed=7)
+    counts = Counter(draw([0, 1, 2]) for _ in range(20_000))
+    assert [counts[rank] / 20_000 for rank in range(len(shares))] == pytest.approx(shares, abs=0.015)
+
+
+def test_same_seed_same_draws() -> None:
+    first, second, other = ([draw([0, 3, 9]) for _ in range(50)] for draw in (Draw(1, 1), Draw(1, 1), Draw(1, 2)))
+    assert first == second != other
+
+
+@given(st.sampled_from([0.0, 1.0, 3.0, math.inf]), st.lists(RANKS_WAITED_IN, max_size=300))
+def test_only_what_is_waited_in_is_drawn(power: float, calls: list[list[int]]) -> None:
+    draw = Draw(power, 1, fair=3)
+    assert all(draw(ranks) in ranks for ranks in calls)
+
+
+def test_fair_draws_go_round_all_ranks() -> None:
+    draw = Draw(math.inf, 1, fair=4)
+    drawn = [draw([2, 5, 9]) for _ in range(24)]
+    assert drawn == [2, 2, 2, 2, 2, 2, 2, 5, 2, 2, 2, 9] * 2
+
+
+def hosts(*ranks: int) -> tuple[list[Host], Marks]:
+    marks = Marks()
+    for rank in ranks:
+        marks.append(HostState.EXHAUSTED, 0, rank=rank)
+    return [Host(number + 1, f"h{number}.cz", marks) for number in range(len(ranks))], marks
+
+
+def test_workbench_gives_the_best_of_those_that_are_due() -> None:
+    (poor, rich, later), marks = hosts(9, 2, 0)
+    bench = Workbench(min, lambda host: marks.ranks[host.id])
+    for host, due in ((poor, 1.0), (rich, 2.0), (later, 50.0)):
+        host.due, host.place = due, host.name
+        bench.add(host, host.name)
+    assert bench.pop(10.0) == (rich, rich.name)
+    bench.add(rich, rich.name)
+    assert bench.next_due() == 1.0
+    assert bench.pop_worse(9) is None
+    marks.ranks[poor.id] = 1
+    bench.improved(poor)
+    assert bench.pop(10.0) == (poor, poor.name), "it was found due with rank 9, and is worth more now"
+    bench.add(poor, poor.name)
+    assert bench.pop(10.0) == (poor, poor.name)
+    assert bench.pop_worse(0) is rich
+    assert bench.pop(10.0) is None
+    assert bench.pop(50.0) == (later, later.name)
+
+
+def test_backlog_gives_the_best_and_those_that_became_better_once() -> None:
+    ranks = {1: 9, 2: 5, 3: 5}
+    backlog = Backlog(rank_of=ranks.__getitem__)
+    for host_id in ranks:
+        backlog.push(host_id, 0.0, 0.0)
+    ranks[1] = 1
+    backlog.push(1, 0.0, 0.0)
+    assert backlog.best_rank() == 1
+    assert [backlog.pop(0.0) for _ in range(4)] == [1, 2, 3, None]
+    assert backlog.best_rank() == 10
+
+
+def test_better_hosts_first_and_no_host_starves() -> None:
+    """Room for one request at a time and one place: hosts of good links come first, the others all the same."""
+    good, bad = [f"http://g{n}.cz/" for n in range(6)], [f"http://b{n}.cz/" for n in range(6)]
+    links = [f"{base}{n}" for base in (*bad, *good) for n in range(20)]
+    web = {link: page() for link in links}
+    web["http://s.cz/bad"] = page(*links[:120], reason=Reason.WRONG_LANGUAGE, kept_bytes=0)
+    web["http://s.cz/good"] = page(*(Link(link, True) for link in links[120:]))
+    crawl = VirtualCrawl(web, strategy="soft", active_hosts=3).run("http://s.cz/bad", "http://s.cz/good")
+    fetched = [url for url in crawl.fetched() if "/s.cz" not in url]
+    assert len(fetched) == 240
+    first = fetched[:120]
+    assert sum("/g" in url for url in first) > 80
+    assert any("/b" in url for url in first), "one draw in so many goes to those that wait longest"

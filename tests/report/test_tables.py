@@ -1,0 +1,88 @@
+"""Tables of the report by the papers' measures, on hosts whose figures can be reckoned by hand."""
+
+from __future__ import annotations
+
+import pytest
+from made import hosts_of, material
+
+from spiderling.frontier.yields import RetirementRule, YieldAccount
+from spiderling.reporting import tables
+from spiderling.reporting.material import Seed
+
+MB = 1_000_000
+HOSTS = hosts_of(
+    ("rich.cz", "ready", 100, 10 * MB, 5 * MB, 0),
+    ("fair.cz", "exhausted", 1000, 100 * MB, 2 * MB, 0),
+    ("poor.com", "retired", 1000, 80 * MB, MB // 2, 4000),
+    ("bare.com", "retired", 50, 10 * MB, 0, 900),
+    ("new.sk", "ready", 4, MB, 0, 0),
+)
+
+
+def test_threshold_table_is_w12s():
+    rows = {row[0]: row[1:] for row in tables.thresholds(material(HOSTS)).rows}
+    assert rows["none"] == (5, 201.0, 7.5, 7.5 / 201, 100.0, 100.0)
+    assert rows[0.0][:3] == (3, 190.0, 7.5)
+    assert rows[0.0064][:3] == (2, 110.0, 7.0), "poor.com has .00625"
+    assert rows[0.0256][:3] == (1, 10.0, 5.0)
+    assert rows[0.0256][4:] == (pytest.approx(1000 / 201), pytest.approx(500 / 7.5))
+    hosts = [row[0] for row in rows.values()]
+    assert hosts == sorted(hosts, reverse=True)
+
+
+@pytest.mark.parametrize("factor", [0.002, 0.005, 0.01, 0.02, 0.1])
+def test_retired_by_is_the_rule_of_the_crawl(factor):
+    given = material(HOSTS)
+    rule = RetirementRule(factor, given.options.yield_min_pages, given.options.yield_min_bytes)
+    columns = zip(HOSTS.pages, HOSTS.downloaded_bytes, HOSTS.kept_bytes, strict=True)
+    assert tables.retired_by(given, factor).tolist() == [rule.retires(YieldAccount(*map(int, row))) for row in columns]
+
+
+def test_profiles_say_what_other_thresholds_would_have_meant():
+    found = {profile.name: profile for profile in tables.profiles(material(HOSTS))}
+    assert [*found] == ["off", "permissive", "normal", "paper", "0.02"]
+    assert found["off"] == ("off", 0.0, 0, 0.0, 0.0, pytest.approx(0.5 * MB / 1000 * 4000))
+    assert found["normal"].retired == 2
+    assert found["normal"].more_bytes == 0.0, "both hosts would stay retired"
+    assert found["permissive"].more_bytes == pytest.approx(2 * MB), "poor.com's parked URLs, each as those before"
+    assert found["0.02"].retired == 3
+    spared = (100 - 0.8) + (80 - 0.64) + (10 - 1.6)  # MB beyond 8 pages of each host
+    assert found["0.02"].spared_share == pytest.approx(spared / 201)
+    assert found["0.02"].lost_share == pytest.approx((2 * 0.992 + 0.5 * 0.992) / 7.5)
+
+
+def test_a_profile_of_the_users_own_is_among_them():
+    names = [row[0] for row in tables.profile_table(material(HOSTS, yield_profile="0.003")).rows]
+    assert names == ["off", "permissive", "0.003 (used)", "normal", "paper", "0.02"]
+
+
+def test_words_by_top_level_domain():
+    rows = tables.by_tld(material(HOSTS)).rows
+    assert [row[:2] for row in rows] == [("cz", 2), ("com", 2), ("sk", 1)]
+    assert rows[0][3] == 7 * MB
+
+
+def test_hosts_that_cost_and_gave_most():
+    given = material(HOSTS)
+    assert [row[0] for row in tables.best(given).rows][:2] == ["rich.cz", "fair.cz"]
+    assert [row[0] for row in tables.dearest(given).rows][:2] == ["fair.cz", "poor.com"]
+    assert [row[0] for row in tables.left_alone(given).rows] == ["poor.com", "bare.com"]
+
+
+def test_seeds_are_counted_by_end_and_shown_best_host_first():
+    given = material(HOSTS)
+    given.seeds.extend(Seed(f"h{n}.cz", "ready", n, f"http://h{n}.cz/", "kept" if n % 2 else "") for n in range(100))
+    assert [row[:2] for row in tables.seeds_by_end(given).rows] == [("waits", 50), ("kept", 50)]
+    shown = [row[0] for row in tables.seeds(given).rows]
+    assert shown == [f"http://h{n}.cz/" for n in [*range(99, 74, -1), *range(24, -1, -1)]]
+
+
+def test_a_crawl_of_nothing_has_tables_too():
+    given = material()
+    for name in ("summary", "papers", "thresholds", "profile_table", "best", "by_tld", "by_distance", "seeds", "ends"):
+        getattr(tables, name)(given)
+
+
+@pytest.mark.parametrize("seconds", [0, 59, 60, 86400 * 40])
+def test_a_length_of_time_is_never_empty(seconds):
+    assert tables.duration(seconds)

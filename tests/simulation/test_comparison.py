@@ -1,0 +1,140 @@
+"""Strategies compared: recorded webs, the strategy that knows the web, and the same figures whatever the cores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+from spiderling.errors import BadInput
+from spiderling.linkbatch import batch_of
+from spiderling.linkoutput import LinkLine
+from spiderling.reasons import Reason
+from spiderling.simulation.comparison import PERFECT, SHARES, Task, Terms, compare, crawl, make_web, summaries
+from spiderling.simulation.generated import RECIPES, generate
+from spiderling.simulation.graphs import of_crawl, read_graph
+from spiderling.simulation.reach import Perfect, breadth_first
+from spiderling.simulation.replay import Replay, world
+
+TERMS = Terms(pages=4_000)
+NODES = """id	host	path	bytes	cld2_lang	text_bytes
+0	portal.test	/	1000	en	300
+1	a.test	/	5000	cs	4000
+2	a.test	/ž 1	5000	cs	3000
+3	b.test	/	5000	de	4000
+4	b.test	/hidden	5000	cs	4000
+5	a.test	/short	5000	cs	100
+"""
+EDGES = "0\t1 3\n1\t2 5\n3\t0 9\n"
+
+
+@pytest.fixture(scope="module", params=["thai", "pt", "scarce"])
+def runs(request: pytest.FixtureRequest) -> dict[str, float]:
+    """Words per MB at half of the words, by strategy."""
+    tasks = [Task(request.param, strategy, 3) for strategy in ("bfs", "yield", "heidix", PERFECT)]
+    return {
+        summary.strategy: summary.words_per_mb[1] or 0.0
+        for summary in summaries(crawl(task, TERMS) for task in tasks)
+    }  # fmt: skip
+
+
+def test_nobody_beats_the_one_who_knows_the_web(runs: dict[str, float]) -> None:
+    assert all(runs[PERFECT] > 1.5 * rate for strategy, rate in runs.items() if strategy != PERFECT)
+
+
+def test_the_perfect_strategy_finds_all_words_and_hardly_a_page_besides() -> None:
+    web = generate(replace(RECIPES["thai"], pages=4_000))
+    replay = Replay(web, world(trap_pages=0), strategy=Perfect.of(web))
+    last = replay.run(web.seed_urls())
+    assert last.words == web.truth.words
+    assert last.pages < 3 * last.documents
+
+
+def test_runs_are_the_same_on_one_core_and_on_two() -> None:
+    tasks = [Task("thai", strategy, seed) for strategy in ("bfs", "lswc:s=3,t=5") for seed in (1, 2)]
+    ticks: list[int] = []
+    terms = replace(TERMS, max_pages=500)
+    alone = {run.task: run for run in compare(tasks, terms, 1, lambda pages: None)}
+    together = {run.task: run for run in compare(tasks, terms, 2, ticks.append)}
+    assert alone == together
+    assert [summary.seeds for summary in summaries(alone[task] for task in tasks)] == [2, 2]
+    assert sum(ticks) <= sum(run.last.pages for run in alone.values())
+
+
+def test_a_rate_that_a_crawl_never_reached_is_not_made_up() -> None:
+    (summary,) = summaries([crawl(Task("thai", "bfs", 1), replace(TERMS, max_pages=100))])
+    assert summary.words_per_mb == (None,) * len(SHARES)
+
+
+def test_breadth_first() -> None:
+    """0 -> 1, 2; 1 -> 3; 2 -> 3; 4 -> 0"""
+    starts, targets = np.array([0, 2, 3, 4, 4, 5]), np.array([1, 2, 3, 3, 0])
+    tree = breadth_first(starts, targets, np.array([0]))
+    assert [level.tolist() for level in tree.levels] == [[0], [1, 2], [3]]
+    assert tree.parent.tolist() == [-1, 0, 0, 1, -1]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
+    for name, text in (("nodes.tsv", NODES), ("edges.tsv", EDGES)):
+        data = zstandard.compress(text.encode()) if packed else text.encode()
+        (tmp_path / (name + ".zst" * packed)).write_bytes(data)
+    web = read_graph(tmp_path, "cs")
+    assert web.truth.pages == 5  # nothing leads to /hidden
+    assert (web.truth.relevant, web.truth.kept_bytes) == (3, 7_000)
+    assert "http://portal.test/" in web.seed_urls()
+    last = Replay(web, world()).run(web.seed_urls())
+    assert (last.pages, last.documents, last.kept_bytes) == (5, 2, 7_000)
+    page = web.outcome(1, "http://a.test/")
+    assert {url for url, _, _ in batch_of(page.links).rows()} == {"http://a.test/%C5%BE%201", "http://a.test/short"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "says"),
+    [
+        (NODES.replace("cld2_lang", "tongue"), EDGES, "no table of nodes"),
+        (NODES.replace("\t300", "\tmany"), EDGES, "no table of nodes"),
+        (NODES, "0\tone\n", "no id, tab, ids"),
+        (NODES, None, "cannot read"),
+        (NODES.replace("\tcs\t", "\tsk\t"), EDGES, "no page with text in 'cs'"),
+    ],
+)
+def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: str, edges: str | None, says: str) -> None:
+    (tmp_path / "nodes.tsv").write_text(nodes, encoding="utf-8")
+    if edges is not None:
+        (tmp_path / "edges.tsv").write_text(edges, encoding="utf-8")
+    with pytest.raises(BadInput, match=says):
+        read_graph(tmp_path, "cs")
+
+
+def line(url: str, reason: Reason, links: list[str], target: str | None = None) -> LinkLine:
+    kept = 900 if reason is Reason.KEPT else 0
+    language = None if reason is Reason.WRONG_LANGUAGE else "cs"
+    return LinkLine(
+        url, 0.0, reason.value, 200, language, 5_000, kept, 120, target, links, [200] * len(links), [9] * len(links)
+    )  # fmt: skip
+
+
+def test_the_links_of_a_crawl_are_a_web() -> None:
+    lines = [
+        line("http://a.test/", Reason.BOILERPLATE_ONLY, ["http://a.test/old", "http://b.test/", "http://gone.test/"]),
+        line("http://a.test/old", Reason.REDIRECTED, [], "http://a.test/new"),
+        line("http://b.test/", Reason.WRONG_LANGUAGE, ["http://a.test/"]),
+        line("http://a.test/new", Reason.KEPT, []),
+    ]
+    web = of_crawl("mine", lines, "cs")
+    assert web.seed_urls() == ["http://a.test/"]
+    assert (web.truth.pages, web.truth.relevant, web.truth.kept_bytes) == (3, 2, 900)
+    links = batch_of(web.outcome(1, "http://a.test/").links)
+    assert {row[:2] for row in links.rows()} == {("http://a.test/new", 200), ("http://b.test/", 200)}
+    assert links.cues(0)[0]
+
+
+def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"there is no web .*: name thai, pt, scarce, a directory"):
+        make_web(str(tmp_path), 1, TERMS)
+    with pytest.raises(BadInput, match="SPIDERLING_STRATEGY"):
+        list(compare([Task("thai", "nonsense", 1)], TERMS, 1, lambda pages: None))

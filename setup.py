@@ -25,10 +25,10 @@ setup(
         "spiderling.models": ["*/*", "cc-by-sa/*/*", "*.yaml", "*.md"],
     },
     install_requires=[requirement for requirement in REQUIREMENTS if requirement],
-    extras_require={"commoncrawl": ["duckdb>=1.1"]},  # Parquet files of its columnar index (scrapy seeds commoncrawl)
     entry_points={
         "scrapy": ["settings = spiderling.settings"],
         "scrapy.commands": [
+            "dedup = spiderling.commands.dedup:Command",
             "export = spiderling.commands.export:Command",
             "inspect = spiderling.commands.inspect:Command",
             "identify = spiderling.commands.identify:Command",

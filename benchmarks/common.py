@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+from spiderling.linkoutput import LinkLine, links_of_crawl
 
 ROOT = Path(__file__).resolve().parent.parent
 METER = {"benchmarks.meter.Meter": 1000}  # after Progress, which sets the stats
@@ -84,6 +87,31 @@ def crawl(
         main_cpu_s=result["main_cpu_s"],
         main_rss_mb=result["main_rss_mb"],
     )
+
+
+class Recorded(NamedTuple):
+    """What a crawl with SPIDERLING_LINKS=on wrote, by the time at which each URL ended."""
+
+    lines: list[LinkLine]
+    seeds: list[str]
+
+
+def recorded_crawl(
+    web: str, lang: str, strategy: str, seeds: Sequence[str] = (), settings: Mapping[str, object] | None = None
+) -> Recorded:
+    """A real crawl of *web* as the server's CLI names it; without *seeds* from its ``seeds.txt``."""
+    with served(web) as hosts, tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "seeds.txt")
+        file.write_text("\n".join(seeds) or Path(web, "seeds.txt").read_text())
+        every = {
+            "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8", "SPIDERLING_LINKS": "on", "SPIDERLING_STRATEGY": strategy,
+            "SPIDERLING_HOST_INTERVAL_S": 0.05, "SPIDERLING_IP_INTERVAL_S": 0, "SPIDERLING_DELAY_FACTOR": 0,
+            "SPIDERLING_RETRY_DELAY_S": 0.2, "SPIDERLING_RAMP_UP_PER_S": 1000, "SPIDERLING_PREFER_TLDS": "",
+            "SPIDERLING_HOSTS": hosts, "JOBDIR": f"{directory}/job", **(settings or {}),
+        }  # fmt: skip
+        crawl(["crawl", "spiderling", "-a", f"lang={lang}", "-a", f"seeds={file}"], every)
+        lines = sorted(links_of_crawl(Path(directory, "job")), key=lambda line: line.time)
+        return Recorded(lines, [line.split()[0] for line in file.read_text().splitlines() if line.startswith("http")])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -1,18 +1,25 @@
-"""Near-duplicates on-line: the filter's decisions beside onion's over exact sets, its cost and its memory.
+"""Near-duplicates on-line and afterwards: decisions beside onion's over exact sets, cost and memory.
 
     python benchmarks/dedup.py [--quick] [--data ../shared/data]
 
 Texts: the kept paragraphs of the bundled miniature web (translated documentation, with
 much that repeats), with --data the gold texts of pages/ behind them; then made text to
-fill the filter.  A decision is about one paragraph.
+fill the filter.  A decision is about one paragraph.  Afterwards is ``scrapy dedup``: its
+decisions on the same texts, and its cost on a made corpus of 10^8 shingles, of which 22 %
+of the paragraphs are near-copies of one of the ten thousand paragraphs before them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +29,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import arguments, result, table  # noqa: E402
+from spiderling.deduplication import Deduplication, Rule  # noqa: E402
+from spiderling.export import corpus_of  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
+from spiderling.markup import rendered  # noqa: E402
 from spiderling.nearduplicates import MAX_SEEN_SHARE, NearDuplicates  # noqa: E402
+from spiderling.prevertical import parsed, stored_documents  # noqa: E402
 from spiderling.shinglefilter import ShingleFilter  # noqa: E402
 from spiderling.simulation.recorded import read_pages  # noqa: E402
 from spiderling.text import TextOptions, process  # noqa: E402
@@ -31,6 +42,7 @@ from spiderling.text.shingles import Shingles, shingles  # noqa: E402
 
 CODES = ("cs", "sk", "pl", "de", "en")
 MADE = 20_000_000
+AFTERWARDS = 100_000_000
 QUICK = 10
 ROOMY = 1 << 30
 
@@ -110,6 +122,72 @@ def filled(number: int, max_bytes: int) -> ShingleFilter:
     return seen
 
 
+# -- afterwards
+
+
+def paragraphs(number: int):
+    """Made paragraphs of 46 words until they have *number* shingles of 7."""
+    rng, earlier = np.random.default_rng(3), []
+    vocabulary = np.array([f"{'bcdfghjklmnprstv'[n % 16]}{n:x}" for n in range(200_000)])
+    for _ in range(number // 40):
+        if len(earlier) > 100 and rng.random() < 0.22:
+            words = earlier[rng.integers(len(earlier))].copy()
+            words[rng.integers(0, 46, 2)] = rng.integers(0, 200_000, 2)
+        else:
+            words = (200_000 ** rng.random(46)).astype(np.int64)  # Zipf's law
+            earlier.append(words) if len(earlier) < 10_000 else earlier.__setitem__(rng.integers(10_000), words)
+        yield " ".join(vocabulary[words])
+
+
+def made_corpus(path: Path, number: int) -> None:
+    """Documents of 20 paragraphs."""
+    texts = paragraphs(number)
+    with path.open("wb") as file, zstandard.ZstdCompressor(level=1).stream_writer(file) as packed:
+        for id_ in range(number // 800):
+            packed.write(rendered({"id": f"{id_:016x}"}, [(text, "") for text in islice(texts, 20)]).encode())
+
+
+def afterwards(number: int) -> dict[str, float]:
+    """``scrapy dedup`` over a made corpus, in a process of its own: time, memory and disk."""
+    with tempfile.TemporaryDirectory() as directory:
+        source, out = Path(directory, "in.prevert.zst"), Path(directory, "out.prevert.zst")
+        made_corpus(source, number)
+        begin, disk = time.monotonic(), 0
+        run = subprocess.Popen([sys.executable, "-m", "scrapy", "dedup", str(source), "-o", str(out)], cwd=ROOT)
+        while not (ended := os.wait4(run.pid, os.WNOHANG))[0]:
+            time.sleep(0.2)
+            with suppress(FileNotFoundError):
+                work = Path(directory, "out.prevert.zst.work")
+                disk = max(disk, sum(file.stat().st_size for file in work.rglob("*")))
+        wall = time.monotonic() - begin
+        if ended[1]:
+            sys.exit("scrapy dedup failed")
+        totals = json.loads(out.with_name(out.name + ".json").read_text())["dedup"]
+    cpu = ended[2].ru_utime + ended[2].ru_stime
+    return {
+        "shingles": totals["shingles"], "duplicates %": 100 * totals["duplicates"] / totals["units"], "wall s": wall,
+        "CPU s": cpu, "peak MB": ended[2].ru_maxrss / 1e3, "disk, bytes a shingle": disk / totals["shingles"],
+    }  # fmt: skip
+
+
+def disagreeing(texts: list[list[str]], found: list[Shingles]) -> float:
+    """Per cent of the decisions in which ``scrapy dedup`` differs from the exact set."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "real.prevert")
+        path.write_text("".join(rendered({}, [(text, "") for text in one]) for one in texts), "utf-8")
+        corpus = corpus_of([str(path)])
+        run = Deduplication(corpus, Rule(mark=True), Path(directory, "work"), 2_000_000_000)
+        run.judge(lambda entries, *_: iter(entries))
+        marked = run.without_duplicates(stored_documents(corpus.sources[0]))
+        ours = [[detail.get("dup") == "1" for detail in parsed(document).details] for document in marked]
+        run.close()
+    exact = ExactOnion()
+    pairs = [
+        pair for one, shingled in zip(ours, found, strict=True) for pair in zip(one, exact.judge(shingled), strict=True)
+    ]
+    return 100 * sum(one != other for one, other in pairs) / len(pairs)
+
+
 def main() -> None:
     args = arguments(__doc__)
     texts = documents(args)
@@ -145,7 +223,14 @@ def main() -> None:
     print(
         f"{made / 1e6:.0f} million shingles: {grown.bytes / 1e6:.0f} MB; of others {strange:.2f} % are taken for seen"
     )
+    number_afterwards = AFTERWARDS // (50 if args.quick else 1)
+    after = {"differ from onion %": disagreeing(texts, found)} | afterwards(number_afterwards)
+    print("\nAfterwards, scrapy dedup with 2 GB:")
+    table(list(after), [list(after.values())])
     result(
+        afterwards_disagree=after["differ from onion %"] / 100,
+        afterwards_shingles_per_s=round(after["shingles"] / after["wall s"]),
+        afterwards_peak_mb=round(after["peak MB"]),
         disagree_with_exact=rates["empty at first"] / 100,
         us_per_token=round(1e6 * (shingling + rows[0][6] * number / 1e9) / tokens, 3),
         bytes_per_shingle=round(grown.bytes / made, 2),

@@ -55,7 +55,6 @@ URL = "http://www.example.org/news/2026/page.html"
 SUM, STOCK, LXML = "all, learned", "stock justext + cosine", "lxml, a tree and no more"
 STEPS = {
     "decode": (cleaning, "decode"),
-    "size in UTF-8": (cleaning, "recode_size"),
     "parse": (cleaning, "parse"),
     "head": (cleaning, "fill_head"),
     "languages": (cleaning._Judge, "_identify"),

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.segments import frames
+from spiderling.wholefiles import write_whole
 
 _WWW = re.compile(r"www\d*\.")
 _PORTS = {"http": 80, "https": 443}
@@ -61,15 +62,19 @@ def records(path: Path, length: int) -> Iterator[Record]:
 
 def index_all(directory: Path) -> None:
     """Write the indexes of *directory*'s WARC files that have none, or an older one; raises StorageError."""
-    try:
-        for path in sorted((*directory.glob("*.warc.gz"), *directory.glob("*.warc.zst"))):
-            index = path.with_name(f"{path.name}.cdxj")
-            if not index.exists() or index.stat().st_mtime_ns < path.stat().st_mtime_ns:
-                part = index.with_name(f"{index.name}.part")
-                part.write_text("".join(sorted(_lines(path))), "utf-8")
-                part.replace(index)
-    except OSError as error:
-        raise StorageError(f"the index of {directory} could not be written: {error.strerror}.") from error
+    for path in sorted((*directory.glob("*.warc.gz"), *directory.glob("*.warc.zst"))):
+        index = _index_of(path)
+        if not index.exists() or index.stat().st_mtime_ns < path.stat().st_mtime_ns:
+            write_index(path)
+
+
+def write_index(path: Path) -> None:
+    """Write the index of one file; raises StorageError."""
+    write_whole(_index_of(path), "".join(sorted(_lines(path))))
+
+
+def _index_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.cdxj")
 
 
 def _lines(path: Path) -> Iterator[str]:

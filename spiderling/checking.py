@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import xxhash
 
 from spiderling import prevertical
 from spiderling.cdxj import records
+from spiderling.corpuscard import changed_files
 from spiderling.errors import StorageError
 from spiderling.frontier.reading import counts_with_prefix, queues_by_host
 from spiderling.frontier.trail import unpack_ends, unpack_keys
@@ -28,6 +30,7 @@ def problems(crawl: Inspection) -> Iterator[str]:
     yield from _trail(crawl)
     yield from _corpus(crawl)
     yield from _beside(crawl)
+    yield from _card(crawl)
 
 
 def _books(crawl: Inspection) -> Iterator[str]:
@@ -99,6 +102,13 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
     total = crawl.counts.get("total/documents", 0)
     if sum(seen.values()) != total:
         yield f"the corpus holds {sum(seen.values())} documents, the counts say {total}"
+
+
+def _card(crawl: Inspection) -> Iterator[str]:
+    """Segments that have not grown since the card of the corpus was written have the checksums that it says."""
+    with suppress(StorageError):  # what cannot be read is told of above
+        for name in changed_files(crawl):
+            yield f"{name} is not what its checksum in corpus/manifest.json says: it was changed"
 
 
 def _beside(crawl: Inspection) -> Iterator[str]:

@@ -91,7 +91,7 @@ class Checkpoint:
 
     def begin(self) -> None:
         """Start to write what has gathered, unless a batch is still being written or writing has failed."""
-        if self.error is None and (self._writing is None or self._writing.done()):
+        if self.error is None and self._writing is None:
             try:
                 batch = self._cut()
             except Exception as error:  # no checkpoint can be made any more, whatever the reason
@@ -154,6 +154,8 @@ class Checkpoint:
             writer.end()
 
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
+        """The frontier must hear of a batch before another one is cut off, or it would take that one for written."""
+        self._writing = None
         error = writing.exception()
         if error is not None:
             self._fail(error)

@@ -18,15 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from spiderling import __version__, filetypes, languages, signals
 from spiderling.addresses import AddressPolicy
+from spiderling.archives.sources import is_url
 from spiderling.checkpoint import Checkpoint
 from spiderling.clock import Clock
 from spiderling.converter import usable
+from spiderling.corpuscard import model_digests, seeds_digest, write_card
 from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
-from spiderling.hostlists import read_host_list
+from spiderling.hostlists import HostList, read_host_list
 from spiderling.jobdir import Jobdir
 from spiderling.linkoutput import LinkKind
 from spiderling.nearduplicates import NearDuplicates
@@ -37,12 +39,13 @@ from spiderling.shinglestate import ShingleState
 from spiderling.warc import WarcKind, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    from spiderling.archives.archives import Archives
     from spiderling.items import Outcome
     from spiderling.languages import LanguageInfo
     from spiderling.warc import Exchange
@@ -52,7 +55,7 @@ logger = logging.getLogger(__name__)
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 _ARGUMENTS = {
     "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
-    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY",
+    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY", "urls": "ARCHIVE_URLS",
 }  # fmt: skip
 """Arguments of the spider that are options."""
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
@@ -62,9 +65,13 @@ FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
 class Crawl:
     """An open crawl; ``close`` makes everything durable and releases the directory."""
 
-    def __init__(self, options: Options, directory: Path, failed: Callable[[SpiderlingError], None]) -> None:
+    def __init__(
+        self, options: Options, directory: Path, failed: Callable[[SpiderlingError], None],
+        archives: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         """Open or resume the crawl in *directory*; *failed* is called when it cannot go on.
 
+        *archives*: WARC files and URLs of such, whose pages it takes instead of fetching any.
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
         self.options = options
@@ -73,7 +80,8 @@ class Crawl:
         self.clock = Clock()
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
-        policy = _address_policy(options)
+        is_offline = archives is not None and not any(map(is_url, archives))
+        policy = AddressPolicy.parse(options.allow_networks) if is_offline else _address_policy(options)
         only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
         self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
         """Hosts that the user never wants to be asked; control.yaml may name more."""
@@ -84,33 +92,53 @@ class Crawl:
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
-            changed = _compare_options(options, state.meta, directory)
+            changed = _compare_options(options, state.meta, directory, archives is not None)
             self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents, notices = usable(filetypes.parse(options.documents))
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store)
-            if only:
-                self.frontier.crawl_only(only.holds)
-            self.frontier.block_where(self.blocked.holds)
-            self.frontier.restore(state, self.clock.now())
-            self.frontier.block_where(self.blocked.holds)
+            self._restore(state, only)
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
             corpus, *others = self._writers(state)
-            if options.durability == "full":
-                for path in (directory.absolute().parent, directory, self.jobdir.state, self.jobdir.corpus):
-                    sync_directory(path)
+            self._make_durable()
             opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(
             self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, others
         )
+        self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
+        """What the pages come from; None: from the web."""
         self._note_manifest(state, changed)
         for notice in notices:
             logger.warning(notice)
         self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
+
+    def _make_durable(self) -> None:
+        """The names of the crawl's directories, if they are to survive a power cut."""
+        if self.options.durability == "full":
+            path = self.jobdir.path
+            for directory in (path.absolute().parent, path, self.jobdir.state, self.jobdir.corpus):
+                sync_directory(directory)
+
+    def _restore(self, state: State, only: HostList) -> None:
+        """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any."""
+        if only:
+            self.frontier.crawl_only(only.holds)
+        self.frontier.block_where(self.blocked.holds)
+        self.frontier.restore(state, self.clock.now())
+        self.frontier.block_where(self.blocked.holds)
+
+    def _open_archives(
+        self, sources: Sequence[str], documents: frozenset[str], policy: AddressPolicy, state: State
+    ) -> Archives:
+        from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
+
+        archives = open_archives(sources, self.options, documents, self.frontier.captures, policy.allows, state.meta)
+        archives.attach(self.checkpoint.note, self.finish, self.clock.now)
+        return archives
 
     def _spelled_out(self, documents: Iterable[str]) -> Options:
         """The options as the frontier takes them: usable kinds of documents, the languages' top-level domains."""
@@ -173,7 +201,7 @@ class Crawl:
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
         now = self.clock.now()
-        report = self.frontier.report(outcome, now)
+        report = self.frontier.report(outcome if self.archives is None else self.archives.enter(outcome), now)
         self.known_digests.keep(outcome.digests)
         if report.end is not None and self.options.links == "on":
             self.checkpoint.put("links", (outcome, report.end, now))
@@ -199,13 +227,32 @@ class Crawl:
         finally:
             try:
                 await self.checkpoint.close()
+                await self._write_card()
             finally:
                 self.jobdir.close()
+
+    async def _write_card(self) -> None:
+        """What is in the corpus, for whoever gets it; the next end of the crawl writes it anew."""
+        if self.checkpoint.lengths:
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, write_card, self.jobdir.path)
+            except (SpiderlingError, OSError) as error:
+                logger.warning("The card of the corpus is not up to date: %s", error)
+
+    def note_seeds(self, where: str, urls: Sequence[str]) -> None:
+        """Keep for the card of the corpus which seeds the crawl was given."""
+        said = {"from": where, "number": len(urls), "sha256": seeds_digest(urls)}
+        if said not in self._seeds:
+            self._seeds.append(said)
+            self.checkpoint.note("seeds", self._seeds)
 
     def _note_manifest(self, state: State, changed: list[str]) -> None:
         note = self.checkpoint.note
         note("options", asdict(self.options))
         note("version", __version__)
+        note("models", model_digests(self.accepted))
+        self._seeds: list[dict[str, object]] = json.loads(state.meta.get("seeds", "[]"))
+        note("from_archives", self.archives is not None)
         note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
         if not state.meta:
             note("created", self.clock.now())
@@ -261,9 +308,9 @@ def declared_arguments(cls: type[Spider]) -> set[str]:
     return {key for key in annotated if isinstance(getattr(cls, key, None), (str, int, float))}
 
 
-def directory_of(settings: BaseSettings, options: Options) -> Path:
-    """JOBDIR, by default ``crawls/<lang>``."""
-    return Path(settings.get("JOBDIR") or f"crawls/{options.lang.replace(',', '+').replace(' ', '')}")
+def directory_of(settings: BaseSettings, options: Options, suffix: str = "") -> Path:
+    """JOBDIR, by default ``crawls/<lang><suffix>``."""
+    return Path(settings.get("JOBDIR") or f"crawls/{options.lang.replace(',', '+').replace(' ', '')}{suffix}")
 
 
 def send_retired(crawler: Crawler, report: Report) -> None:
@@ -301,8 +348,14 @@ def _address_policy(options: Options) -> AddressPolicy:
     return AddressPolicy.parse(options.allow_networks, public=False)
 
 
-def _compare_options(options: Options, meta: Mapping[str, str], directory: Path) -> list[str]:
-    """Lines 'name: old -> new' of what changed since the crawl was last run."""
+def _compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
+    """Lines 'name: old -> new' of what changed since the crawl was last run; raises JobdirError for what must not."""
+    if meta and from_archives != json.loads(meta.get("from_archives", "false")):
+        kinds = ("the web", "archives")
+        raise JobdirError(
+            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
+            "Give another directory with -s JOBDIR=..."
+        )
     former = json.loads(meta.get("options", "{}"))
     lines = []
     for name, value in asdict(options).items():

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, NamedTuple, TypeAlias
 
 from spiderling import __version__
+from spiderling.corpuscard import Manifest, Tally, checksum, provenance, software, write_pair
 from spiderling.errors import BadInput, StorageError
 from spiderling.formats import split_name
 from spiderling.inspection import Inspection
@@ -43,6 +45,8 @@ class Corpus(NamedTuple):
     """What they were collected for, as far as is known (optouts.py)."""
     documents: int = 0
     """How many there are; 0 if that is not known of all sources."""
+    crawls: Sequence[Manifest] = ()
+    """How those that are crawls were made (corpuscard.py)."""
 
 
 def corpus_of(names: Iterable[str]) -> Corpus:
@@ -53,6 +57,7 @@ def corpus_of(names: Iterable[str]) -> Corpus:
     sources: list[Source] = []
     purposes: set[str] = set()
     counted: list[int] = []
+    crawls: list[Manifest] = []
     for path in map(Path, names):
         if path.is_dir():
             with closing(Inspection(path)) as crawl:
@@ -60,12 +65,13 @@ def corpus_of(names: Iterable[str]) -> Corpus:
                 sources += [Source(path / "corpus" / row["name"], row["length_bytes"]) for row in rows]
                 counted += [row["documents"] for row in rows]
                 purposes |= set(json.loads(crawl.meta.get("purposes", "[]")))
+                crawls.append(provenance(crawl))
         elif path.is_file():
             sources.append(Source(path))
             purposes |= _purposes_beside(path)
         else:
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
-    return Corpus(sources, sorted(purposes), sum(counted) if len(counted) == len(sources) else 0)
+    return Corpus(sources, sorted(purposes), sum(counted) if len(counted) == len(sources) else 0, crawls)
 
 
 def _purposes_beside(path: Path) -> set[str]:
@@ -153,13 +159,14 @@ def export(
     watch: Watch = iter,
     selection: Selection | None = None,
     layout: Layout = Layout(),  # noqa: B008 - immutable
+    notes: Mapping[str, object] = MappingProxyType({}),
 ) -> Summary:
     """Write what *selection* takes of *corpus* to *out*, without what *drop* names, in files as *layout* says.
 
-    The files appear when all are complete.  Beside them stand ``OUT.json`` (what they were made of, with *lists*:
-    name -> number of entries) and, if something may have been dropped, ``OUT.dropped.tsv`` (id, URL and the entry
-    that matched).  *watch* sees every document pass.  Raises BadInput if a file exists, StorageError if one cannot
-    be written or a segment cannot be read.
+    The files appear when all are complete.  Beside them stand ``OUT.json`` and ``OUT.README.md`` (the card, with
+    *lists*: name -> number of entries) and, if something may have been dropped, ``OUT.dropped.tsv`` (id, URL and the
+    entry that matched).  *watch* sees every document pass, and may change it; *notes* go into ``OUT.json``.  Raises
+    BadInput if a file exists, StorageError if one cannot be written or a segment cannot be read.
     """
     selection = selection or Selection()
     log_name = out.with_name(out.name + ".dropped.tsv")
@@ -168,11 +175,13 @@ def export(
     try:
         parts = Parts(out, format_name, layout)
         with _log(log_name if lists else None) as log:
-            dropped = _copy(watch(_all(corpus)), parts, drop, selection, log)
+            tally = Tally()
+            dropped = _copy(watch(_all(corpus)), parts, drop, selection, log, tally)
         files = parts.commit()
         summary = Summary(sum(file.documents for file in files), dropped, sorted(drop.idle), files)
         manifest = _manifest(corpus, summary, format_name, lists, selection)
-        out.with_name(out.name + ".json").write_text(manifest, "utf-8")
+        manifest |= {"contents": tally.contents(), "files": _checked(out.parent, files), **notes}
+        write_pair(manifest, out.with_name(out.name + ".README.md"), out.with_name(out.name + ".json"))
     except OSError as error:
         raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:
@@ -183,15 +192,17 @@ def export(
 
 
 def _copy(
-    documents: Iterable[StoredDocument], parts: Parts, drop: DropList, selection: Selection, log: IO[str] | None
-) -> int:
-    """The number of documents that *drop* names; the others go to *parts* if *selection* takes them."""
+    documents: Iterable[StoredDocument], parts: Parts, drop: DropList, selection: Selection, log: IO[str] | None,
+    tally: Tally,
+) -> int:  # fmt: skip
+    """The number of documents that *drop* names; the others go to *parts* and *tally* if *selection* takes them."""
     dropped = 0
     for document in documents:
         rule = drop.rule_for(document.attributes)
         if rule is None:
             if selection.takes(document.attributes):
                 parts.add(document)
+                tally.add(document.attributes)
         elif log is not None:
             log.write("\t".join((document.attributes.get("id", ""), document.attributes["url"], rule)) + "\n")
             dropped += 1
@@ -209,10 +220,11 @@ def _log(path: Path | None) -> AbstractContextManager[IO[str] | None]:
 
 def _manifest(
     corpus: Corpus, summary: Summary, format_name: str, lists: Mapping[str, int], selection: Selection
-) -> str:
-    content = {
+) -> Manifest:
+    return {
         "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
         "version": __version__,
+        "software": software(),
         "format": format_name,
         "purposes": corpus.purposes,
         "sources": [str(source.path) for source in corpus.sources],
@@ -220,6 +232,9 @@ def _manifest(
         "dropped": summary.dropped,
         "lists": dict(lists),
         "selection": selection.described(),
-        "files": [file._asdict() for file in summary.files],
+        "crawls": corpus.crawls,
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _checked(directory: Path, files: Iterable[Written]) -> list[Manifest]:
+    return [file._asdict() | {"sha256": checksum(directory / file.name)} for file in files]

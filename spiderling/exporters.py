@@ -38,7 +38,7 @@ class PrevertExporter(BaseItemExporter):
         if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
             return item.document.decode()
         fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
-        lines = fields.pop(feeds.TEXT, "").splitlines()
+        lines = fields.pop(feeds.TEXT, "").split("\n")
         return rendered(
             {_NO_NAME.sub("_", name): value for name, value in fields.items()}, [(line, "") for line in lines if line]
         )

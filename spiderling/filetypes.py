@@ -9,6 +9,7 @@ from spiderling.errors import BadInput
 
 _ZIP = b"PK\x03\x04"
 _SNIFFED_BYTES = 1024
+_TEXT_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"})
 _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
@@ -64,6 +65,14 @@ def of_headers(content_type: str, disposition: str, path: str) -> str | None:
         name = _FILENAME.search(disposition)
         return of_path(name[1].strip() if name else path)
     return _OF_MEDIA_TYPE.get(media_type)
+
+
+def is_text(content_type: str, disposition: str) -> bool:
+    """Whether the headers admit a page of text; a missing or malformed type is given its chance."""
+    if disposition.strip().lower().startswith("attachment"):
+        return False
+    media_type = content_type.partition(";")[0].strip().lower()
+    return "/" not in media_type or media_type in _TEXT_TYPES
 
 
 def of_content(body: bytes) -> str | None:

@@ -62,13 +62,13 @@ def _text(document: StoredDocument) -> str:
 def _vertical(document: StoredDocument) -> str:
     """Tags as they are, and a token a line; ``<g/>`` where two stand without a space between them."""
     lines: list[str] = []
-    for line in document.text.splitlines():
-        if line.startswith("<"):
+    for line in document.text.split("\n"):
+        if line.startswith("<") or not line:
             lines.append(line)
             continue
         for token in tokens(unescape(line)):
             lines += ["<g/>", escape(token.text)] if token.glued else [escape(token.text)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 ENCODERS: dict[str, Callable[[StoredDocument], str]] = {

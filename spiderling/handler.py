@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+_DESCRIBING = (b"Content-Type", b"Content-Disposition")
 _SOME_NAME = "judged.invalid"
 """Stands for a name with several addresses in the client's URL, where JudgedAddresses answers for it."""
-_TEXT_TYPES = frozenset({b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml", b"text/plain"})
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -202,7 +202,7 @@ class DownloadHandler(BaseDownloadHandler):
         if self._archives:
             received = body if raw is None else b"".join(raw)
             truncated = "disconnect" if flags else "unspecified" if stop else ""
-            request.meta[EXCHANGE] = _exchange(request, reply, received, truncated)
+            request.meta[EXCHANGE] = exchange_with(request, reply, received, truncated)
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
@@ -219,8 +219,10 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _judge(self, status: int, headers: Headers, request: Request) -> int:
         """The most body bytes that may follow; raises ResponseRefused for what is not wanted at all."""
-        kind = self._document_kind(headers, request)
-        if status == 200 and request.meta.get("judge_type") and not kind and not _is_text(headers):
+        content_type, disposition = _described(headers)
+        kind = self._document_kind(content_type, disposition, request)
+        is_page = kind is not None or filetypes.is_text(content_type, disposition)
+        if status == 200 and request.meta.get("judge_type") and not is_page:
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
         if status == 200 and request.meta.get("judge_type") and not self._may_be_ours(headers):
             raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
@@ -240,12 +242,10 @@ class DownloadHandler(BaseDownloadHandler):
         crawl = crawl_of(self.crawler)
         return crawl is None or not declared or any(info.code in declared for info in crawl.accepted)
 
-    def _document_kind(self, headers: Headers, request: Request) -> str | None:
+    def _document_kind(self, content_type: str, disposition: str, request: Request) -> str | None:
         """The kind of document that is announced, if it is one of those wanted."""
         if not self._documents:
             return None
-        names = (b"Content-Type", b"Content-Disposition")
-        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in names)
         kind = filetypes.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
         return kind if kind in self._documents else None
 
@@ -281,7 +281,13 @@ class DownloadHandler(BaseDownloadHandler):
         return bytes(body), [], None
 
 
-def _exchange(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
+def _described(headers: Headers) -> tuple[str, str]:
+    """Content-Type and Content-Disposition."""
+    content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+    return content_type, disposition
+
+
+def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
     """What went over the wire; heads are written out later, in another thread."""
     sent = tuple((name.encode(), value.encode()) for name, value in reply.request_info.headers.items())
     version = reply.version or aiohttp.HttpVersion11
@@ -297,15 +303,6 @@ def _exchange(request: Request, reply: Reply, body: bytes, truncated: str) -> Ex
         body=body,
         truncated=truncated,
     )
-
-
-def _is_text(headers: Headers) -> bool:
-    """Whether the headers admit a page of text; a missing or malformed type is given its chance."""
-    disposition = headers.get(b"Content-Disposition") or b""
-    if disposition.strip().lower().startswith(b"attachment"):
-        return False
-    media_type = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
-    return b"/" not in media_type or media_type in _TEXT_TYPES
 
 
 def _declared_length(headers: Headers) -> int | None:

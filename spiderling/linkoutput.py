@@ -4,7 +4,7 @@ A segment (segments.py) holds lines of JSON in zstd frames, one line for each UR
 
     {"url": "http://a.example/", "time": 1760000000.0, "reason": "kept", "status": 200, "language": "cs",
      "downloaded_bytes": 30211, "kept_bytes": 2210, "words": 340, "redirect_to": null,
-     "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...]}
+     "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2}
 
 ``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  The three lists go together: the links that may be
 followed, in canonical form, how likely the block that encloses each is running text (0 to 255; F14), and the
@@ -46,6 +46,8 @@ class LinkLine(NamedTuple):
     links: list[str]
     scores: list[int]
     anchors: list[int]
+    relevant: bool = False
+    badness: float = 0.0
 
 
 class LinkKind(Kind):
@@ -64,6 +66,7 @@ def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
         outcome.url, round(now, 3), end.value, outcome.status, outcome.language, outcome.body_bytes,
         outcome.kept_bytes, outcome.words, outcome.redirect_to,
         [url for url, _, _ in rows], [score for _, score, _ in rows], [anchor for _, _, anchor in rows],
+        outcome.relevant, round(outcome.badness, 2),
     )  # fmt: skip
     return json.dumps(line._asdict(), separators=(",", ":")).encode() + b"\n"
 

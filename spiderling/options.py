@@ -7,31 +7,18 @@ Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from spiderling.errors import BadInput
-from spiderling.optionvalues import PREFIX, checked, parse_yield_profile
+from spiderling.optionvalues import PREFIX, checked, nearest, parse_yield_profile
+from spiderling.optionvalues import option as _option
 from spiderling.optouts import Policy
 
 _LEAST_FILTER_BYTES = 8_000_000
 """A near-duplicate filter could not grow in less."""
-
-
-def _option(
-    default: Any,
-    help_text: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: Iterable[str] = (),
-) -> Any:
-    """A dataclass field that carries its own documentation and bounds."""
-    metadata = {"help": help_text, "low": low, "high": high, "choices": tuple(choices)}
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +204,18 @@ class Options:
         10.0, "Seconds that running transfers may finish in when the crawl is stopped.", low=0
     )
 
+    # archives: pages from WARC files instead of the web
+    archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
+    archive_robots: str = _option(
+        "obey",
+        "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",
+        choices=("obey", "ignore"),
+    )
+    archive_urls: str = _option(
+        "",
+        "A file of the only URLs that are taken, one a line, * at the end for all that begin so; same as -a urls=.",
+    )
+
     # yield
     yield_profile: str = _option(
         "normal",
@@ -366,11 +365,15 @@ class Options:
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
             if spec is None:
-                raise BadInput(f"there is no option {name}{_nearest(name, known)}; all are listed in docs/options.md.")
+                raise BadInput(f"there is no option {name}{nearest(name, known)}; all are listed in docs/options.md.")
             value = settings[name]
             if value is not None:
                 values[spec.name] = checked(name, spec, value)
         return cls(**values)
+
+    def text_workers(self) -> int:
+        """How many text workers there are."""
+        return self.workers or max(1, (os.cpu_count() or 2) - 1)
 
     def min_likeness(self) -> float:
         """What a text's `known_share` must reach by the chosen method."""
@@ -392,8 +395,3 @@ class Options:
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
         return parse_yield_profile(self.yield_profile)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {matches[0]}?)" if matches else ""

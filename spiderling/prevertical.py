@@ -76,7 +76,7 @@ class StoredDocument(NamedTuple):
 
 def parsed(document: StoredDocument) -> Document:
     """*document* with its paragraphs apart."""
-    return next(documents(document.text.splitlines(keepends=True)))
+    return next(documents(document.text.split("\n")))
 
 
 def stored_documents(source: Source) -> Iterator[StoredDocument]:

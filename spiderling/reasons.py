@@ -40,6 +40,12 @@ class Reason(Enum):
     UNPROMISING = ("unpromising", "the strategy follows no such link of such a page")
     TRAP_SUBDOMAINS = ("trap-subdomains", "a new name in a domain where made-up names all show the same page")
 
+    # records of an archive that are no pages (docs/archive.md)
+    REVISIT = ("revisit", "a record of an archive that repeats another one, and only refers to it")
+    RECORD_STATUS = ("record-status", "a record of an archive with another HTTP status than 200")
+    RECORD_KIND = ("record-kind", "a record of an archive that holds no answer of a server, or none that is read")
+    DAMAGED = ("damaged", "a part of an archive that is broken, cut off, or no HTTP")
+
     # ends before a request
     HOST_RETIRED = ("host-retired", "its host gave too little text for the bytes it cost")
     HOST_SPENT = ("host-spent", "its host gave as much as SPIDERLING_MAX_HOST_DOCUMENTS or _BYTES lets it")
@@ -101,6 +107,6 @@ _BY_KEY = {reason.value: reason for reason in Reason}
 MENTIONS = frozenset({
     Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP, Reason.PORT_FORBIDDEN,
     Reason.TOO_MANY_LINKS, Reason.TRAP_SECTION, Reason.TRAP_COPY, Reason.TRAP_SUBDOMAINS,
-    Reason.CROSS_SUBMIT, Reason.UNPROMISING,
+    Reason.CROSS_SUBMIT, Reason.UNPROMISING, Reason.REVISIT, Reason.RECORD_STATUS, Reason.RECORD_KIND, Reason.DAMAGED,
 })  # fmt: skip
 """Reasons that refuse a mention; all others are ends."""

@@ -96,9 +96,10 @@ class Scheduler(BaseScheduler):
         try:
             options = options_of(self._crawler.settings, spider)
             getattr(spider, "prepare", lambda: None)()
-            directory = directory_of(self._crawler.settings, options)
+            archives = getattr(spider, "archives", None)
+            directory = directory_of(self._crawler.settings, options, "" if archives is None else "-archive")
             self._resolver = Resolver.from_options(options, HostMap.parse(options.hosts))
-            self.crawl = Crawl(options, directory, self._stop)
+            self.crawl = Crawl(options, directory, self._stop, archives)
         except SpiderlingError as error:
             self._note_error(error)
             return
@@ -133,7 +134,7 @@ class Scheduler(BaseScheduler):
         """Put *request* into the frontier; False when it was refused (seen, not http ...)."""
         if request.meta.get(SWALLOWED):
             return True
-        if self.crawl is None:
+        if self.crawl is None or self.crawl.archives is not None:
             return False
         now = self.crawl.clock.now()
         is_start = request.meta.get("is_start_request", False)
@@ -194,7 +195,8 @@ class Scheduler(BaseScheduler):
 
     def is_active(self, url_id: int | None) -> bool:
         """Whether the frontier's URL of this id was handed out and is not settled."""
-        return url_id in self._active
+        archives = self.crawl.archives if self.crawl is not None else None
+        return url_id in self._active or (archives is not None and archives.holds(url_id))
 
     def settle(self, outcome: Outcome) -> Reason | None:
         """A request is over: account for it; returns how its URL ended (None: it waits for another attempt)."""

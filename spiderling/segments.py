@@ -43,8 +43,11 @@ class Kind:
         """The frames of a batch; *entries* are bytes."""
         return self._compressor.compress(b"".join(entries))
 
+    def full(self, path: Path) -> None:
+        """Nothing will be added to *path*; returns at once."""
+
     def ended(self, directory: Path) -> None:
-        """No file in *directory* is being written; raises OSError or StorageError."""
+        """Nothing will be added to any file in *directory*; raises StorageError."""
 
 
 class SegmentWriter:
@@ -105,7 +108,7 @@ class SegmentWriter:
             self._file = None
 
     def end(self) -> None:
-        """Close the file, of which everything was acknowledged; raises OSError or StorageError."""
+        """Close the file, of which everything was acknowledged; raises StorageError."""
         self.close()
         self.kind.ended(self._directory)
 
@@ -113,7 +116,9 @@ class SegmentWriter:
         """The row of the segment to append to, its file open; a new one when the last is full."""
         row = self._current
         if row is None or row.length_bytes >= self._max_bytes:
-            self.end()
+            self.close()
+            if row is not None:
+                self.kind.full(self._directory / row.name)
             self._number += 1
             row = SegmentRow(f"{self._prefix}-{self._number:05d}{self.kind.suffix}", 0, 0, self.kind.name)
         if self._file is None:

@@ -4,8 +4,8 @@ Of each exchange three records: the ``response`` (a ``revisit`` if the same payl
 and a ``metadata`` record with our verdict.  Each record is a gzip member or zstd frame of its own.  Rendering,
 digests and compression are the writer thread's work; the event loop only keeps what came (docs/warc.md).
 
-It is not warcio that writes them since that takes half a millisecond of a page under the interpreter's lock
-(benchmarks/README.md); the tests read all with warcio and FastWARC.
+It is not warcio that writes them, since that holds the interpreter's lock twice as long (benchmarks/README.md), takes
+no headers as bytes and writes no zstd; the tests read everything with warcio and FastWARC.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 import zstandard
 
 from spiderling import __version__
-from spiderling.cdxj import index_all
+from spiderling.cdxj import index_all, write_index
 from spiderling.segments import Kind
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 EXCHANGE = "spiderling_exchange"
 """Meta key of what the handler keeps of a request."""
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+_GZIP_LEVEL, _ZSTD_LEVEL, _SMALL = 6, 3, 4096
 _REMEMBERED = 100_000
 """Payloads that may be referred to, the last ones; about 30 MB."""
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -75,6 +76,7 @@ class WarcKind(Kind):
         self._about |= {"conformsTo": _CONFORMS, **about}
         self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Payload digest -> URL and date of the response that holds it."""
+        self._indexer = ThreadPoolExecutor(1, thread_name_prefix="cdxj")
 
     def begin(self, name: str) -> bytes:
         date = _date(datetime.now(timezone.utc).timestamp())
@@ -84,7 +86,11 @@ class WarcKind(Kind):
     def pack(self, entries: Sequence[tuple[Exchange, Mapping[str, object]]]) -> bytes:
         return b"".join(self._pack(record) for entry in entries for record in self._records(*entry))
 
+    def full(self, path: Path) -> None:
+        self._indexer.submit(write_index, path)  # seconds, for which the checkpoints shall not wait
+
     def ended(self, directory: Path) -> None:
+        self._indexer.shutdown()
         index_all(directory)
 
     def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:
@@ -190,5 +196,6 @@ def _new_id() -> str:
 
 def _gzip(record: bytes) -> bytes:
     """A gzip member, without the time that gzip.compress of Python 3.10 is slow to write."""
-    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+    memory = 5 if len(record) < _SMALL else zlib.DEF_MEM_LEVEL  # to clear more takes longer than to compress little
+    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31, memory)
     return packer.compress(record) + packer.flush()

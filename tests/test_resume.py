@@ -195,6 +195,23 @@ async def test_whatever_fails_in_a_checkpoint_stops_the_crawl(tmp_path, monkeypa
     assert len(failures) == 1
 
 
+async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_is_written(tmp_path, monkeypatch):
+    """It would let go of hosts that are in the new batch alone: what they gave was lost, in 1 of 10 killed crawls."""
+    told = []
+    frontier = Frontier(Options(lang="cs"))
+    checkpoint = Checkpoint(frontier, MemoryStore(), SegmentWriter(tmp_path, "cs", 10), 1, lambda: 0.0, pytest.fail)
+    drain = frontier.drain
+    monkeypatch.setattr(frontier, "drain", lambda now: [told.append("cut off"), drain(now)][1])
+    monkeypatch.setattr(frontier, "committed", lambda: told.append("written"))
+    checkpoint.add(Outcome(None, "http://a.test/", Reason.HTTP_ERROR))
+    writing = checkpoint._writing
+    writing.remove_done_callback(checkpoint._written)  # so that another callback comes first, as any may
+    writing.add_done_callback(lambda _: checkpoint.add(Outcome(None, "http://a.test/2", Reason.HTTP_ERROR)))
+    writing.add_done_callback(checkpoint._written)
+    await checkpoint.close()
+    assert told == ["cut off", "written"] * 2
+
+
 def test_a_directory_in_use_names_the_process_and_the_machine(server, tmp_path):
     holder = Jobdir(tmp_path / "job")
     try:

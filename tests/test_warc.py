@@ -176,7 +176,8 @@ async def test_a_body_that_broke_off_is_marked():
 def crawl(tmp_path_factory):
     """A crawl in two runs, the second with zstd; files are full at once."""
     pages = {
-        "/robots.txt": plain("User-agent: *\nDisallow: /private"),
+        "/robots.txt": plain("User-agent: *\nDisallow: /private\nSitemap: http://a.test/sitemap.txt"),
+        "/sitemap.txt": plain("http://a.test/zip\n"),
         "/": page("a", "/zip", "/copy", "/moved", "/gone", "/private"),
         "/zip": page("zip"),
         "/copy": page("zip"),
@@ -184,7 +185,7 @@ def crawl(tmp_path_factory):
     }
     sites = {"a.test": pages, "b.test": {"/": page("b")}}
     with serving(FixedWeb(sites, {"a.test": "127.84.8.1", "b.test": "127.84.8.2"})) as server:
-        crawl = Crawl(tmp_path_factory.mktemp("warc") / "job", server, WARC="on", SEGMENT_BYTES=3000)
+        crawl = Crawl(tmp_path_factory.mktemp("warc") / "job", server, WARC="on", SITEMAPS="on", SEGMENT_BYTES=3000)
         assert crawl.run("http://a.test/").code == 0
         assert crawl.run("http://b.test/", WARC="zstd").code == 0
         yield crawl
@@ -206,6 +207,7 @@ def test_every_response_is_archived_with_its_request_and_what_became_of_it(crawl
     assert sorted(copies) == [("200", "response"), ("200", "revisit")]
     assert found == {
         "a.test/robots.txt": ("200", "response"), "a.test/": ("200", "response"), "a.test/moved": ("301", "response"),
+        "a.test/sitemap.txt": ("200", "response"),
         "a.test/gone": ("404", "response"), "b.test/": ("200", "response"), "b.test/robots.txt": ("404", "response"),
     }  # fmt: skip
     said = {
@@ -214,6 +216,7 @@ def test_every_response_is_archived_with_its_request_and_what_became_of_it(crawl
     }  # fmt: skip
     assert said["http://a.test/"][b"reason"] == b"kept" and said["http://a.test/"][b"language"] == b"cs"
     assert said["http://a.test/gone"][b"reason"] == b"http-error"
+    assert said["http://a.test/sitemap.txt"][b"reason"] == b"sitemap"
     assert said["http://a.test/robots.txt"][b"reason"] == b"site-file"
 
 
@@ -246,7 +249,7 @@ def test_files_rotate_have_an_index_each_and_the_index_is_true(crawl):
             assert (record.headers["WARC-Type"] == "revisit") == (entry["mime"] == "warc/revisit")
             assert str(record.http_headers.status_code) == entry["status"]
             number += 1
-    assert number == 8
+    assert number == 9
 
 
 def test_an_index_that_was_lost_is_made_again_the_same(crawl):

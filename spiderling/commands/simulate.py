@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling.errors import BadInput, SpiderlingError
-from spiderling.simulation.comparison import PERFECT, Run, Summary, Task, Terms, compare, summaries
+from spiderling.simulation.comparison import PERFECT, PERFECT_LANGUAGE, Run, Summary, Task, Terms, compare, summaries
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
 
@@ -51,8 +51,9 @@ class Command(ScrapyCommand):
             "Let the frontier of a real crawl run on a virtual clock against a generated web "
             f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
-            f"takes, or {PERFECT}, which knows the web; default: {' '.join(DEFAULT)}. Options of the crawl are given "
-            "by -s. Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --csv thai.csv"
+            f"takes, or {PERFECT} or {PERFECT_LANGUAGE}, which know the web; default: {' '.join(DEFAULT)}. Options of "
+            "the crawl are given by -s. "
+            "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --csv thai.csv"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -105,8 +106,8 @@ def _terms(opts: argparse.Namespace) -> Terms:
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
     options: dict[str, Any] = {name: getattr(given, name) for name in names}
     return Terms(
-        int(opts.pages), opts.links, arguments.get("lang", "cs"), opts.max_pages, opts.hours, opts.concurrency,
-        opts.rate, options,
+        int(opts.pages), opts.links, arguments.get("lang", "cs"), opts.max_pages, opts.hours,
+        concurrency=opts.concurrency, pages_per_s=opts.rate, options=options,
     )  # fmt: skip
 
 

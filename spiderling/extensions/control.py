@@ -136,7 +136,7 @@ class Control:
         self._apply_rates(crawl, wanted)
         self._apply_blocks(crawl, wanted)
         for url in wanted.seeds:
-            if url not in former.seeds:
+            if url not in former.seeds and crawl.archives is None:
                 refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
                 if refusal is not None:
                     logger.warning("control.yaml: the seed %r is left out: %s", url, refusal.help)

@@ -29,7 +29,7 @@ class Progress:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._task: asyncio.Task[None] | None = None
-        self._last_pages = 0
+        self._last_pages = self._last_bytes_read = 0
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -72,12 +72,21 @@ class Progress:
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
-            f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {ledger.waiting:,} URLs wait; "
+            f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
             f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
         )
 
+    def _source(self, crawl: Crawl) -> str:
+        """What the next pages come from."""
+        if crawl.archives is None:
+            return f"{crawl.frontier.ledger.waiting:,} URLs wait"
+        read, self._last_bytes_read = crawl.archives.bytes_read - self._last_bytes_read, crawl.archives.bytes_read
+        return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
+
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
         """What more of would make the crawl faster."""
+        if crawl.archives is not None:
+            return "text workers (SPIDERLING_WORKERS)" if crawl.archives.is_ahead else "reading the archives"
         engine = self._crawler.engine
         scraper = engine.scraper.slot
         if scraper is not None and scraper.active_size > scraper.max_active_size / 2:
@@ -128,6 +137,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
+        ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
         ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common())),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
@@ -161,6 +171,8 @@ def _hint(crawl: Crawl) -> str:
     ends = crawl.frontier.ledger.ends
     if crawl.frontier.ledger.totals["pages"]:
         return ""
+    if crawl.archives is not None:
+        return " There was no page in the archives that is wanted."
     causes = [end.help for end, number in ends.most_common(2) if number]
     if ends[Reason.ADDRESS_FORBIDDEN]:
         causes.append("SPIDERLING_CONTACT opens public addresses, SPIDERLING_ALLOW_NETWORKS others")
@@ -176,8 +188,10 @@ def _balance(crawl: Crawl) -> str:
 def _standing(crawl: Crawl, reason: str) -> str:
     if crawl.checkpoint.error is not None:
         return "has stopped; the same command goes on from its last checkpoint, before some of what is counted here."
-    if not crawl.is_finished:
+    if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
         return f"was paused ({reason}); the same command goes on with it."
+    if crawl.archives is not None:
+        return "is finished: all archives are read."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
         return (
             "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "

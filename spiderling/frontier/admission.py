@@ -95,6 +95,10 @@ class Admission:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
         self._is_wanted = is_wanted
 
+    def unwanted(self, target: CanonicalUrl) -> Reason | None:
+        """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
+        return self._refusal(target, 0, 0, SEED_RANK, None, True)
+
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
         """Count refused mentions."""
         self._books.ledger.mentions[reason] += number

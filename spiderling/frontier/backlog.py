@@ -19,6 +19,8 @@ _APART_AFTER_S = 60.0
 _COMPACT_ABOVE = 1024
 PREFERRED_TURNS = 4
 """Of so many hosts, one comes from the line of the others."""
+_RANKS_IN = [[rank for rank in range(RANKS) if mask >> rank & 1] for mask in range(1 << RANKS)]
+"""The ranks that a mask stands for, bit n for rank n."""
 
 
 class _Line:
@@ -53,37 +55,50 @@ class Backlog:
         self._prefers, self._rank_of, self._draw = prefers, rank_of, draw
         self._lines = [[_Line() for _ in range(RANKS)] for _ in range(2)]
         """Of the others, and of those that are preferred; by rank."""
+        self._waited_in = [0, 0]
+        """A mask of the ranks whose line is not empty: this is asked several times a request."""
+        self._number = 0
         self._turn = 0
         self._snoozed: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
-        return sum(len(line) for lines in self._lines for line in lines) + len(self._snoozed)
+        return self._number + len(self._snoozed)
 
     def push(self, host_id: int, due: float, now: float) -> None:
         """*host_id* comes to the end; a host that is not due for a minute comes back when it is."""
         if due > now + _APART_AFTER_S:
             heapq.heappush(self._snoozed, (due, host_id))
         else:
-            self._lines[self._prefers(host_id)][self._rank_of(host_id)].ring.append(host_id)
+            which, rank = self._prefers(host_id), self._rank_of(host_id)
+            self._lines[which][rank].ring.append(host_id)
+            self._waited_in[which] |= 1 << rank
+            self._number += 1
 
     def pop(self, now: float) -> int | None:
         """The host that is next at *now*."""
         if self._snoozed and self._snoozed[0][0] <= now:
             return heapq.heappop(self._snoozed)[1]
-        while any(waited_in := [[rank for rank in range(RANKS) if lines[rank]] for lines in self._lines]):
-            which = int(not waited_in[0])
-            if all(waited_in):
+        others, preferred = self._waited_in
+        while others or preferred:
+            which = int(not others)
+            if others and preferred:
                 self._turn = (self._turn + 1) % PREFERRED_TURNS
                 which = int(self._turn > 0)
-            rank = self._draw(waited_in[which])
-            host_id = self._lines[which][rank].pop()
+            rank = self._draw(_RANKS_IN[self._waited_in[which]])
+            line = self._lines[which][rank]
+            host_id = line.pop()
+            self._number -= 1
+            if not len(line):
+                self._waited_in[which] &= ~(1 << rank)
             if self._rank_of(host_id) == rank:
                 return host_id
+            others, preferred = self._waited_in
         return None
 
     def best_rank(self) -> int:
         """The best rank that is waited in, or one beyond the worst."""
-        return next((rank for rank in range(RANKS) if any(lines[rank] for lines in self._lines)), RANKS)
+        mask = self._waited_in[0] | self._waited_in[1] | 1 << RANKS
+        return (mask & -mask).bit_length() - 1
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host: 0 at once."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
+from spiderling.frontier.captures import Captures
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.intake import Intake
@@ -70,6 +71,7 @@ class Frontier:
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self._strategy)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
         self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
+        self.captures = Captures(self._books, self._admission, rules)
 
     @property
     def ledger(self) -> Ledger:

@@ -124,6 +124,10 @@ class Robots:
         opted_out = self._policy.binding(self._said(origin, url, self._policy.obeys)) is not None
         return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
 
+    def forbids(self, origin: str, url: str) -> bool:
+        """Whether the last robots.txt that is known, however old, keeps us out of *url*."""
+        return not self._allows(origin, url)
+
     def missing(self, origin: str, now: float) -> SiteFile | None:
         """The file of *origin* that has to be fetched next."""
         for file in (SiteFile.ROBOTS, *self._others):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.frontier.sitemaps import is_sitemap
 from spiderling.middlewares.limits import may_pass, redirect_target
-from spiderling.outcomes import FileTaken, of_response
+from spiderling.outcomes import FileTaken, exchange_of, of_response
 from spiderling.reasons import Reason
 from spiderling.scheduler import Scheduler
 from spiderling.text.sitemap import read_sitemap
@@ -52,7 +52,8 @@ class SitemapMiddleware:
         if 200 <= response.status < 300:
             async with self._one_at_a_time:
                 detail = await self._take(crawl, fetch, response.body)
-        scheduler.settle(replace(of_response(response, Reason.SITEMAP), url_id=fetch.id, detail=detail))
+        outcome = of_response(response, Reason.SITEMAP)  # which has no request yet
+        scheduler.settle(replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request)))
         raise FileTaken(f"{request.url} is a sitemap")
 
     async def _take(self, crawl: Crawl, fetch: Fetch, body: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -49,10 +48,9 @@ class CleanPipeline:
             return
         options = crawl.options
         accepted = [info.code for info in crawl.accepted]
-        size = options.workers or max(1, (os.cpu_count() or 2) - 1)
         try:
             config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
-            self._workers = WorkerPool(size, config, options.page_timeout_s)
+            self._workers = WorkerPool(options.text_workers(), config, options.page_timeout_s)
             await self._workers.start()
         except SpiderlingError as error:
             # Crawl.failed would close the spider while it is still being opened

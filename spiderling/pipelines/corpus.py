@@ -15,6 +15,9 @@ from spiderling.urls import top_level_domain
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+CAPTURED = "spiderling_captured"
+"""Meta key of pages from an archive: when they were fetched, in seconds since 1970."""
+
 
 class CorpusPipeline:
     """Sets ``item.attributes``, ``item.document`` and ``item.kept_bytes``; the checkpoint writes the document."""
@@ -44,6 +47,8 @@ class CorpusPipeline:
         assert page is not None and self._crawl is not None
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
+        captured = response.request.meta.get(CAPTURED) if response.request is not None else None
+        time = datetime.fromtimestamp(captured or self._crawl.clock.now(), timezone.utc)
         return {
             "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
             "url": response.url,
@@ -54,7 +59,7 @@ class CorpusPipeline:
             "langs": " ".join(f"{code}:{share:.2f}" for code, share in page.languages.items()),
             "ip": str(response.ip_address or ""),
             "tls": " ".join(flag[len(FLAG) :] for flag in response.flags if flag.startswith(FLAG)),
-            "crawl_date": datetime.fromtimestamp(self._crawl.clock.now(), timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+            "crawl_date": time.strftime("%Y-%m-%d %H:%M:%S"),
             "published": page.published,
             "modified": page.modified,
             "enc_declared": page.encoding_declared or "",

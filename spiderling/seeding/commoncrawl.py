@@ -124,12 +124,8 @@ def indexed_hosts(path: Path, wanted: Wanted) -> Iterator[str]:
 
 
 def _columnar(path: Path, wanted: Wanted) -> Iterator[str]:
-    try:
-        import duckdb
-    except ImportError:
-        raise BadInput(
-            "reading Parquet needs duckdb: pip install 'scrapy-spiderling[commoncrawl]', or pip install duckdb."
-        ) from None
+    import duckdb  # large, and most runs do without
+
     query = """
         SELECT any_value(url_protocol) || '://' || url_host_name || '/' FROM read_parquet(?)
         WHERE fetch_status = 200 AND CASE WHEN coalesce(content_languages, '') = '' THEN list_contains(?, url_host_tld)

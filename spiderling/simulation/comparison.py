@@ -20,8 +20,8 @@ from spiderling.simulation.pages import PageWeb
 from spiderling.simulation.reach import Perfect
 from spiderling.simulation.replay import Replay, world
 
-PERFECT = "perfect"
-"""The strategy that only the simulator has: it knows the web."""
+PERFECT, PERFECT_LANGUAGE = "perfect", "perfect-language"
+"""Strategies that only the simulator has: they know the web, its words or its languages."""
 SHARES = (0.25, 0.5, 0.75)
 """Of a web's words, at which strategies are compared."""
 _SAMPLES = 300
@@ -41,6 +41,8 @@ class Terms:
     max_pages: float = float("inf")
     hours: float = float("inf")
     """Simulated."""
+    word_share: float = 1.0
+    """Of the web's words, at which a crawl ends."""
     concurrency: int = 1000
     pages_per_s: float = 20.0
     """Requests a second that line and machine can do; 0: politeness alone sets the pace."""
@@ -108,24 +110,29 @@ def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
     )
 
 
-def crawl(task: Task, terms: Terms, tick: Callable[[int], object] = lambda pages: None) -> Run:
-    """Simulate one crawl; *tick* is told of pages."""
-    web = make_web(task.web, task.seed, terms)
-    strategy = Perfect.of(web) if task.strategy == PERFECT else None
+def crawl(
+    task: Task, terms: Terms, tick: Callable[[int], object] = lambda pages: None, web: PageWeb | None = None
+) -> Run:  # fmt: skip
+    """Simulate one crawl, of *web* if that is at hand; *tick* is told of pages."""
+    web = web or make_web(task.web, task.seed, terms)
+    known = task.strategy in (PERFECT, PERFECT_LANGUAGE)
+    strategy = Perfect.of(web, task.strategy == PERFECT_LANGUAGE) if known else None
     options = {**terms.options} if strategy else {**terms.options, "strategy": task.strategy}
     replay = Replay(
         web, world(**options), concurrency=terms.concurrency, pages_per_s=terms.pages_per_s, strategy=strategy
     )
     truth = web.truth
     every = max(10, int(min(truth.pages, terms.max_pages)) // _SAMPLES)
-    replay.run(web.seed_urls(), terms.max_pages, terms.hours * 3600, tick, every)
+    replay.run(
+        web.seed_urls(), terms.max_pages, terms.hours * 3600, terms.word_share * truth.words, tick, every
+    )  # fmt: skip
     return Run(task, truth, replay.samples)
 
 
 def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int], object]) -> Iterator[Run]:
     """The runs as they end, *jobs* at once, each in a process; *tick* is told of the pages of all; raises BadInput."""
     for task in tasks:
-        if task.strategy != PERFECT:
+        if task.strategy not in (PERFECT, PERFECT_LANGUAGE):
             parse(task.strategy)
     if jobs == 1:
         yield from (crawl(task, terms, tick) for task in tasks)

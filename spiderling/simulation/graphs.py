@@ -54,8 +54,8 @@ def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
     return recorded_web(f"{directory.name}:{language}", nodes, links, language, seed=seed)
 
 
-def of_crawl(title: str, lines: Iterable[LinkLine], language: str) -> PageWeb:
-    """The web that a crawl with SPIDERLING_LINKS=on has recorded; its seed is the page that it met first.
+def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequence[str] = ()) -> PageWeb:
+    """The web that a crawl with SPIDERLING_LINKS=on has recorded; without *seeds* it begins at the page met first.
 
     A redirect stands for its target: links to it lead there.
     """
@@ -63,7 +63,7 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str) -> PageWeb:
     known = [line for line in last.values() if line.redirect_to is None]
     number = {line.url: at for at, line in enumerate(known)}
     nodes = [
-        Node(line.url, line.downloaded_bytes, line.kept_bytes, Reason.of(line.reason), line.language is not None)
+        Node(line.url, line.downloaded_bytes, line.kept_bytes, Reason.of(line.reason), line.relevant, line.badness)
         for line in known
     ]
 
@@ -82,7 +82,8 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str) -> PageWeb:
         for url, score in zip(line.links, line.scores, strict=True)
         if (target := place(url)) >= 0
     )
-    return recorded_web(title, nodes, links, language, [0])
+    starts = [page for url in seeds if (home := canonicalize(url)) and (page := place(home.url)) >= 0]
+    return recorded_web(title, nodes, links, language, starts or [0])
 
 
 def recorded_web(

@@ -104,8 +104,13 @@ class PageWeb:
     def truth(self) -> Truth:
         """All that there is to be found."""
         kept = self.pages.kept_bytes
-        relevant = (self.pages.language == 0) & (self.pages.verdict != CODES[Reason.HTTP_ERROR])
-        return Truth(len(kept), int(relevant.sum()), int((kept // BYTES_PER_WORD).sum()), int(kept.sum()))
+        return Truth(len(kept), int(self.relevant.sum()), int((kept // BYTES_PER_WORD).sum()), int(kept.sum()))
+
+    @property
+    def relevant(self) -> Array:
+        """Whether each page is in the wanted language."""
+        relevant: Array = (self.pages.language == 0) & (self.pages.verdict != CODES[Reason.HTTP_ERROR])
+        return relevant
 
     def seed_urls(self) -> list[str]:
         return [self.url(page) for page in self.seeds]

@@ -63,11 +63,13 @@ class Perfect(Strategy):
     find: Callable[[str], int]
 
     @classmethod
-    def of(cls, web: PageWeb) -> Perfect:
-        """The strategy for a crawl of *web* from its seeds."""
+    def of(cls, web: PageWeb, by_language: bool = False) -> Perfect:
+        """The strategy for a crawl of *web* from its seeds; *by_language*: relevant pages count, not their words."""
         starts, targets, _ = all_links(web)
         tree = breadth_first(starts, targets, np.array(web.seeds))
         kept, body = web.pages.kept_bytes.astype(float), web.pages.body_bytes.astype(float)
+        if by_language:
+            kept, body = web.relevant.astype(float), np.ones(len(body))
         gain, cost = kept.copy(), body.copy()
         for level in reversed(tree.levels[1:]):
             fruitful = level[gain[level] > 0]

@@ -74,10 +74,11 @@ class Replay:
         seeds: Iterable[str] = (),
         pages: float = float("inf"),
         until: float = float("inf"),
+        words: float = float("inf"),
         tick: Callable[[int], object] = lambda pages: None,
         every: int = 100,
     ) -> Sample:
-        """Crawl up to so many judged *pages* or the time *until* (s), or to the end; gives the last sample.
+        """Crawl up to so many judged *pages* or *words*, the time *until* (s), or the end; gives the last sample.
 
         A sample is taken every *every* pages, when *tick* is told how many there were.
         """
@@ -87,6 +88,8 @@ class Replay:
         sampled = totals["pages"]
         while totals["pages"] < pages and self.now < until and self._step():
             if totals["pages"] >= sampled + every:
+                if totals["words"] >= words:
+                    break
                 self.samples.append(self.sample())
                 tick(totals["pages"] - sampled)
                 sampled = totals["pages"]

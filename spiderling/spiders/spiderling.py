@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from spiderling.modelfiles import Seed
 
 
-class SpiderlingSpider(Spider):
-    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1000000]``."""
+class CorpusSpider(Spider):
+    """What all spiders of this project take by ``-a``; other arguments are refused."""
 
-    name = "spiderling"
     lang: str = ""
     """Languages of the corpus: ISO 639 codes or English names, with commas."""
     recognise: str = ""
@@ -33,10 +32,22 @@ class SpiderlingSpider(Spider):
     """Words kept at which the crawl stops, to go on with a larger number."""
     tlds: str = ""
     """Top-level domains: national, national+generic, all, or names with commas."""
+    hosts: str = ""
+    """A file of the only hosts whose pages are wanted, one a line."""
+
+    def __init__(self, name: str | None = None, **arguments: Any) -> None:
+        declared = declared_arguments(type(self))
+        super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
+        self.arguments = tuple(arguments)
+        """Names of all that were given; the scheduler refuses those that are not declared."""
+
+
+class SpiderlingSpider(CorpusSpider):
+    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1000000]``."""
+
+    name = "spiderling"
     follow: str = ""
     """Links that are followed: all, host (within the seeds' hosts) or none."""
-    hosts: str = ""
-    """A file of the only hosts that may be crawled, one a line."""
     strategy: str = ""
     """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
     seeds: str = ""
@@ -44,10 +55,7 @@ class SpiderlingSpider(Spider):
     when the crawl begins."""
 
     def __init__(self, name: str | None = None, **arguments: Any) -> None:
-        declared = declared_arguments(type(self))
-        super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
-        self.arguments = tuple(arguments)
-        """Names of all that were given; the scheduler refuses those that are not declared."""
+        super().__init__(name, **arguments)
         self._seeds: list[Seed] = []
 
     def prepare(self) -> None:
@@ -68,6 +76,7 @@ class SpiderlingSpider(Spider):
                 crawl.failed(error)
         if seeds:
             self.logger.info("%d seeds from %s", len(seeds), self.seeds or "the language models")
+            crawl.note_seeds(self.seeds or "the language models", [seed.url for seed in seeds])
             if not crawl.frontier.hosts and crawl.options.follow == "all":
                 notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)
                 if notice:

@@ -3,7 +3,7 @@
 `process` is the door.  The steps, one module each:
 
     encoding.py     bytes -> text; labels (labels.py) are only evidence, the spelling (spelling.py) decides
-    html.py         one pass: paragraphs, links, metadata (zones.py: names of the elements around)
+    html.py         one pass: paragraphs, links, metadata (tags.py, zones.py: names of the elements around)
     metadata.py     what the head says, tag by tag
     head.py         address, licence, dates, versions in other languages
     resolving.py    links as absolute URLs

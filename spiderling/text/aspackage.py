@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spiderling.text import boilerplate, html
+from spiderling.text import boilerplate, html, tags
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,16 +29,15 @@ def classify(blocks: list[Block], stoplist: Collection[str], rules: Rules) -> li
     return boilerplate.classify(blocks, stoplist, rules, first_headings=False)
 
 
-def _collapsed(text: str) -> str:
-    return " ".join(text.split())
-
-
 class _Builder(html.Builder):
     rubbish = b""
-    form = staticmethod(_collapsed)
+
+    @staticmethod
+    def forms(texts: list[str]) -> list[str]:
+        return texts
 
     def joined(self, text: str) -> str:
-        return "".join(piece for piece in text.split(html.EDGE) if piece == html.BREAK or not piece.isspace())
+        return "".join(piece for piece in text.split(tags.EDGE) if piece == tags.BREAK or not piece.isspace())
 
     def end(self, tag: str) -> None:
         super().end(tag)

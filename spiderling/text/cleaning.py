@@ -11,7 +11,7 @@ from spiderling.linkbatch import Link, gathered
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
 from spiderling.text.declared import WEIGHT, declared_language, lswc_among
-from spiderling.text.encoding import decode, recode_size
+from spiderling.text.encoding import decode
 from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
@@ -44,8 +44,9 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
     text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
-        page.utf8_bytes = recode_size(text)
-        parsed = parse(text)
+        recoded = text.encode("utf-8", "replace")
+        page.utf8_bytes = len(recoded)
+        parsed = parse(recoded)
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
         _links(page, parsed, url, options, scores)

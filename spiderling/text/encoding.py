@@ -46,11 +46,6 @@ class Decoded(NamedTuple):
     detected: str | None
 
 
-def recode_size(text: str) -> int:
-    """Bytes of *text* in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-
-
 def decode(
     body: bytes, http_charset: str | None, encodings: Iterable[str] = (), spelling: Spelling | None = None
 ) -> Decoded:

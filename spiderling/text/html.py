@@ -9,13 +9,29 @@ no harm, time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lxml import etree
 
 from spiderling.text.metadata import MAX_META_CHARS, Metadata
-from spiderling.text.normal import normal_form
-from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
+from spiderling.text.normal import NEXT_LINE, normal_form, normal_forms
+from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS, made
+from spiderling.text.tags import (
+    AREA,
+    BOX,
+    BREAK,
+    DEAD,
+    EDGE,
+    HEAD,
+    HEADING,
+    INLINE,
+    KINDS,
+    LINE_BREAK,
+    LINK,
+    RUBBISH,
+    THROUGH,
+)
 from spiderling.text.zones import ZONED, Tree
 
 if TYPE_CHECKING:
@@ -25,32 +41,7 @@ MAX_BLOCKS = 20_000
 MAX_BLOCK_CHARS = 100_000
 MAX_DATA_CHARS = 50_000
 
-# what a start tag means for the text; _ZONED ones do nothing to it but may hold blocks
-_INLINE, _BLOCK, _HEADING, _LINK, _ZONED, _BREAK, _AREA, _THROUGH, _DEAD, _HEAD = range(10)
-_BLOCKS = """
-body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
-tr ul li
-"""
-_KINDS = {
-    **dict.fromkeys(ZONED, _ZONED),
-    "a": _LINK,
-    "br": _BREAK,
-    "area": _AREA,
-    "frame": _AREA,
-    **dict.fromkeys(_BLOCKS.split(), _BLOCK),
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _HEADING),
-    # subtrees that hold no running text
-    **dict.fromkeys(("head", "applet", "button", "input", "select", "style", "textarea"), _DEAD),
-    # tags that are ignored while their content counts
-    **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param"), _THROUGH),
-    # tags that tell of the page, and what they are besides
-    **dict.fromkeys(("title", "meta", "link", "html", "time"), _HEAD + _INLINE),
-    **dict.fromkeys(("base", "script"), _HEAD + _DEAD),
-}
-# Between the texts of two tags, and what stands for a <br>.  Both count as white space; pages hold them only as
-# numbers (&#28;), for _RUBBISH has them
-EDGE, BREAK = "\x1c", "\x1d"
-_RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
+_NEXT_LINE = NEXT_LINE.encode()
 
 
 class Block(NamedTuple):
@@ -98,12 +89,15 @@ class Parsed(NamedTuple):
     """The elements around the blocks."""
 
 
-def parse(html: str, builder: Builder | None = None) -> Parsed:
-    """Paragraphs, links and metadata of a page; never raises, in time linear in its length."""
+def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
+    """Paragraphs, links and metadata of a page, bytes in UTF-8; never raises, in time linear in its length."""
     builder = builder or Builder()
+    body = (html.encode("utf-8", "replace") if isinstance(html, str) else html).translate(None, builder.rubbish)
+    if _NEXT_LINE in body:
+        body = body.replace(_NEXT_LINE, "…".encode())
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
-        etree.fromstring(html.encode("utf-8", "replace").translate(None, builder.rubbish) or b" ", parser)
+        etree.fromstring(body or b" ", parser)
     found = builder.result()
     # the parser and its parts wait for a garbage collection, for they hold each other; the text shall not
     vars(builder).clear()
@@ -119,15 +113,18 @@ class Builder:
     between them, until it ends."""
 
     # what the package does otherwise (aspackage.py)
-    rubbish = _RUBBISH
-    form = staticmethod(normal_form)
+    rubbish = RUBBISH
+
+    @staticmethod
+    def forms(texts: list[str]) -> list[str]:
+        """The texts of blocks as they shall be; their white space is collapsed."""
+        forms = normal_forms(texts)
+        return [form if len(form) <= MAX_BLOCK_CHARS else form[:MAX_BLOCK_CHARS].rstrip() for form in forms]
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self._hrefs: list[str] = []
-        self._rel_values: list[str] = []
-        self._anchors: list[str] = []
-        self._link_blocks: list[int] = []
+        self._rows: list[tuple[str, bool, int, str, int, int]] = []  # blocks before their text is in normal form
+        self._links: list[list[Any]] = []  # what makes a RawLink
+        self._anchored: list[list[Any]] = []  # those whose anchor is not in normal form
         self._metadata = Metadata()
         self._tokens: list[str] = []
         self.data = self._tokens.append  # the parser's most frequent event
@@ -142,7 +139,7 @@ class Builder:
         self._after_break = False
         self._break_end = 0
         self._tree = Tree()
-        self._opened = self._tree.opened
+        self._enter, self._leave, self._opened = self._tree.enter, self._tree.leave, self._tree.opened
         self._element = 0  # where the current block began
         self._element_changes: list[tuple[int, int]] = []  # after so many tokens of it
         self._dead = 0
@@ -154,59 +151,65 @@ class Builder:
         self._links_cut = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        kind = _KINDS.get(tag, _INLINE)
-        if kind >= _HEAD:
+        kind = KINDS.get(tag, INLINE)
+        if kind >= HEAD:
             self._head(tag, attributes)
-            kind -= _HEAD
+            kind -= HEAD
         if self._dead:
             self._dead += 1
-        elif kind == _INLINE:
+        elif kind == BOX:
+            element = self._enter(tag, attributes)
+            self._new_block(tag)
+            self._element = element
+        elif kind == INLINE:
             self._tokens.append(EDGE)
             self._after_break = False
-        elif _BLOCK <= kind <= _HEADING:
-            element = self._tree.enter(tag, attributes) if tag in ZONED else self._tree.stay()
-            if kind == _HEADING:
-                self._open_headings += 1
+        elif kind == LINK:
+            self._tokens.append(EDGE)
+            self._after_break = False
+            self._link(kind, attributes)
+        elif kind <= HEADING:
+            element = self._tree.stay()
+            self._open_headings += kind == HEADING
             self._new_block(tag)
             self._element = element
         else:
             self._open(tag, kind, attributes)
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
-        if kind == _DEAD:
+        if kind == DEAD:
             self.ignore()
             return
         if tag in ZONED:
             self._tree.enter(tag, attributes)
             self._element_changed()
-        if kind == _THROUGH:
+        if kind == THROUGH:
             if tag == "iframe":
-                self._link(_AREA, attributes)
-        elif kind == _BREAK:
+                self._link(AREA, attributes)
+        elif kind == LINE_BREAK:
             self._break()
         else:
             self._tokens.append(EDGE)
             self._after_break = False
-            if kind != _ZONED:
+            if kind == AREA:
                 self._link(kind, attributes)
 
     def end(self, tag: str) -> None:
-        kind = _KINDS.get(tag, _INLINE)
+        kind = KINDS.get(tag, INLINE)
         if self._dead:
             self._end_dead()
-        elif kind == _INLINE:
+        elif kind == INLINE:
             self._tokens.append(EDGE)
-        elif _BLOCK <= kind <= _HEADING:
-            if kind == _HEADING:
-                self._open_headings -= 1
+        elif kind <= HEADING:
+            self._open_headings -= kind == HEADING
             self._new_block()
-            self._element = self._tree.leave()
-        elif kind == _LINK:
+            self._element = self._leave()
+        elif kind == LINK:
             self._end_link()
             self._end_anchor()
             self._tokens.append(EDGE)
         else:
-            if kind != _THROUGH:
+            if kind != THROUGH:
                 self._end_wanted()
                 self._tokens.append(EDGE)
             if tag in ZONED:
@@ -232,28 +235,41 @@ class Builder:
         with contextlib.suppress(_Full):
             self._new_block()
         self._end_anchor()
+        blocks = self._blocks()
+        for link, anchor in zip(self._anchored, normal_forms([link[2] for link in self._anchored]), strict=True):
+            link[2] = anchor[:MAX_ANCHOR_CHARS]
         title = normal_form("".join(self._title))[:MAX_META_CHARS]
-        links = list(map(RawLink, self._hrefs, self._rel_values, self._anchors, self._link_blocks))
         data = "".join(self._data)[:MAX_DATA_CHARS]
         head = self._metadata
         return Parsed(
-            self.blocks, links, title, head.meta, head.rels, head.base, head.html_lang, head.alternates, data,
-            self._links_cut, self._tree,
+            blocks, made(RawLink, self._links), title, head.meta, head.rels, head.base, head.html_lang,
+            head.alternates, data, self._links_cut, self._tree,
         )  # fmt: skip
+
+    def _blocks(self) -> list[Block]:
+        """The blocks in normal form; those of which nothing is left are no blocks."""
+        forms = self.forms([row[0] for row in self._rows])
+        if not all(forms):
+            number = count()
+            numbers = {place: next(number) for place, form in enumerate(forms) if form}
+            for link in self._links:
+                link[3] = numbers.get(link[3], -1)
+        return made(Block, [(form, *row[1:]) for form, row in zip(forms, self._rows, strict=True) if form])
 
     def _new_block(self, opener: str = "") -> None:
         """A block ends and another one begins."""
         tokens = self._tokens
         if tokens:
-            text = tokens[0] if len(tokens) == 1 else "".join(tokens)
-            if not text.isspace():
+            text = (tokens[0] if len(tokens) == 1 else "".join(tokens)).strip()
+            if text:
                 self._add_block(text)
             tokens.clear()
             self._link_start = self._break_end = 0
-            self._element_changes.clear()
-            if len(self.blocks) >= MAX_BLOCKS:
+            if self._element_changes:
+                self._element_changes.clear()
+            if len(self._rows) >= MAX_BLOCKS:
                 raise _Full
-        if self._first_link < len(self._hrefs):
+        if self._first_link < len(self._links):
             self._orphan_links()
         self._heading = self._open_headings > 0
         self._opener = opener
@@ -263,19 +279,15 @@ class Builder:
             self._link_text()
         if self._after_break:
             self._after_break = self._is_after_break()
+        element = self._element
+        if element != self._opened[-1] or self._element_changes:
+            element = self._text_element()
         pieces = 1
-        element = (
-            self._element if self._element == self._opened[-1] and not self._element_changes else self._text_element()
-        )
         if EDGE in text:
-            pieces = sum(map(bool, map(str.strip, text.split(EDGE))))
+            pieces = len(list(filter(str.strip, text.split(EDGE))))
             text = self.joined(text)
-        text = self.form(text)
-        if len(text) > MAX_BLOCK_CHARS:
-            text = text[:MAX_BLOCK_CHARS].rstrip()
-        if text:
-            self.blocks.append(Block(text, self._heading, self._link_chars, self._opener, pieces, element))
-            self._first_link = len(self._hrefs)
+        self._rows.append((" ".join(text.split()), self._heading, self._link_chars, self._opener, pieces, element))
+        self._first_link = len(self._links)
         self._link_chars = 0
 
     def joined(self, text: str) -> str:
@@ -284,9 +296,9 @@ class Builder:
 
     def _orphan_links(self) -> None:
         """The block turned out to be empty: its links stand in none."""
-        end = len(self._hrefs)
-        self._link_blocks[self._first_link :] = [-1] * (end - self._first_link)
-        self._first_link = end
+        for link in self._links[self._first_link :]:
+            link[3] = -1
+        self._first_link = len(self._links)
 
     def _element_changed(self) -> None:
         if self._tokens:
@@ -320,27 +332,21 @@ class Builder:
         return self._after_break and all(map(str.isspace, self._tokens[self._break_end :]))
 
     def _link(self, kind: int, attributes: Mapping[str, str]) -> None:
-        href = attributes.get("src" if kind == _AREA and "src" in attributes else "href")
-        if kind == _LINK:
+        href = attributes.get("src" if kind == AREA and "src" in attributes else "href")
+        if kind == LINK:
             self._end_link()
             self._end_anchor()
             self._in_link = True
             self._link_start = len(self._tokens)
-        if href is None or len(self._hrefs) >= MAX_LINKS:
+        if href is None or len(self._links) >= MAX_LINKS:
             self._links_cut += href is not None
             return
         rel = attributes.get("rel", "").lower()
         if rel:
             self._metadata.rel(rel, href)
-        self._add_link(href, rel, attributes.get("alt", "")[:MAX_ANCHOR_CHARS], len(self.blocks))
-        if kind == _LINK:
+        self._links.append([href, rel, attributes.get("alt", "")[:MAX_ANCHOR_CHARS], len(self._rows)])
+        if kind == LINK:
             self._anchor = []
-
-    def _add_link(self, href: str, rel: str, anchor: str, block: int) -> None:
-        self._hrefs.append(href)
-        self._rel_values.append(rel)
-        self._anchors.append(anchor)
-        self._link_blocks.append(block)
 
     def _end_link(self) -> None:
         if self._in_link:
@@ -349,29 +355,33 @@ class Builder:
 
     def _link_text(self) -> None:
         """Count what the open link has of the current block, and keep it for the anchor."""
-        for piece in "".join(self._tokens[self._link_start :]).split(EDGE):
-            if piece and not piece.isspace():
+        tokens, start = self._tokens, self._link_start
+        text = tokens[start] if len(tokens) == start + 1 else "".join(tokens[start:])
+        for piece in text.split(EDGE) if EDGE in text else (text,):
+            plain = " ".join(piece.split())
+            if plain:
                 # as long as jusText sees it: each run of white space is one character
-                self._link_chars += len(" ".join(piece.split())) + piece[0].isspace() + piece[-1].isspace()
+                self._link_chars += len(plain) + piece[0].isspace() + piece[-1].isspace()
                 if self._anchor is not None:
-                    self._anchor.append(piece)
+                    self._anchor.append(plain)
 
     def _end_anchor(self) -> None:
         if self._anchor:
-            self._anchors[-1] = normal_form(" ".join(self._anchor))[:MAX_ANCHOR_CHARS]
+            self._links[-1][2] = " ".join(self._anchor)
+            self._anchored.append(self._links[-1])
         self._anchor = None
 
     def _head(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "title":
             # without a head around it, it may be that of a picture further down
-            self._want(self._title if not self._title and (self._dead or not self.blocks) else None)
+            self._want(self._title if not self._title and (self._dead or not self._rows) else None)
         elif tag == "script":
             self._want(self._data if "ld+json" in attributes.get("type", "").lower() else None)
         else:
             target = self._metadata.take(tag, attributes)
             if target is not None:
-                self._add_link(target, "", "", -1)
-                self._first_link = len(self._hrefs)
+                self._links.append([target, "", "", -1])
+                self._first_link = len(self._links)
 
     def _want(self, collected: list[str] | None) -> None:
         self._wanted = collected

@@ -202,7 +202,7 @@ class LanguageModels:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
         chars, starts = normalised([text[:MAX_CHARS] for text in texts])
-        sizes = np.add.reduceat(_inside(len(chars), starts, ORDER), starts[:-1], dtype=np.float32)
+        sizes = _sizes(starts, ORDER)
         hits = np.zeros((len(texts), len(self.models)), np.float32)
         grams = {size: windows(chars, size) for size in range(1, ORDER + 1)}
         for usual in self._usual:
@@ -237,14 +237,13 @@ class _Usual:
 
     def shares(self, grams: Hashes, starts: Places) -> Array:
         """Share of the hashed n-grams of each text that are usual (text, language)."""
-        inside = _inside(len(grams), starts, self.size)
         bits = np.take(self.table, grams & np.uint32(len(self.table) - 1), axis=0, mode="clip")
-        bits *= inside[:, None]
+        bits[crossing(starts, self.size)] = 0
         sums = np.add.reduceat(bits, starts[:-1], axis=0)
         counts = sums[:, :, None] >> _SHIFTS
         counts &= np.uint64((1 << _COUNT_BITS) - 1)
         known: Array = counts.reshape(len(sums), -1)[:, : len(self.columns)].astype(np.float32)
-        known /= np.maximum(1, np.add.reduceat(inside, starts[:-1], dtype=np.float32))[:, None]
+        known /= np.maximum(1, _sizes(starts, self.size))[:, None]
         return known
 
 
@@ -252,11 +251,10 @@ _NOTHING = (np.zeros((0, ORDER), np.uint32), np.zeros(0, np.uint32))
 _NO_WEIGHTS = np.zeros(0, np.float32)
 
 
-def _inside(length: int, starts: Places, size: int) -> npt.NDArray[np.bool_]:
-    """Which n-grams do not cross from one text into the next."""
-    inside = np.ones(length, np.bool_)
-    inside[crossing(starts, size)] = False
-    return inside
+def _sizes(starts: Places, size: int) -> Array:
+    """N-grams of each text."""
+    found: Array = np.maximum(0, np.diff(starts) - (size - 1)).astype(np.float32)
+    return found
 
 
 def _least_usual(weights: Array) -> float:

@@ -6,7 +6,7 @@ zero-width spaces, directional marks.  The zero-width joiner and non-joiner are
 spelling in Persian, the languages of India, and emoji: they stay behind a character
 that they can act upon (Unicode, chapter 23.2) and go elsewhere.
 
-Both functions are idempotent, never raise and invent no letters.
+All functions are idempotent, never raise and invent no letters.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _IDLE_JOINERS = re.compile(
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
 # UAX #15, section 13: text has at most 30 marks on one letter; to order more is quadratic
 _MAX_MARKS = 30
+_MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
-_NEXT_LINE = "\x85"  # white space to Python, an ellipsis in windows-1252
+NEXT_LINE = "\x85"  # white space to Python, an ellipsis in windows-1252
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
@@ -63,10 +64,24 @@ def normal_form(text: str) -> str:
         text = used  # without the joiner its neighbours may compose
 
 
+def normal_forms(plain: list[str]) -> list[str]:
+    """`normal_form` of each, looked at together: on most pages there is nothing to change.
+
+    Requires texts with one space for any white space.
+    """
+    every = " ".join(plain)
+    if every.isprintable() and (every.isascii() or _is_normal(every, every)):
+        return plain
+    return [one if one.isascii() and one.isprintable() else normal_form(one) for one in plain]
+
+
 def _is_normal(text: str, plain: str) -> bool:
     """Whether *plain*, *text* with its white space collapsed, needs no change: printable means free of controls,
     joiners and halves of pairs."""
-    if _NEXT_LINE in text or (len(plain) > _MAX_MARKS and _TOO_MANY_MARKS.search(plain)):
+    if NEXT_LINE in text:
+        return False
+    # so many marks in a row have one in each place of a grid
+    if len(plain) > _MAX_MARKS and _MARK.search(plain[::_MAX_MARKS]) and _TOO_MANY_MARKS.search(plain):
         return False
     return unicodedata.is_normalized("NFC", plain)
 

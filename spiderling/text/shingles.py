@@ -58,32 +58,32 @@ class Shingles(NamedTuple):
 NONE = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
 
 
-def shingles(paragraphs: Sequence[str]) -> Shingles:
-    """The shingles of *paragraphs*, 64 bits each; equal texts give equal shingles in every process."""
-    tokens = [_tokens(paragraph) for paragraph in paragraphs]
+def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
+    """The shingles of *paragraphs*, 64 bits each, of *window* words; the same in every process."""
+    tokens = [_tokens(paragraph, window) for paragraph in paragraphs]
     lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
     total = int(lengths.sum())
     if not total:
         return Shingles(NONE.hashes, np.zeros(len(tokens), np.uint32))
     words = np.fromiter(map(_hash_of, chain.from_iterable(tokens)), np.uint64, total)
     # short paragraphs are filled up with zeros, so that each has a full window
-    counts = np.where(lengths > 0, np.maximum(lengths - WINDOW + 1, 1), 0)
-    padded = np.where(lengths > 0, np.maximum(lengths, WINDOW), 0)
+    counts = np.where(lengths > 0, np.maximum(lengths - window + 1, 1), 0)
+    padded = np.where(lengths > 0, np.maximum(lengths, window), 0)
     starts = np.cumsum(padded) - padded
     places = np.arange(total) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     filled = np.zeros(int(padded.sum()), np.uint64)
     filled[places] = words
     windows = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    hashes = _combined(filled, windows)
+    hashes = _combined(filled, windows, window)
     return Shingles(hashes, counts.astype(np.uint32), len(set(hashes.tolist())) < len(hashes))
 
 
-def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One hash for the words from each of *windows* on; depends on their order."""
-    runs = words[: len(words) - WINDOW + 1].copy()
-    for offset in range(1, WINDOW):
+def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
+    """One hash for the *size* words from each of *windows* on; depends on their order."""
+    runs = words[: len(words) - size + 1].copy()
+    for offset in range(1, size):
         runs *= _MULTIPLIER
-        runs += words[offset : len(words) - WINDOW + 1 + offset]
+        runs += words[offset : len(words) - size + 1 + offset]
     hashes: NDArray[np.uint64] = runs[windows]
     for _ in range(2):  # every bit of the filter's places depends on every bit of every word
         hashes ^= hashes >> _SHIFT
@@ -92,7 +92,7 @@ def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64]) -> NDArray[
     return hashes
 
 
-def _tokens(paragraph: str) -> Sequence[str]:
+def _tokens(paragraph: str, window: int) -> Sequence[str]:
     """Words, or in text without spaces overlapping runs of characters that give shingles of the stated length."""
     words = paragraph.split()
     if paragraph.isascii() or not _UNSPACED.search(paragraph):
@@ -100,6 +100,6 @@ def _tokens(paragraph: str) -> Sequence[str]:
     text = "".join(words)
     for script, chars in _CHARS.items():
         if 2 * len(script.findall(text)) > len(text):
-            size = chars - WINDOW + 1
+            size = max(1, chars * window // WINDOW - window + 1)
             return [text[start : start + size] for start in range(max(1, len(text) - size + 1))]
     return words

@@ -150,15 +150,28 @@ class Tree:
         return found
 
 
-@lru_cache(maxsize=16384)
 def _named(tag: str, classes: str | None = None, name: str | None = None) -> tuple[int, int]:
     """Zone and shape of an element by itself."""
+    zone, shape = _of_classes(tag, classes)
+    return zone | _zone(name) if name else zone, shape
+
+
+@lru_cache(maxsize=16384)
+def _of_classes(tag: str, classes: str | None) -> tuple[int, int]:
     zone = _BITS[_TAGS[tag]] if tag in _TAGS else 0
-    for given in filter(None, (classes, name)):
-        for match in _NAMES.finditer(given[:_MAX_NAME_CHARS].lower()):
-            zone |= _BITS[match.lastgroup or ""]
+    if classes:
+        zone |= _zone(classes)
     shape = f"{tag} {_DIGITS.sub('', (classes or '')[:_MAX_NAME_CHARS])}"
     return zone, zlib.crc32(shape.encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=16384)
+def _zone(name: str) -> int:
+    """The kinds that a name of an element tells of."""
+    zone = 0
+    for match in _NAMES.finditer(name[:_MAX_NAME_CHARS].lower()):
+        zone |= _BITS[match.lastgroup or ""]
+    return zone
 
 
 _WITHOUT_NAME = {tag: _named(tag) for tag in ZONED}

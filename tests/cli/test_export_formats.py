@@ -79,7 +79,7 @@ def urls(directory: Path) -> dict[str, list[str]]:
     return {
         path.name: [doc.attributes["id"][-1] for doc in stored_documents(Source(path))]
         for path in sorted(directory.glob("*.prevert*"))
-        if not path.name.endswith(".json")
+        if not path.name.endswith((".json", ".md"))
     }
 
 
@@ -262,7 +262,7 @@ def test_names_of_parts_stay_in_the_directory(tmp_path):
     out.mkdir()
     exported(tmp_path / "h.prevert", out / "c.prevert", splits=("host",))
     names = sorted(path.name for path in out.iterdir())
-    assert len(names) == len(hostile) + 1 and "c.unknown.prevert" in names and "c..._.._up.prevert" in names
+    assert len(names) == len(hostile) + 2 and "c.unknown.prevert" in names and "c..._.._up.prevert" in names
 
 
 def test_too_many_parquet_files_are_refused(corpus, tmp_path, monkeypatch):

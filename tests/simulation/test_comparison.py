@@ -112,9 +112,10 @@ def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: str, edges: str 
 
 def line(url: str, reason: Reason, links: list[str], target: str | None = None) -> LinkLine:
     kept = 900 if reason is Reason.KEPT else 0
-    language = None if reason is Reason.WRONG_LANGUAGE else "cs"
+    relevant = reason is not Reason.WRONG_LANGUAGE
+    scores, anchors = [200] * len(links), [9] * len(links)
     return LinkLine(
-        url, 0.0, reason.value, 200, language, 5_000, kept, 120, target, links, [200] * len(links), [9] * len(links)
+        url, 0.0, reason.value, 200, "cs" if kept else None, 5_000, kept, 120, target, links, scores, anchors, relevant
     )  # fmt: skip
 
 
@@ -131,6 +132,7 @@ def test_the_links_of_a_crawl_are_a_web() -> None:
     links = batch_of(web.outcome(1, "http://a.test/").links)
     assert {row[:2] for row in links.rows()} == {("http://a.test/new", 200), ("http://b.test/", 200)}
     assert links.cues(0)[0]
+    assert of_crawl("mine", lines, "cs", ["http://b.test/"]).seed_urls() == ["http://b.test/"]
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.encoding import decode, recode_size
+from spiderling.text.encoding import decode
 from spiderling.text.labels import _KNOWN, codec_of, encodings_for
 from spiderling.text.language import LanguageModels
 from spiderling.text.training import sentences, train
@@ -172,10 +172,6 @@ def test_binary_is_undecodable():
 
 def test_a_nul_byte_does_not_make_a_page_utf16():
     assert decode(page(CZECH + "\0" * 9).encode(), None).detected == "utf-8"
-
-
-def test_recode_size():
-    assert [recode_size(text) for text in ("", "abc", "žluť", "漢")] == [0, 3, 6, 3]
 
 
 @given(st.binary(max_size=2000), st.one_of(st.none(), st.text(max_size=20), st.sampled_from(["utf-16", "gb2312"])))

@@ -37,6 +37,7 @@ def texts(html: str) -> list[str]:
         ("<p>a\x00b\x01c</p>", ["abc"]),
         ("<p>&#147;a&#148; &#0; &amp; &nbsp; b</p>", ["“a” \ufffd & b"]),
         ("<p>  \n </p><p>\u3000</p>", []),
+        ("<p>a\x85</p>", ["a…"]),
         ("", []),
         ("just text", ["just text"]),
     ],
@@ -132,6 +133,7 @@ def test_title(html, title):
         ("<p><a href=1>one</a> text <a href=2>two<p>three</a>", [0, 0]),
         ("<p> <a href=1> </a><section><a href=2>x</a>", [0, 0]),
         ("<p><a href=1><img></a><p>x<br> <br><a href=2>y</a>", [-1, 1]),
+        ("<p>x <a href=1>y</a><p><a href=2>\u200b</a><p><a href=3>z</a>", [0, -1, 1]),  # one that has no look
     ],
 )
 def test_links_over_several_tags(html, places):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.html import parse
-from spiderling.text.normal import normal_form, rejoined
+from spiderling.text.normal import normal_form, normal_forms, rejoined
 
 # characters that the rules are about, so that they meet each other often
 ODD = (
@@ -115,3 +115,9 @@ def test_rejoining_takes_only_hyphens_and_white_space(lines):
     assert rejoined(whole) == whole
     assert [c for c in whole if c.isalnum()] == [c for c in lines if c.isalnum()]
     assert whole.count("\n\n") == lines.count("\n\n")
+
+
+@given(st.lists(TEXTS | st.just("a" + "\u0301" * 40), max_size=5))
+def test_all_texts_of_a_page_together(texts):
+    plain = [" ".join(text.split()) for text in texts]
+    assert normal_forms(plain) == list(map(normal_form, plain))

@@ -1,0 +1,244 @@
+"""The archives of one crawl while it runs: what is read, in work and done.
+
+Scrapy does not slow down ``start()`` when items come faster than pipelines take them, so
+``pages`` waits until pages in work have been settled.  What an archive is done up to goes
+into the same checkpoint as what its pages left behind (``enter``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling.archives.places import Place, Position
+from spiderling.archives.raw import Client, FileRaw, UrlRaw
+from spiderling.archives.readers import Readers
+from spiderling.archives.records import RecordReader
+from spiderling.archives.sources import is_url
+from spiderling.export import DropList, read_list
+from spiderling.frontier import Fetch
+from spiderling.items import Outcome
+from spiderling.linkbatch import NONE
+from spiderling.reasons import MENTIONS, Reason
+
+if TYPE_CHECKING:
+    from spiderling.archives.raw import Raw
+    from spiderling.archives.readers import Batch
+    from spiderling.archives.records import Record
+    from spiderling.frontier.captures import Captures
+    from spiderling.options import Options
+    from spiderling.urls import CanonicalUrl
+
+logger = logging.getLogger(__name__)
+
+_KEY = "archive:"
+"""Before an archive's name in the store's table ``meta``."""
+_PAGES_PER_WORKER = 6
+_MOST_BYTES = 64_000_000
+_MOST_TOLD = 3
+"""Damages of one archive that are logged one by one."""
+_MOST_NAMED = 5
+
+
+class _Work(NamedTuple):
+    source: str
+    position: Position
+    bytes: int
+
+
+class Archives:
+    """Belongs to the event loop."""
+
+    def __init__(
+        self, sources: Sequence[str], files_at_once: int, workers: int, reader: RecordReader, captures: Captures,
+        client: Client, meta: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        """*meta*: what earlier checkpoints noted."""
+        saved = {key.removeprefix(_KEY): json.loads(value) for key, value in meta.items() if key.startswith(_KEY)}
+        self._places = {source: Place(saved.get(source)) for source in sources}
+        self._reader, self._captures, self._client = reader, captures, client
+        self._files_at_once, self._most_pages = files_at_once, workers * _PAGES_PER_WORKER
+        self._in_work: dict[int, _Work] = {}
+        self._bytes_in_work = 0
+        self._freed = asyncio.Event()
+        self._note: Callable[[str, object], None] = lambda key, value: None
+        self._finish: Callable[[Outcome], object] = lambda outcome: None
+        self._now: Callable[[], float] = lambda: 0.0
+        self.bytes_read = 0
+        """Of all archives, since the start."""
+        self.errors: dict[str, str] = {}
+        """Archives that could not be read to their end, and why."""
+
+    def attach(
+        self, note: Callable[[str, object], None], finish: Callable[[Outcome], object], now: Callable[[], float]
+    ) -> None:
+        """*note* writes with the next checkpoint, *finish* accounts for a page that needs no pipeline."""
+        self._note, self._finish, self._now = note, finish, now
+
+    # -- progress
+
+    @property
+    def unread(self) -> list[str]:
+        """Archives that have not been read to their end, or have grown since."""
+        return [source for source, place in self._places.items() if not _is_done(source, place)]
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the reading waits for pages to be settled."""
+        return not self._freed.is_set()
+
+    @property
+    def records(self) -> int:
+        return sum(place.records for place in self._places.values())
+
+    def standing(self) -> str:
+        """What a person wants to know of the archives, in a line."""
+        total, unread = len(self._places), self.unread
+        damaged = {source: place.damaged for source, place in self._places.items() if place.damaged}
+        parts = [f"{total - len(unread):,} of {total:,} read, {self.records:,} records"]
+        for what, names in (
+            ("damaged", [f"{os.path.basename(source)} ({number:,} parts)" for source, number in damaged.items()]),
+            ("not read to the end", [os.path.basename(source) for source in self.errors]),
+        ):
+            if names:
+                parts.append(f"{what}: {', '.join(names[:_MOST_NAMED])}{' ...' if len(names) > _MOST_NAMED else ''}")
+        return "; ".join(parts)
+
+    # -- pages
+
+    async def pages(self, is_stopping: Callable[[], bool]) -> AsyncIterator[tuple[Fetch, Record]]:
+        """Each page that is to go through the pipelines, as fast as they take them; ``enter`` settles it."""
+        readers = Readers(self._open, self._records)
+        unread = self.unread
+        readers.start([source for source in unread if not is_url(source)], self._files_at_once)
+        readers.start([source for source in unread if is_url(source)], 1)
+        try:
+            async for batch in readers.batches():
+                self.bytes_read += batch.bytes_read
+                for record in batch.records:
+                    if is_stopping():
+                        return
+                    fetch = self._judged(batch.source, record)
+                    if fetch is None:
+                        continue
+                    await self._has_room()
+                    if is_stopping():
+                        return
+                    yield fetch, record
+                self._note_end(batch)
+        finally:
+            readers.stop()
+
+    def holds(self, url_id: int | None) -> bool:
+        """Whether the page of this id is in work."""
+        return url_id in self._in_work
+
+    def enter(self, outcome: Outcome) -> Outcome:
+        """A page is about to be accounted for: its record is done; gives what the frontier is to know of it: no links.
+
+        To be called in one step with the frontier's report and the checkpoint's ``add``.
+        """
+        work = self._in_work.pop(outcome.url_id, None) if outcome.url_id is not None else None
+        if work is not None and outcome.url_id is not None:
+            self._captures.enter(outcome.url_id)
+            self._bytes_in_work -= work.bytes
+            self._freed.set()
+            self._end(work.source, work.position)
+        return replace(outcome, links=NONE, links_cut=0)
+
+    def _open(self, source: str) -> Raw:
+        return UrlRaw(source, self._client) if is_url(source) else FileRaw(source)
+
+    def _records(self, source: str, raw: Raw) -> Iterator[Record]:
+        return self._reader.records(raw, self._places[source].last)
+
+    def _judged(self, source: str, record: Record) -> Fetch | None:
+        """The page in work that *record* is, unless it is none, or was done before."""
+        if not self._places[source].begin(record.position):
+            return None
+        fetch = self._begun(source, record)
+        if fetch is None:
+            self._end(source, record.position)
+            return None
+        self._in_work[fetch.id] = _Work(source, record.position, len(record.body))
+        self._bytes_in_work += len(record.body)
+        if record.reason is None:
+            return fetch
+        size = record.length
+        self._finish(Outcome(fetch.id, fetch.url, record.reason, record.status, wire_bytes=size, body_bytes=size))
+        return None
+
+    def _begun(self, source: str, record: Record) -> Fetch | None:
+        if record.reason in MENTIONS:
+            self._captures.refuse(record.reason)
+            if record.reason is Reason.DAMAGED:
+                self._tell_damage(source, record.position)
+            return None
+        if record.is_robots and record.reason is None:
+            self._captures.robots_txt(record.url, record.status, record.body, self._now())
+            return None
+        fetch = self._captures.begin(record.url)
+        return fetch if isinstance(fetch, Fetch) else None
+
+    def _end(self, source: str, position: Position) -> None:
+        place = self._places[source]
+        place.end(position)
+        self._note(_KEY + source, place.saved())
+
+    def _note_end(self, batch: Batch) -> None:
+        if batch.error:
+            self.errors[batch.source] = batch.error
+            logger.error("%s The same command tries it again.", batch.error)
+        elif batch.size is not None:
+            place = self._places[batch.source]
+            place.size = batch.size
+            self._note(_KEY + batch.source, place.saved())
+
+    def _tell_damage(self, source: str, position: Position) -> None:
+        place = self._places[source]
+        place.damaged += 1
+        if place.damaged <= _MOST_TOLD:
+            logger.warning("%s is damaged in the part that begins at byte %d", source, max(position.member, 0))
+
+    async def _has_room(self) -> None:
+        """Wait while as many pages are in work as the text workers need; the one that waits is among them."""
+        while len(self._in_work) > 1 and (len(self._in_work) > self._most_pages or self._bytes_in_work > _MOST_BYTES):
+            self._freed.clear()
+            await self._freed.wait()
+
+
+def open_archives(
+    sources: Sequence[str], options: Options, documents: frozenset[str], captures: Captures,
+    allows: Callable[[str], bool], meta: Mapping[str, str],
+) -> Archives:  # fmt: skip
+    """The archives of a crawl by its options; raises BadInput.
+
+    *documents*: kinds that can be converted; *allows*: which addresses may be connected to; *meta*: as in Archives.
+    """
+    only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
+
+    def refusal(target: CanonicalUrl) -> Reason | None:
+        if only is not None and not only.rule_for({"url": target.url}):
+            return Reason.OUT_OF_SCOPE
+        return captures.unwanted(target)
+
+    agent = f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
+    client = Client(
+        agent, allows, options.first_byte_timeout_s, options.retries, options.retry_delay_s, options.max_snooze_s
+    )
+    reader = RecordReader(options, documents, refusal)
+    return Archives(sources, options.archive_files, options.text_workers(), reader, captures, client, meta)
+
+
+def _is_done(source: str, place: Place) -> bool:
+    if place.size is None or not place.is_idle:
+        return False
+    try:
+        return is_url(source) or os.path.getsize(source) == place.size
+    except OSError:
+        return False

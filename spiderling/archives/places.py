@@ -1,0 +1,77 @@
+"""How far one archive is done; small enough to be written with every checkpoint.
+
+Pages come back from the pipelines in another order than they were read, so it is the last
+record before which everything is done, and the few done ones behind it.  What is neither is
+read again after a kill, and nothing else is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Position(NamedTuple):
+    """Where a record begins."""
+
+    member: int
+    """Bytes of the archive before its compressed member; 0 in one that is not compressed."""
+    inner: int = 0
+    """Bytes of the decompressed member before it."""
+
+
+BEGIN = Position(-1)
+"""Before every record."""
+
+
+class Place:
+    """The records of one archive: in work, done, still to come."""
+
+    def __init__(self, saved: dict[str, Any] | None = None) -> None:
+        """Go on with what ``saved`` gave."""
+        saved = saved or {}
+        self.last = Position(*saved.get("last", BEGIN))
+        """Everything up to here is done."""
+        self._done = {Position(*position) for position in saved.get("done", ())}
+        self._open: dict[Position, bool] = {}
+        """Records since ``last`` in the order of the archive: whether each is done."""
+        self.size: int | None = saved.get("size")
+        """Bytes of the archive when all of it had been read; None: it has not been, or its size is unknown."""
+        self.records: int = saved.get("records", 0)
+        """How many are done."""
+        self.damaged: int = saved.get("damaged", 0)
+        """Parts that could not be read."""
+
+    def begin(self, position: Position) -> bool:
+        """Take up the record at *position*; False when it was done before."""
+        if position <= self.last:
+            return False
+        self._open[position] = position in self._done
+        if position not in self._done:
+            return True
+        self._done.discard(position)
+        self._advance()
+        return False
+
+    def end(self, position: Position) -> None:
+        """The record at *position* is done."""
+        self._open[position] = True
+        self.records += 1
+        self._advance()
+
+    def _advance(self) -> None:
+        for position, is_done in list(self._open.items()):
+            if not is_done:
+                return
+            self.last = position
+            del self._open[position]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is in work."""
+        return not self._open
+
+    def saved(self) -> dict[str, Any]:
+        """All of it as JSON takes it."""
+        done = sorted({*self._done, *(position for position, is_done in self._open.items() if is_done)})
+        size = self.size if self.is_idle else None
+        return {"last": self.last, "done": done, "size": size, "records": self.records, "damaged": self.damaged}

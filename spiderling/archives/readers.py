@@ -1,0 +1,118 @@
+"""Threads that read archives, each one after the other, and hand over what they find in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling.archives.raw import ArchiveUnread
+
+if TYPE_CHECKING:
+    from spiderling.archives.raw import Raw
+    from spiderling.archives.records import Record
+
+_BATCH_RECORDS = 32
+_BATCH_BYTES = 1 << 20
+_BATCHES_PER_THREAD = 2
+
+
+class Batch(NamedTuple):
+    """What comes next in an archive."""
+
+    source: str
+    records: list[Record]
+    bytes_read: int
+    """Of the archive, since the last batch."""
+    size: int | None = None
+    """Bytes of the archive, with its last batch; 0 if they are unknown."""
+    error: str = ""
+    """Why it could not be read on; there is no further batch."""
+
+
+class _Stopped(Exception):
+    pass
+
+
+class Readers:
+    """Reads ahead of whoever takes the batches, but not far.
+
+    The threads are daemons: one that hangs in a read does not keep the process from ending.
+    """
+
+    def __init__(self, open_raw: Callable[[str], Raw], records: Callable[[str, Raw], Iterator[Record]]) -> None:
+        self._open_raw, self._records = open_raw, records
+        self._loop = asyncio.get_running_loop()
+        self._batches: asyncio.Queue[Batch | None] = asyncio.Queue()
+        self._room = threading.Semaphore(0)
+        self._is_stopped = False
+        self._running = 0
+
+    def start(self, sources: Iterable[str], threads: int) -> None:
+        """Read *sources* in order, *threads* at once."""
+        waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for source in sources:
+            waiting.put(source)
+        for _ in range(min(threads, waiting.qsize())):
+            self._running += 1
+            self._room.release(_BATCHES_PER_THREAD)
+            threading.Thread(target=self._run, args=(waiting,), name="archive", daemon=True).start()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._room.release(self._running + 1)
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """What was read, until all archives are."""
+        while self._running:
+            batch = await self._batches.get()
+            if batch is None:
+                self._running -= 1
+            else:
+                yield batch
+                self._room.release()
+
+    def _run(self, waiting: queue.SimpleQueue[str]) -> None:
+        try:
+            while True:
+                self._read(waiting.get_nowait())
+        except queue.Empty:
+            self._hand_over(None)
+        except _Stopped:
+            return
+
+    def _read(self, source: str) -> None:
+        records: list[Record] = []
+        raw, size, told = None, 0, 0
+        try:
+            raw = self._open_raw(source)
+            for record in self._records(source, raw):
+                records.append(record)
+                size += len(record.body)
+                if len(records) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
+                    self._put(Batch(source, records, raw.bytes_read - told))
+                    records, size, told = [], 0, raw.bytes_read
+            self._put(Batch(source, records, raw.bytes_read - told, size=raw.size or 0))
+        except ArchiveUnread as error:
+            self._put(Batch(source, records, 0, error=str(error)))
+        except Exception as error:  # whatever an archive holds must not end the reading of the others
+            if isinstance(error, _Stopped):
+                raise
+            self._put(Batch(source, records, 0, error=f"{source} cannot be read on: {error!r}."))
+        finally:
+            if raw is not None:
+                raw.close()
+
+    def _put(self, batch: Batch) -> None:
+        self._room.acquire()
+        if self._is_stopped:
+            raise _Stopped
+        self._hand_over(batch)
+
+    def _hand_over(self, batch: Batch | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
+        except RuntimeError:  # the loop is closed
+            raise _Stopped from None

@@ -1,0 +1,226 @@
+"""WARC records to pages, or the Reason why they are none.
+
+What is a page: a ``response`` (or a ``resource``: a page without headers) of status 200 in
+a content type of the crawl, within its limits; transfer and content encodings are undone.
+``conversion`` records (Common Crawl's WET) are not taken: what their pages said of the use
+of the text, in headers and meta tags, is gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TYPE_CHECKING, Any
+
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from scrapy.http import Headers
+from w3lib.http import headers_raw_to_dict
+
+from spiderling import filetypes
+from spiderling.archives.members import Ending, Member, Members
+from spiderling.archives.places import Position
+from spiderling.decoding import BodyDecoder, DecodedTooBig
+from spiderling.reasons import Reason
+from spiderling.urls import CanonicalUrl, canonicalize
+
+if TYPE_CHECKING:
+    from spiderling.archives.raw import Raw
+    from spiderling.options import Options
+
+_TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
+_STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_MAX_HEAD_BYTES = 1 << 17
+
+
+@dataclass(slots=True)
+class Record:
+    """One record, or one part of an archive that is damaged."""
+
+    position: Position
+    url: str = ""
+    reason: Reason | None = None
+    """Why it is no page; None: it is one, or a robots.txt."""
+    status: int = 0
+    headers: Headers = field(default_factory=Headers)
+    body: bytes = b""
+    length: int = 0
+    """Bytes of the body as it stands in the archive."""
+    captured: float | None = None
+    """WARC-Date, as seconds since 1970."""
+    address: IPv4Address | IPv6Address | None = None
+    """WARC-IP-Address"""
+    is_robots: bool = False
+    is_cut: bool = False
+    """Whether it announces more bytes than there are."""
+
+
+class Refused(Exception):
+    """A record that is no page."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class RecordReader:
+    """Reads archives by the options of a crawl."""
+
+    def __init__(self, options: Options, documents: frozenset[str], refusal: Callable[[CanonicalUrl], Reason | None]):
+        """*documents*: the kinds that are converted; *refusal*: why a URL is out of scope, whatever its page is."""
+        self._options, self._documents, self._refusal = options, documents, refusal
+        self._most_bytes = max(options.max_body_bytes, options.max_document_bytes)
+        self._wants_robots = options.archive_robots == "obey"
+
+    def records(self, raw: Raw, last: Position) -> Iterator[Record]:
+        """The records of an archive from *last* on, and its damages, in order; raises ArchiveUnread."""
+        start = Position(max(last.member, 0), last.inner)
+        members = Members(raw, start)
+        inner = start.inner if members.offset in (0, start.member) else 0
+        while True:
+            member = members.next(inner)
+            inner = 0
+            if member is None:
+                if members.is_at_end():
+                    return
+                yield Record(Position(members.offset), reason=Reason.DAMAGED)
+            else:
+                told = False
+                for record in self._of_member(member):
+                    told = record.reason is Reason.DAMAGED
+                    yield record
+                if member.ending is Ending.WHOLE:
+                    continue
+                if not told:
+                    yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
+            if not members.resync():
+                return
+
+    def _of_member(self, member: Member) -> Iterator[Record]:
+        """Its records; behind one whose head is damaged, the next that can be found."""
+        at: int | None = member.tell()
+        while at is not None:
+            behind, record = at, None
+            try:
+                stream: Any = member  # of a file, the parser wants no more than read and tell
+                for found in ArchiveIterator(stream, _TYPES, parse_http=False, stream_detect=False):
+                    record = self._record(found, Position(member.offset, found.stream_pos))
+                    yield record
+                    behind = found.stream_pos + (0 if record.is_cut else found.content_length)
+                if behind > member.tell():
+                    yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
+                if record is None or not record.is_cut:
+                    return
+            except BaseException as error:
+                if not _is_parsers(error):
+                    raise
+            if member.ending is not Ending.DAMAGED and not (record and record.reason is Reason.DAMAGED):
+                yield Record(Position(member.offset, behind), reason=Reason.DAMAGED)
+            at = member.find(behind + 1)
+
+    def _record(self, found: Any, position: Position) -> Record:
+        record = Record(position)
+        try:
+            self._fill(record, found)
+        except Refused as refused:
+            record.reason = refused.reason
+        return record
+
+    def _fill(self, record: Record, found: Any) -> None:
+        """Read *found* into *record*; raises Refused."""
+        if found.record_type == WarcRecordType.revisit:
+            raise Refused(Reason.REVISIT)
+        target = canonicalize((found.headers.get("WARC-Target-URI") or "").strip("<> \t"))
+        if target is None:
+            raise Refused(Reason.BAD_URL)
+        record.url = target.url
+        record.is_robots = target.path == "/robots.txt"
+        if found.record_type == WarcRecordType.conversion or (record.is_robots and not self._wants_robots):
+            raise Refused(Reason.RECORD_KIND)
+        refusal = self._refusal(target)
+        if refusal is not None:
+            raise Refused(refusal)
+        record.captured = _seconds(found.headers.get("WARC-Date") or "")
+        with suppress(ValueError):
+            record.address = ip_address(found.headers.get("WARC-IP-Address") or "")
+        record.length = found.content_length
+        if found.content_length > self._most_bytes + _MAX_HEAD_BYTES:
+            raise Refused(Reason.TOO_BIG)
+        body = self._answer(record, found)
+        if record.status != 200 and not record.is_robots:
+            raise Refused(Reason.RECORD_STATUS)
+        record.body = self._content(record, body, target)
+
+    def _answer(self, record: Record, found: Any) -> bytes:
+        """Set status and headers; gives the body as it was sent, but for chunks.  Raises Refused."""
+        block: bytes = found.reader.read(found.content_length)
+        record.is_cut = len(block) < found.content_length
+        if record.is_cut:
+            raise Refused(Reason.DAMAGED)
+        media_type = found.headers.get("Content-Type") or ""
+        if found.record_type == WarcRecordType.resource:
+            record.status, record.headers = 200, Headers({b"Content-Type": media_type.encode()})
+            return block
+        status, end = _STATUS.match(block), _HEAD_END.search(block, 0, _MAX_HEAD_BYTES)
+        if status is None or end is None:
+            raise Refused(Reason.RECORD_KIND if media_type and "http" not in media_type else Reason.DAMAGED)
+        head = block[: end.start()].partition(b"\n")[2]
+        record.status, record.headers = int(status[1]), Headers(headers_raw_to_dict(head) or {})
+        body = block[end.end() :]
+        record.length = len(body)
+        is_chunked = b"chunked" in (record.headers.get(b"Transfer-Encoding") or b"").lower()
+        return _joined(body) if is_chunked else body
+
+    def _content(self, record: Record, body: bytes, target: CanonicalUrl) -> bytes:
+        """*body* decoded; raises Refused for what is no text, or too big."""
+        names = (b"Content-Type", b"Content-Disposition")
+        content_type, disposition = ((record.headers.get(name) or b"").decode("latin-1") for name in names)
+        kind = filetypes.of_headers(content_type, disposition, target.path)
+        is_document = kind in self._documents
+        if not (record.is_robots or is_document or filetypes.is_text(content_type, disposition)):
+            raise Refused(Reason.NOT_TEXT)
+        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
+        decoder = BodyDecoder(b",".join(record.headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
+        if decoder.is_hopeless:
+            raise Refused(Reason.UNDECODABLE)
+        try:
+            content = decoder.decode(body)
+        except DecodedTooBig:
+            raise Refused(Reason.TOO_BIG) from None
+        if len(content) > limit:
+            raise Refused(Reason.TOO_BIG)
+        if decoder.understood:
+            record.headers.pop(b"Content-Encoding", None)
+        return content
+
+
+def _is_parsers(error: BaseException) -> bool:
+    """Whether FastWARC raised it about what it read; where it is surprised, that is no Exception."""
+    return isinstance(error, (OSError, ValueError)) or type(error).__name__ == "PanicException"
+
+
+def _joined(body: bytes) -> bytes:
+    """The content of chunks (RFC 9112, 7.1), as far as they go; *body* itself if it has none: many archives undo them
+    and leave the header."""
+    parts, at = [], 0
+    while (head := _CHUNK.match(body, at)) is not None:
+        size = int(head[1], 16)
+        parts.append(body[head.end() : head.end() + size])
+        at = head.end() + size
+        at += 2 if body.startswith(b"\r\n", at) else 0
+        if not size:
+            break
+    return b"".join(parts) if parts else body
+
+
+def _seconds(date: str) -> float | None:
+    """A WARC-Date (W3CDTF, UTC) as seconds since 1970; None for anything else."""
+    try:
+        return datetime.fromisoformat(date.strip().replace("Z", "+00:00")).replace(tzinfo=timezone.utc).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,81 @@
+"""The spider that reads WARC files instead of the web: docs/archive.md."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.responsetypes import responsetypes
+
+from spiderling.archives.sources import archives_of
+from spiderling.crawl import crawl_of
+from spiderling.items import PageItem
+from spiderling.pipelines.corpus import CAPTURED
+from spiderling.scheduler import FAILED_STAT
+from spiderling.spiders.spiderling import CorpusSpider
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+    from spiderling.archives.records import Record
+    from spiderling.frontier import Fetch
+
+_LOOK_S = 0.05
+
+
+class ArchiveSpider(CorpusSpider):
+    """``scrapy crawl archive -a lang=cs -a warc=FILES-or-globs-or-URLs``; same pipelines, no request for a page."""
+
+    name = "archive"
+    warc: str = ""
+    """WARC files, globs, directories and URLs, with commas; a name in .txt or .paths is a list of these."""
+    urls: str = ""
+    """A file of the only URLs that are taken, one a line, with * at the end for all that begin so."""
+    archives: tuple[str, ...] = ()
+    """What ``warc`` means: absolute paths and URLs."""
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        """No host is retired unless the user says by which profile: the bytes are there already."""
+        super().update_settings(settings)
+        settings.set("SPIDERLING_YIELD_PROFILE", "off", priority="addon")
+
+    def prepare(self) -> None:
+        """Find the archives, before anything is written; raises BadInput."""
+        self.archives = tuple(archives_of(self.warc))
+
+    async def start(self) -> AsyncIterator[Any]:
+        """A PageItem for each page."""
+        crawl, engine = crawl_of(self.crawler), self.crawler.engine
+        if crawl is None or crawl.archives is None:
+            return
+        self._closing = asyncio.ensure_future(self._let_close())
+        async for fetch, record in crawl.archives.pages(engine.needs_backout):
+            yield PageItem(response_of(fetch, record))
+        if crawl.archives.errors:
+            self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
+
+    async def _let_close(self) -> None:
+        """Scrapy closes a spider when a response is the last thing done; here it is an item of ``start``."""
+        scraper = self.crawler.engine.scraper
+        while scraper.slot is not None:
+            closing = scraper.slot.closing
+            if closing and scraper.slot.is_idle():
+                if not closing.called:
+                    closing.callback(self)
+                return
+            await asyncio.sleep(_LOOK_S)
+
+
+def response_of(fetch: Fetch, record: Record) -> Response:
+    """*record* as if it had just been fetched."""
+    meta = {"spiderling_fetch": fetch, "wire_bytes": record.length, CAPTURED: record.captured}
+    request = Request(fetch.url, meta=meta, dont_filter=True)
+    kind = responsetypes.from_args(headers=record.headers, url=fetch.url, body=record.body)
+    return kind(
+        fetch.url, status=record.status, headers=record.headers, body=record.body, request=request,
+        ip_address=record.address,
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""WARC files as other programs write them, made by hand so that any part of them can be broken."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+
+import zstandard
+
+from spiderling.archives.places import BEGIN, Position
+from spiderling.archives.records import Record, RecordReader
+from spiderling.options import Options
+
+DATE = "2024-03-05T06:07:08Z"
+
+
+def record(
+    url: str, body: bytes = b"", kind: str = "response", head: str = "", status: str = "200 OK", **fields
+) -> bytes:
+    """One record; *head*: header lines of the answer, *fields*: of the record (``Content_Length="5"``)."""
+    head = head or "Content-Type: text/html; charset=utf-8\r\n"
+    block = f"HTTP/1.1 {status}\r\n{head}\r\n".encode("latin-1") + body if kind == "response" else body
+    media_type = "application/http; msgtype=response" if kind == "response" else "text/html"
+    lines = {
+        "WARC-Type": kind, "WARC-Target-URI": url, "WARC-Date": DATE, "WARC-IP-Address": "192.0.2.7",
+        "WARC-Record-ID": "<urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0>", "Content-Type": media_type,
+        "Content-Length": str(len(block)), **{name.replace("_", "-"): value for name, value in fields.items()},
+    }  # fmt: skip
+    text = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
+    return f"WARC/1.1\r\n{text}\r\n".encode() + block + b"\r\n\r\n"
+
+
+def zstd_with_dictionary(records: list[bytes], is_packed: bool) -> bytes:
+    """As Archive Team writes them: a skippable frame with the dictionary, then a frame for each record."""
+    samples = [record(f"http://s.test/{n}", f"<p>ukázka {n * 7919}</p>".encode() * 9) for n in range(300)]
+    dictionary = zstandard.train_dictionary(4096, samples)
+    content = zstandard.compress(dictionary.as_bytes()) if is_packed else dictionary.as_bytes()
+    compressor = zstandard.ZstdCompressor(dict_data=dictionary)
+    frames = b"".join(compressor.compress(part) for part in records)
+    return struct.pack("<II", 0x184D2A5D, len(content)) + content + frames
+
+
+FORMS = {
+    "plain": b"".join,
+    "gzip by record": lambda records: b"".join(map(gzip.compress, records)),
+    "gzip as a whole": lambda records: gzip.compress(b"".join(records)),
+    "zstd by record": lambda records: b"".join(map(zstandard.compress, records)),
+    "zstd as a whole": lambda records: zstandard.compress(b"".join(records)),
+    "zstd with a dictionary": lambda records: zstd_with_dictionary(records, False),
+    "zstd with a packed dictionary": lambda records: zstd_with_dictionary(records, True),
+}
+"""How the records of a file may be packed."""
+
+
+class Bytes:
+    """An archive in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._stream, self.size, self.bytes_read = io.BytesIO(data), len(data), 0
+
+    def read(self, size: int) -> bytes:
+        return self._stream.read(size)
+
+    def seek(self, offset: int) -> None:
+        self._stream.seek(offset)
+
+    def close(self) -> None:
+        return
+
+
+def read(data: bytes, last: Position = BEGIN, refusal=lambda target: None, **options) -> list[Record]:
+    reader = RecordReader(Options(lang="cs", **options), frozenset(), refusal)
+    return list(reader.records(Bytes(data), last))

@@ -1,0 +1,163 @@
+"""The card of a corpus: of a crawl that is killed and goes on, of an export, and when a file was changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command_line import scrapy
+from conftest import Crawl, document, page, serving
+
+from spiderling.checking import problems
+from spiderling.corpuscard import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card
+from spiderling.errors import StorageError
+from spiderling.inspection import Inspection
+from spiderling.simulation.web import FixedWeb, html
+
+LICENCE = "https://creativecommons.org/licenses/by-sa/4.0/"
+SITES = {
+    "a.test": {
+        "/": page("a", *(f"/{n}" for n in range(40)), "http://b.test/"),
+        **{f"/{n}": page(f"a{n}") for n in range(40)},
+    },
+    "b.test": {"/": html(document("b").replace("<ul>", f'<a rel="license" href="{LICENCE}">l</a><ul>'))},
+}
+SEEDS = ["http://a.test/"]
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory) -> Crawl:
+    """Killed once, and finished."""
+    addresses = {host: f"127.84.11.{number}" for number, host in enumerate(SITES, 1)}
+    with serving(FixedWeb(SITES, addresses)) as server:
+        crawl = Crawl(tmp_path_factory.mktemp("carded") / "job", server)
+        running = crawl.start(SEEDS[0], HOST_INTERVAL_S=0.1)
+        running.until(lambda: len(server.log_entries) > 15)
+        running.process.kill()
+        running.process.wait()
+        assert not (crawl.directory / "corpus" / MANIFEST).exists()
+        assert crawl.run(HOST_INTERVAL_S=0.02, SEGMENT_BYTES=3000).code == 0
+    return crawl
+
+
+@pytest.fixture(scope="module")
+def manifest(crawl) -> dict:
+    return json.loads((crawl.directory / "corpus" / MANIFEST).read_text("utf-8"))
+
+
+def test_its_contents_are_those_of_the_corpus(crawl, manifest):
+    documents = crawl.documents()
+    contents = manifest["contents"]
+    words = sum(int(doc.attributes["words"]) for doc in documents)
+    assert (contents["documents"], contents["words"], contents["hosts"]) == (len(documents), words, 2)
+    assert contents["languages"] == {"cs": {"documents": len(documents), "words": words}}
+    assert contents["text_bytes"] == sum(int(doc.attributes["length"]) for doc in documents)
+    assert contents["licences"] == {"none stated": len(documents) - 1, LICENCE: 1}
+    first, last = contents["crawl_dates"]
+    assert all(first <= doc.attributes["crawl_date"] <= last for doc in documents)
+
+
+def test_it_says_what_is_needed_to_make_it_again(manifest):
+    (made,) = manifest["crawls"]
+    assert made["seeds"] == [{"from": SEEDS[0], "number": 1, "sha256": seeds_digest(SEEDS)}]
+    assert set(made["models"]) == {"cs"}
+    assert made["settings"]["host_interval_s"] == 0.02
+    assert made["dedup"] == {"mode": "exact", "seen": ""}
+    assert made["purposes"] == ["ai-train"]
+    assert made["optouts"]["noai"] == "obey"
+    assert made["urls_waiting"] == 0
+    assert {"spiderling", "python", "lxml", "justext"} <= {name.lower() for name in manifest["software"]}
+
+
+def test_its_checksums_are_those_of_sha256sum(crawl, manifest):
+    corpus = crawl.directory / "corpus"
+    assert len(manifest["files"]) > 1
+    for file in manifest["files"]:
+        data = (corpus / file["name"]).read_bytes()
+        assert (file["bytes"], file["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+    assert {file["name"] for file in manifest["files"]} == {path.name for path in corpus.glob("*.zst")}
+
+
+def test_the_readme_says_the_same(crawl, manifest):
+    text = (crawl.directory / "corpus" / README).read_text("utf-8")
+    assert text.startswith("---\nlanguage:\n- cs\n")
+    assert f"{manifest['contents']['documents']:,} documents, {manifest['contents']['words']:,} words" in text
+    for wanted in (LICENCE, *(file["sha256"] for file in manifest["files"]), "SPIDERLING_HOST_INTERVAL_S=0.02"):
+        assert wanted in text
+
+
+def copy_of(crawl: Crawl, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(crawl.directory, tmp_path / "job"))
+
+
+def wrong_with(job: Path) -> list[str]:
+    with closing(Inspection(job)) as opened:
+        return list(problems(opened))
+
+
+def test_check_finds_a_file_that_was_changed_and_the_next_end_does_not_hide_it(crawl, tmp_path, manifest):
+    job = copy_of(crawl, tmp_path)
+    assert wrong_with(job) == []
+    told = json.loads((job / "corpus" / MANIFEST).read_text("utf-8"))
+    told["files"][0]["sha256"] = "0" * 64
+    (job / "corpus" / MANIFEST).write_text(json.dumps(told))
+    name = told["files"][0]["name"]
+    wrong = f"{name} is not what its checksum in corpus/manifest.json says: it was changed"
+    assert wrong_with(job) == [wrong]
+    write_card(job)
+    assert wrong_with(job) == [wrong]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"files": [{"name": 1}, 2]}', '{"files": 3}', "\0"])
+def test_a_damaged_card_is_no_card(crawl, tmp_path, content):
+    job = copy_of(crawl, tmp_path)
+    (job / "corpus" / MANIFEST).write_text(content)
+    assert wrong_with(job) == []
+
+
+def test_an_export_has_a_card_with_the_crawls_it_was_made_of(crawl, tmp_path, manifest):
+    ended = scrapy("export", str(crawl.directory), "-o", str(tmp_path / "b.jsonl"), "--where", "host=b.test")
+    assert ended.code == 0, ended.log
+    told = json.loads((tmp_path / "b.jsonl.json").read_text("utf-8"))
+    assert told["contents"]["documents"] == told["contents"]["hosts"] == 1
+    assert told["contents"]["licences"] == {LICENCE: 1}
+    assert told["crawls"] == manifest["crawls"]
+    data = (tmp_path / "b.jsonl").read_bytes()
+    assert told["files"] == [
+        {"name": "b.jsonl", "documents": 1, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    ]
+    assert "1 documents" in (tmp_path / "b.jsonl.README.md").read_text("utf-8")
+
+
+def test_a_tally_bounds_what_pages_can_name():
+    tally = Tally()
+    for number in range(1000):
+        tally.add({"licence": f"http://l{number}.test/", "words": "x", "crawl_date": f"2026-01-{1 + number % 28:02}"})
+    contents = tally.contents()
+    assert len(contents["licences"]) == 501
+    assert contents["licences"]["other"] == 500
+    assert contents["crawl_dates"] == ["2026-01-01", "2026-01-28"]
+
+
+def test_nothing_of_a_page_becomes_markup_in_the_readme(manifest):
+    contents = {**manifest["contents"], "licences": {"x|<b>\n# [a](javascript:b)": 1}}
+    line = next(line for line in readme_of({**manifest, "contents": contents}).splitlines() if "javascript" in line)
+    assert line == "| x\\|&lt;b>\ufffd# \\[a](javascript:b) | 1 |"
+
+
+def test_the_digest_of_seeds_is_that_of_the_set():
+    assert seeds_digest(["http://b/", "http://a/"]) == seeds_digest(["http://a/", "http://b/", "http://a/"])
+    assert seeds_digest(["http://a/"]) != seeds_digest(["http://b/"])
+
+
+def test_a_file_that_is_too_short_has_no_checksum(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc")
+    assert checksum(tmp_path / "x", 2) == hashlib.sha256(b"ab").hexdigest()
+    with pytest.raises(StorageError, match="2 bytes shorter"):
+        checksum(tmp_path / "x", 5)
+    with pytest.raises(StorageError, match="cannot be read"):
+        checksum(tmp_path / "none")

@@ -1,0 +1,256 @@
+"""``scrapy dedup``: onion's rule over finished corpora, exactly, whatever is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, scrapy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spiderling import deduplication
+from spiderling.deduplication import Deduplication, Rule
+from spiderling.errors import BadInput, StorageError
+from spiderling.export import Corpus, corpus_of
+from spiderling.markup import rendered
+from spiderling.prevertical import Source, StoredDocument, parsed, read_documents
+from spiderling.simulation.recorded import read_pages
+
+GB = 10**9
+
+
+def onion(texts: list[list[str]], n: int = 7, threshold: float = 0.5, unit: str = "paragraph") -> list[list[bool]]:
+    """The rule in plain Python, over the words themselves: which paragraphs are duplicates."""
+    seen: set[tuple[str, ...]] = set()
+    verdicts = []
+
+    def judge(paragraphs: list[str]) -> bool:
+        tuples = []
+        for paragraph in paragraphs:
+            words, size = paragraph.split(), n
+            letters = "".join(words)
+            for script, chars in (("[\u3040-\u30ff\u3400-\u9fff]", 11), ("[\u0e00-\u0eff]", 28)):
+                if 2 * len(re.findall(script, letters)) > len(letters):
+                    words, size = list(letters), chars * n // 7
+            tuples += [tuple(words[i : i + size]) for i in range(max(1, len(words) - size + 1)) if words]
+        duplicate = sum(one in seen for one in tuples) > threshold * len(tuples)
+        if not duplicate:
+            seen.update(tuples)
+        return duplicate
+
+    for paragraphs in texts:
+        if unit == "document":
+            verdicts.append([judge(paragraphs)] * len(paragraphs))
+        else:
+            verdicts.append([judge([paragraph]) for paragraph in paragraphs])
+    return verdicts
+
+
+def written_to(path: Path, texts: list[list[str]]) -> Corpus:
+    docs = [rendered({"id": f"{n}", "words": "0"}, [(p, "") for p in paragraphs]) for n, paragraphs in enumerate(texts)]
+    path.write_text("".join(docs), "utf-8")
+    return Corpus([Source(path)], [])
+
+
+def quiet(entries, unit="", total=0):
+    return iter(entries)
+
+
+def decided(corpus: Corpus, work: Path, rule: Rule) -> list[list[bool]]:
+    """Which paragraphs a run marks."""
+    run = Deduplication(corpus, rule._replace(mark=True), work, GB)
+    try:
+        totals = run.judge(quiet)
+        found = list(run.without_duplicates(read_stored(corpus)))
+    finally:
+        run.close()
+    assert totals.documents == len(found)
+    flags = [[detail.get("dup") == "1" for detail in parsed(doc).details] for doc in found]
+    assert rule.unit == "document" or totals.duplicates == sum(map(sum, flags))
+    return flags
+
+
+def read_stored(corpus: Corpus) -> list[StoredDocument]:
+    return list(deduplication.stored_documents(corpus.sources[0]))
+
+
+def real_texts() -> list[list[str]]:
+    """Lines of the pages of the bundled miniature web: much in them repeats."""
+    sites = read_pages(ROOT / "examples" / "miniweb" / "pages.tar.zst")
+    pages = [body.decode("utf-8", "replace") for site in sites.values() for body in list(site.values())[:12]]
+    lines = [re.sub(r"<[^>]*>|&\w+;", " ", page.partition("<body")[2]).splitlines() for page in pages]
+    return [[" ".join(line.split()) for line in found if len(line.split()) > 3] for found in lines]
+
+
+@pytest.mark.parametrize("rule", [Rule(), Rule(unit="document"), Rule(window=3, threshold=0.2)], ids=str)
+def test_every_decision_on_real_text_is_that_of_plain_onion(tmp_path, rule, monkeypatch):
+    monkeypatch.setattr(deduplication, "_CHUNK_SHINGLES", 20_000)
+    monkeypatch.setattr(deduplication, "_RANGE_ROWS", 5_000)
+    monkeypatch.setattr(deduplication, "_BYTES_PER_SHINGLE", 10_000)
+    texts = real_texts()
+    found = decided(written_to(tmp_path / "c.prevert", texts), tmp_path / "work", rule)
+    wanted = onion(texts, rule.window, rule.threshold, rule.unit)
+    assert sum(map(len, texts)) > 5000 and sum(map(sum, wanted)) > 300, "there is something to decide"
+    assert found == wanted
+
+
+WORDS = st.lists(st.sampled_from("ab"), max_size=6).map(" ".join)
+RULES = st.builds(
+    Rule, st.integers(1, 3), st.sampled_from([0, 0.3, 0.5, 0.9]), st.sampled_from(["paragraph", "document"])
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
+@given(texts=st.lists(st.lists(WORDS, max_size=5), max_size=8), rule=RULES)
+def test_any_corpus_cut_anyhow_is_decided_as_by_plain_onion(tmp_path_factory, monkeypatch, texts, rule):
+    monkeypatch.setattr(deduplication, "_CHUNK_SHINGLES", 7)
+    monkeypatch.setattr(deduplication, "_RANGE_ROWS", 5)
+    monkeypatch.setattr(deduplication, "_BYTES_PER_SHINGLE", GB // 10)
+    directory = tmp_path_factory.mktemp("d")
+    found = decided(written_to(directory / "c.prevert", texts), directory / "work", rule)
+    assert found == onion(texts, rule.window, rule.threshold, rule.unit)
+
+
+def numbers(start: int, stop: int) -> str:
+    return " ".join(f"w{n}" for n in range(start, stop))
+
+
+CHAIN = [
+    [numbers(0, 40), "Ano."],
+    [numbers(0, 30) + " " + numbers(100, 120)],  # most of it seen: its new words 100-120 do not count as seen
+    [numbers(100, 120), "Ano.", "Ne."],
+    [numbers(100, 120)],
+]
+
+
+def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_path):
+    source = written_to(tmp_path / "c.prevert", CHAIN).sources[0].path
+    out = tmp_path / "out.prevert.gz"
+    ended = scrapy("dedup", str(source), "-o", str(out), "--memory", "1G")
+    assert (ended.code, ended.log) == (0, "")
+    assert ended.out == f"3 of 7 paragraphs are duplicates (42.9 %); 2 of 4 documents in {out}.\n"
+    found = list(read_documents(out))
+    assert [(doc.attributes["id"], doc.paragraphs) for doc in found] == [
+        ("0", CHAIN[0]), ("2", [numbers(100, 120), "Ne."]),
+    ]  # fmt: skip
+    assert [doc.attributes["words"] for doc in found] == ["0", "21"], "counted anew where something was left out"
+    assert json.loads((tmp_path / "out.prevert.gz.json").read_text())["dedup"]["duplicates"] == 3
+    assert not (tmp_path / "out.prevert.gz.work").exists()
+    work = Deduplication(corpus_of([str(out)]), Rule(), tmp_path / "again", GB)
+    assert work.judge(quiet).duplicates == 0, "a second run finds nothing more"
+    work.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "人工智能正在改变我们的生活方式，许多公司已经开始使用新的技术来提高效率和服务质量。",
+        "การพัฒนาเทคโนโลยีในปัจจุบันทำให้ชีวิตของผู้คนเปลี่ยนแปลงไปอย่างรวดเร็วมาก",
+    ],
+)
+def test_text_without_spaces_is_compared_by_characters(tmp_path, text):
+    corpus = written_to(tmp_path / "c.prevert", [[text], [text[:-3]], [text[::-1]], [text + "\u2028" + text[:3]]])
+    assert decided(corpus, tmp_path / "work", Rule()) == [[False], [True], [False], [True]]
+
+
+# -- kills
+
+SCRIPT = """
+import os, signal, sys
+from contextlib import contextmanager
+from pathlib import Path
+from spiderling import deduplication as d, export
+from spiderling.commands.dedup import Command
+name, after, step = sys.argv[3], int(sys.argv[4]), sys.argv[5]
+d._CHUNK_SHINGLES, d._RANGE_ROWS, d._BYTES_PER_SHINGLE = 500, 300, 400_000
+committed, left = d.Deduplication._committed, [after]
+def strike():
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), getattr(signal, name))
+@contextmanager
+def fatal(self, step_name, number=0):
+    with committed(self, step_name, number):
+        yield
+        if step_name == step:
+            strike()
+    print("done", step_name, flush=True)
+d.Deduplication._committed = fatal
+changed = d.Deduplication._changed
+def struck(self, *a):
+    if step == "written":
+        strike()
+    return changed(self, *a)
+d.Deduplication._changed = struck
+import argparse
+command = Command()
+opts = argparse.Namespace(out=sys.argv[2], unit="paragraph", n=7, threshold=0.5, mark=False, memory="1G", temp=None)
+command.run([sys.argv[1]], opts)
+sys.exit(command.exitcode)
+"""
+
+
+def run_and_strike(source: Path, out: Path, how: str = "SIGCONT", after: int = 0, step: str = ""):
+    command = [sys.executable, "-c", SCRIPT, str(source), str(out), how, str(after), step]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
+    texts = [[numbers(10 * n, 10 * n + 60), numbers(7 * n, 7 * n + 30)] for n in range(40)]
+    source = written_to(tmp_path / "c.prevert", texts).sources[0].path
+    out = tmp_path / "out.prevert"
+    done: list[str] = []
+    for how, after, step in (
+        ("SIGKILL", 4, "chunk"), ("SIGINT", 2, "chunk"), ("SIGKILL", 2, "range"), ("SIGKILL", 1, "decided"),
+        ("SIGKILL", 5, "written"), ("SIGCONT", 0, ""),
+    ):  # fmt: skip
+        ended = run_and_strike(source, out, how, after, step)
+        done += re.findall(r"^done (\w+)$", ended.stdout, re.MULTILINE)
+        if how == "SIGKILL":
+            assert ended.returncode == -signal.SIGKILL and not out.exists()
+        elif how == "SIGINT":
+            assert ended.returncode == 130 and not out.exists()
+            assert ended.stderr == "scrapy dedup: interrupted; the same command goes on from here.\n"
+    kept = [[p for p, bad in zip(*pair, strict=True) if not bad] for pair in zip(texts, onion(texts), strict=True)]
+    assert [doc.paragraphs for doc in read_documents(out)] == [paragraphs for paragraphs in kept if paragraphs]
+    assert done.count("chunk") >= 6 and done.count("range") >= 2, "there was something to go on with"
+    assert done.count("decided") == done.count("collected") == 1, "no step is done twice"
+    assert not list(tmp_path.glob("*.work")) and not list(tmp_path.glob("*.part"))
+
+
+def test_what_cannot_go_on_says_why(tmp_path):
+    corpus = written_to(tmp_path / "c.prevert", CHAIN)
+    run = Deduplication(corpus, Rule(), tmp_path / "work", GB)
+    script = "import sys, pathlib as p\nfrom spiderling.deduplication import Deduplication, Rule\n"
+    script += "from spiderling.export import corpus_of\n"
+    script += "Deduplication(corpus_of(sys.argv[1:2]), Rule(), p.Path(sys.argv[2]), 10**9)"
+    other = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "c.prevert"), str(tmp_path / "work")],
+        cwd=ROOT, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert "work is in use by another run." in other.stderr
+    run.close()
+    with pytest.raises(BadInput, match="holds an unfinished run over other files or with another rule"):
+        Deduplication(corpus, Rule(window=5), tmp_path / "work", GB)
+    written_to(tmp_path / "c.prevert", CHAIN[:2])
+    with pytest.raises(BadInput, match="holds an unfinished run over other files"):
+        Deduplication(corpus, Rule(), tmp_path / "work", GB)
+    (tmp_path / "work" / "work.duckdb").write_bytes(b"rubbish" * 1000)
+    with pytest.raises(StorageError, match=r"work cannot be read or written: .*not a valid"):
+        Deduplication(corpus, Rule(), tmp_path / "work", GB)
+    for rule, memory in (
+        (Rule(window=0), GB),
+        (Rule(threshold=1), GB),
+        (Rule(threshold=float("nan")), GB),
+        (Rule(), 10),
+    ):
+        with pytest.raises(BadInput):
+            Deduplication(corpus, rule, tmp_path / "new", memory)
+    with pytest.raises(StorageError, match="could not be written: Not a directory"):
+        Deduplication(corpus, Rule(), Path("/dev/full/work"), GB)

@@ -28,7 +28,7 @@ from spiderling.items import Outcome
 from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize, serialize
+from spiderling.urls import CanonicalUrl, canonicalize, canonicalize_again, serialize
 
 _MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
@@ -54,6 +54,7 @@ class Frontier:
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
         self._books = Books(options, self._shelf, self._strategy)
+        self._strategy.begin(self._books, options)
         self._admission = Admission(options, self._books, self._strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
@@ -243,7 +244,7 @@ class Frontier:
 
     def is_copy(self, url: str, sketch: int) -> bool:
         """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
-        target = canonicalize(url)
+        target = canonicalize_again(url)
         return target is not None and self._traps.is_copy(target.host, sketch)
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
@@ -285,6 +286,8 @@ class Frontier:
         if url is not None and end is not None and target is not None and not url.payload:
             visit = self._traps.visit(host, target.path, outcome)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, self.ledger.totals["pages"])
+        if end is not None and target is not None:
+            self._strategy.learn(linking, target, outcome)
         self.put_links(linking, outcome.links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._traps.leave(visit)) is not None:
             self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")

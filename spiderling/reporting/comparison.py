@@ -77,7 +77,6 @@ def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> Chart:
     legend = {"title": None, "orient": "top", "columns": 5}
     strategy = {"field": "strategy", "type": "nominal", "scale": {"domain": names}, "legend": legend}
     shapes = {"domain": names, "range": [_SHAPES[number % len(_SHAPES)] for number in range(len(names))]}
-    titles = {"at": axis, "value": measure.title}
     spec: Spec = {
         "data": {"values": values},
         "height": 260,

@@ -50,10 +50,9 @@ class Options:
     # what is fetched first
     strategy: str = _option(
         "spiderling",
-        "In which order links and hosts are fetched and what is left out, with parameters, such as lswc:s=3,t=5 "
-        "(docs/strategies.md); same as -a strategy=.",
+        "What is fetched first and left out, such as lswc:s=3,t=5 (docs/strategies.md); also -a strategy=.",
     )
-
+    learning: str = _option("on", "Whether the strategy spiderling learns to weigh its signs.", choices=("on", "off"))
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
     )

@@ -23,13 +23,13 @@ def archives_of(text: str) -> list[str]:
 
     Raises BadInput for what names no archive, or one that cannot be read.
     """
-    found = dict.fromkeys(source for entry in text.split(",") for source in _expanded(entry.strip(), text))
+    found = dict.fromkeys(source for entry in text.split(",") for source in _expanded(entry.strip()))
     if not found:
         raise BadInput(f"no archive is given; {_EXAMPLE}.")
     return list(found)
 
 
-def _expanded(entry: str, given: str) -> Iterator[str]:
+def _expanded(entry: str, in_list: bool = False) -> Iterator[str]:
     path = Path(entry).expanduser()
     if not entry:
         return
@@ -40,9 +40,9 @@ def _expanded(entry: str, given: str) -> Iterator[str]:
         if not inside:
             raise BadInput(f"-a warc=: there is no {', '.join(_SUFFIXES)} in the directory {entry}; {_EXAMPLE}.")
         yield from map(_readable, inside)
-    elif entry.endswith(_LISTS):
+    elif entry.endswith(_LISTS) and not in_list:
         lines = (line.partition("#")[0].strip() for line in _lines(path))
-        yield from (source for line in lines if line != given for source in _expanded(line, given))
+        yield from (source for line in lines for source in _expanded(line, in_list=True))
     elif path.exists():
         yield _readable(str(path))
     else:

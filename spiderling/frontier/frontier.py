@@ -54,6 +54,7 @@ class Frontier:
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
         self._books = Books(options, self._shelf, self._strategy)
+        self._strategy.begin(self._books, options)
         self._admission = Admission(options, self._books, self._strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
@@ -285,6 +286,8 @@ class Frontier:
         if url is not None and end is not None and target is not None and not url.payload:
             visit = self._traps.visit(host, target.path, outcome)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, self.ledger.totals["pages"])
+        if end is not None and target is not None:
+            self._strategy.learn(linking, target, outcome)
         self.put_links(linking, outcome.links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._traps.leave(visit)) is not None:
             self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")

@@ -158,6 +158,8 @@ class Host:
     """Whether it holds one of the workbench's places."""
     turns: int = 0
     """Requests since it has held its place."""
+    standing: int | None = None
+    """The rank by which it is counted among those that hold a place."""
     benched: float = 0.0
     """When it was last put on the workbench."""
     place: str = ""

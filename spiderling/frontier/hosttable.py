@@ -72,11 +72,11 @@ class HostTable:
 
     def __init__(
         self, unit: str, marks: Marks, queues: Queues, prefers: Callable[[str], bool] = lambda name: False,
-        rank_of: Callable[[YieldAccount], int] = lambda account: 0,
+        rank_of: Callable[[int, YieldAccount], int] = lambda host_id, account: 0,
     ) -> None:  # fmt: skip
         """*unit* is ``host`` or ``registrable``: whose bytes are measured together; *prefers*: hosts of what name.
 
-        *rank_of*: that of a host of which no more is known than its account.
+        *rank_of*: that of a host (by its id) of which no more is known than its account.
         """
         self._prefers, self._rank_of = prefers, rank_of
         self.marks = marks
@@ -146,7 +146,7 @@ class HostTable:
                 raise ValueError(f"host {len(self) + 1} is missing")
             state = HostState(mark.state)
             standing = state if state in CLOSED_STATES else HostState.EXHAUSTED
-            rank = self._rank_of(YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes))
+            rank = self._rank_of(mark.id, YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes))
             self.marks.append(standing, mark.distance, mark.queued, self._prefers(mark.name), rank)
             names.append(mark.name)
             if state not in CLOSED_STATES:

@@ -1,11 +1,15 @@
-"""Rank of a link: how much new text it promises, 0 (fetch first) to 9.
+"""Worth of a link: estimators of how much new text it promises, each a pure function of its Cues.
 
-After HeidiX (Schäfer et al. 2014): what the linking page gave and whether the block
-that encloses the link is running text tell more than the link itself; so rank, do
-not discard.
+After the FocusedWalker of HeidiX (Schäfer et al. 2014, section 5), a container of pluggable
+weight estimators: host yield, quality of the linking page, the block of the link and the
+language guessed from the URL are the paper's, the others ours.  An estimator gives -1 to 1,
+0 when it knows nothing; worth.py weighs them and makes a rank of the sum.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from spiderling.reasons import Reason
 
@@ -16,21 +20,64 @@ SITEMAP_RANK = 6
 LAST_RANK = 9
 RANKS = LAST_RANK + 1
 
-_PAGE_RANK = {
-    Reason.KEPT: 3,
-    Reason.DUPLICATE: 5,
-    Reason.NEAR_DUPLICATE: 5,
-    Reason.BOILERPLATE_ONLY: 4,  # home pages and hubs lead to the articles
-    Reason.BAD_QUALITY: 4,
-    Reason.WRONG_LANGUAGE: 7,
+_QUALITY = {
+    Reason.KEPT: 1.0,
+    Reason.DUPLICATE: 0.2,
+    Reason.NEAR_DUPLICATE: 0.2,
+    Reason.BAD_QUALITY: 0.2,
+    Reason.BOILERPLATE_ONLY: 0.2,  # home pages and hubs lead to the articles
+    Reason.WRONG_LANGUAGE: -1.0,
 }
+_WORST_BADNESS = 40.0
+_USUAL_ANCHOR, _LONG_ANCHOR = 15, 60
+_FAR = 10
 
 
-def link_rank(verdict: Reason, text_block: bool, same_host: bool) -> int:
-    """Rank of a link by its page's verdict, its block and whether it leaves the host."""
-    rank = _PAGE_RANK.get(verdict, 5)
-    if text_block:
-        rank -= 1
-    if same_host and verdict is Reason.KEPT:
-        rank -= 1
-    return rank
+@dataclass(slots=True)
+class Cues:
+    """What is known of a link before it is followed."""
+
+    same_host: bool = False
+    quality: float = 0.0
+    """Of the linking page, as ``page_quality`` has it."""
+    distance: int = 0
+    """Host hops of the linking page's host."""
+    block: float = 0.0
+    """Probability that the link stands in running text, 0 to 1."""
+    anchor: int = 0
+    """Characters of its text."""
+    host: float = 0.0
+    """What the target's host has given for its bytes beside the whole crawl, -1 to 1 ..."""
+    trust: float = 0.0
+    """... and how far that is known, 0 (new host) to 1."""
+    section: float = 0.0
+    """The same of the target's path section beside its host."""
+    repeats: float = 0.0
+    """Share of that section's pages that repeated others, 0 to 1."""
+    url: float = 0.0
+    """What the words of the URL say of its language (urlwords.py), -1 to 1."""
+
+
+def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
+    """The quality of a page by how it ended: -1 in another language, 1 for text whose function words are as usual."""
+    quality = _QUALITY.get(reason, 0.2 if relevant else 0.0)
+    return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
+
+
+def _anchor(cues: Cues) -> float:
+    return max(-1.0, min(1.0, (cues.anchor - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR))) if cues.anchor else 0.0
+
+
+ESTIMATORS: dict[str, tuple[Callable[[Cues], float], float]] = {
+    "host": (lambda cues: cues.host * cues.trust, 3.0),
+    "section": (lambda cues: cues.section, 1.5),
+    "page-inside": (lambda cues: cues.quality if cues.same_host else 0.0, 0.7),
+    "page-outside": (lambda cues: 0.0 if cues.same_host else cues.quality * (1.0 - cues.trust), 1.5),
+    "block-inside": (lambda cues: 2.0 * cues.block - 1.0 if cues.same_host else 0.0, 0.8),
+    "block-outside": (lambda cues: 0.0 if cues.same_host else 2.0 * cues.block - 1.0, 0.8),
+    "anchor": (_anchor, 0.2),
+    "url": (lambda cues: cues.url * (1.0 - cues.trust), 1.5),
+    "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),
+    "novelty": (lambda cues: -cues.repeats, 1.0),
+}
+"""Name -> estimator, and its weight before anything was learnt, in log-odds."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.crowd import Crowd
 from spiderling.frontier.draws import FAIR, Draw
+from spiderling.frontier.holding import Holding
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
@@ -68,6 +69,7 @@ class Schedule:
         self._backlog = Backlog(lambda host_id: bool(hosts.marks.preferred[host_id]), ranks.__getitem__, draw)
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
+        self._holding = Holding(strategy, lambda: self.host_interval_s)
         self._workbench = Workbench(draw, lambda host: ranks[host.id])
         self._pace = Pace(options)
         self.names_wanted = self._names.take_wanted
@@ -84,12 +86,14 @@ class Schedule:
 
     def next_due(self) -> float | None:
         """When ``pop`` will next have something to look at; None when nothing waits for a time."""
-        due = self._workbench.next_due()
         waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
-        return due if waiting is None else waiting if due is None else min(due, waiting)
+        dues = (self._workbench.next_due(), self._holding.next_due(), waiting)
+        return min((due for due in dues if due is not None), default=None)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host of those due at *now*, as the strategy ranks them, with its address; it leaves the workbench."""
+        for host, address in self._holding.released(now):
+            self._bench(host, address, now)
         self._make_room(now)
         self._fill(now)
         found = self._workbench.pop(now)
@@ -101,7 +105,7 @@ class Schedule:
     def _make_room(self, now: float) -> None:
         """Where all places are taken, a host that has waited in vain gives its own to one that is worth more."""
         if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
-            host = self._workbench.pop_worse(best + 1)
+            host = self._holding.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
             if host is not None:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)
@@ -147,13 +151,13 @@ class Schedule:
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
         live, ranks = self._hosts.live(host_id), self._hosts.marks.ranks
-        worth = self._strategy.host_rank(live.account if live else YieldAccount(), rank)
+        worth = self._strategy.host_rank(host_id, live.account if live else YieldAccount(), rank)
         if is_at_rest:
             ranks[host_id] = worth
         elif worth < ranks[host_id]:
             ranks[host_id] = worth
             if live is not None and live.active:
-                self._workbench.improved(live)
+                self.place(live, now)
             elif self._hosts.marks.state(host_id) is HostState.READY:
                 self._backlog.push(host_id, now, now)
 
@@ -170,7 +174,8 @@ class Schedule:
         head = next_up(host, self._queues)
         name = self.lookup(head, now)
         if isinstance(head, QueuedUrl):
-            self._hosts.marks.ranks[host.id] = self._strategy.host_rank(host.account, head.rank)
+            self._hosts.marks.ranks[host.id] = rank = self._strategy.host_rank(host.id, host.account, head.rank)
+            self._holding.count(host, rank)
         if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
@@ -201,6 +206,10 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
+        if not self._holding.keeps(host, address):
+            self._bench(host, address, now)
+
+    def _bench(self, host: Host, address: str, now: float) -> None:
         host.benched = now
         self._workbench.add(host, address)
 
@@ -249,6 +258,7 @@ class Schedule:
             host.active = False
             self._places_used -= 1
             self._count_place(host, "")
+            self._holding.count(host, None)
             self._hosts.changed.add(host)
             self._hosts.leave(host)
 

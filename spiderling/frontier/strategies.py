@@ -18,13 +18,16 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from spiderling.errors import BadInput
-from spiderling.frontier.priority import LAST_RANK, SEED_RANK, link_rank
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
+from spiderling.frontier.worth import Worth
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
+    from spiderling.frontier.books import Books
     from spiderling.frontier.hosts import Host
     from spiderling.frontier.yields import YieldAccount
     from spiderling.items import Outcome
+    from spiderling.options import Options
     from spiderling.urls import CanonicalUrl
 
 DROPPED = -1
@@ -81,15 +84,30 @@ class LinkingPage:
         return self.relevant or self.reason in _RELEVANT
 
 
-@dataclass(frozen=True)
 class Strategy:
-    """Breadth first: links in the order in which they were found, hosts as they are due; nothing left out."""
+    """What the frontier asks; by itself breadth first: links as they were found, hosts as they are due.
+
+    One object serves one crawl.
+    """
 
     retires: ClassVar[bool] = False
     """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
 
-    power: ClassVar[float] = math.inf
-    """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
+    @property
+    def power(self) -> float:
+        """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
+        return math.inf
+
+    fewest: int = 0
+    """So many of the best hosts are asked as soon as they are due, the others held back; 0: nobody is.
+
+    A crawl that holds nobody back leaves no request unmade, however little it promises.
+    """
+
+    def worst_served(self) -> int:
+        """The worst rank of which nobody is held back, however many they are."""
+        return 0
+
     ranks_hosts: ClassVar[bool] = False
     """Whether ``host_rank`` tells hosts apart; without, they take turns."""
 
@@ -97,7 +115,13 @@ class Strategy:
         """How the links of *page* are ranked."""
         return lambda link: _RANK
 
-    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+    def begin(self, books: Books, options: Options) -> None:
+        """The strategy is that of the crawl with these *books* from now on."""
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        """What came of *target*, the page whose links are ranked next."""
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
         """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
         return 0
 
@@ -110,42 +134,71 @@ class Strategy:
         return False
 
 
-@dataclass(frozen=True)
+@dataclass
+class Bfs(Strategy):
+    """Breadth first; nothing is left out."""
+
+
+@dataclass
 class Yield(Strategy):
     """Breadth first, and hosts of low yield rate are retired (Suchomel & Pomikálek 2012)."""
 
     retires = True
 
 
-@dataclass(frozen=True)
-class Spiderling(Strategy):
-    """Links by their promise (priority.py), and hosts of low yield rate are retired."""
+@dataclass
+class Heidix(Strategy):
+    """Quality of the linking page and block, host yield and the URL's language; nobody is retired (F14, section 5)."""
 
-    retires = True
+    power: float = 1.0
+    """The better ranks are drawn with probability 1 / rank to this power."""
+    estimators: ClassVar[tuple[str, ...]] = (
+        "host", "page-inside", "page-outside", "block-inside", "block-outside", "url"
+    )  # fmt: skip
+    learns: ClassVar[bool] = False
+    ranks_hosts = True
+
+    def begin(self, books: Books, options: Options) -> None:
+        weights = {name: ESTIMATORS[name][1] for name in self.estimators}
+        self.worth = Worth(weights, self.learns and options.learning == "on", books, options.lang.split(","))
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        name, reason = page.host.name, page.reason
-        return lambda link: link_rank(reason, link.text_block, link.target.host == name)
+        return self.worth.ranker(page)
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+        return self.worth.host_rank(account, head)
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
 
 
-@dataclass(frozen=True)
-class Heidix(Spiderling):
-    """Links by their promise; nobody is retired (Schäfer et al. 2014)."""
+@dataclass
+class Spiderling(Heidix):
+    """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
 
-    retires = False
+    power: float = 20.0
+    fewest: int = 5
+    share: float = 0.5
+    """Nobody is held back who promises this share of what the last pages gave."""
+    estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
+    learns: ClassVar[bool] = True
+    retires = True
+
+    def worst_served(self) -> int:
+        return self.worth.rank(self.share * self.worth.recent)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _ByHead(Strategy):
     """Hosts by the rank of what they have next, so that the order is one over the whole crawl."""
 
     ranks_hosts = True
 
-    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
         return head
 
 
-@dataclass(frozen=True)
+@dataclass
 class Hard(Strategy):
     """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
 
@@ -154,7 +207,7 @@ class Hard(Strategy):
         return lambda link: rank
 
 
-@dataclass(frozen=True)
+@dataclass
 class Soft(_ByHead):
     """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
 
@@ -163,7 +216,7 @@ class Soft(_ByHead):
         return lambda link: rank
 
 
-@dataclass(frozen=True)
+@dataclass
 class Distance(_ByHead):
     """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
 
@@ -175,7 +228,7 @@ class Distance(_ByHead):
         return lambda link: rank
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lswc(_ByHead):
     """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
 
@@ -203,14 +256,21 @@ class Lswc(_ByHead):
         """The distance that the rank of a URL stands for."""
         return 1 if rank <= 2 else max(2, rank - 2)
 
-    def host_rank(self, account: YieldAccount, head: int = _RANK) -> int:
-        return 0 if account.kept_bytes else head
+    def begin(self, books: Books, options: Options) -> None:
+        self._relevant: set[int] = set()
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        if page.is_relevant:
+            self._relevant.add(page.host.id)
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+        return 0 if account.kept_bytes or host_id in self._relevant else head
 
     def gives_up(self, host: Host) -> bool:
-        return host.account.pages >= self.s and not host.documents
+        return host.account.pages >= self.s and not (host.documents or host.id in self._relevant)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cyclic(Strategy):
     """Breadth first in phases; each new one begins with what the good pages linked to (Schäfer et al. 2014, 3).
 
@@ -226,7 +286,7 @@ class Cyclic(Strategy):
     """Phases after the first; the last one has no end."""
     badness: float = 10.0
     """Highest badness of a good page."""
-    power: ClassVar[float] = 0.0
+    power: float = 0.0
 
     def number(self, pages: int) -> int:
         """The phase after *pages*, 0 for the burn-in."""
@@ -244,7 +304,7 @@ class Cyclic(Strategy):
 STRATEGIES: dict[str, type[Strategy]] = {
     "spiderling": Spiderling,
     "yield": Yield,
-    "bfs": Strategy,
+    "bfs": Bfs,
     "heidix": Heidix,
     "lswc": Lswc,
     "hard": Hard,
@@ -253,7 +313,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "cyclic": Cyclic,
 }
 """By the name that ``-a strategy=`` takes."""
-_HIGHEST = {"t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+_HIGHEST = {"power": 100, "fewest": 10**6, "share": 1000, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
 
 
 def parse(text: str) -> Strategy:
@@ -264,7 +324,7 @@ def parse(text: str) -> Strategy:
         near = difflib.get_close_matches(name, STRATEGIES, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint}known are {', '.join(STRATEGIES)}.")
-    defaults = {spec.name: spec.default for spec in fields(cls)}
+    defaults = {spec.name: spec.default for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
     values: dict[str, int | float] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = part.partition("=")

@@ -117,17 +117,11 @@ class Workbench:
         self._schedule(address, entry)
         return host, address
 
-    def improved(self, host: Host) -> None:
-        """*host* has a better rank than when it was found to be due: if it is next at its address, that counts."""
-        entry = self._addresses.get(host.place)
-        if entry is not None and entry.hosts and entry.hosts[0][3] is host and entry.key >= 0:
-            self._serial += 1
-            heapq.heappush(self._heap, (entry.key, self._serial, host.place))
-
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        fronts = [self._front(heap) for heap in (*self._ready, self._heap) if heap]
-        return min((due for due in fronts if due is not None), default=None)
+        dues = [self._ready[rank][0][0] for rank in self._waited_in()]
+        later = self._front(self._heap)
+        return min(dues if later is None else [*dues, later], default=None)
 
     def _waited_in(self, first: int = 0) -> list[int]:
         """The ranks from *first* on that hold a host."""

@@ -82,7 +82,7 @@ class Perfect(Strategy):
         ranks[good] = _RANKS - 1 - np.searchsorted(edges, worth[good])
         return cls(ranks.tobytes(), web.find)
 
-    def host_rank(self, account: YieldAccount, head: int = 0) -> int:
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = 0) -> int:
         return head
 
     def ranker(self, page: LinkingPage) -> Ranker:

@@ -13,6 +13,7 @@ from spiderling.archives.sources import archives_of
 from spiderling.crawl import crawl_of
 from spiderling.items import PageItem
 from spiderling.pipelines.corpus import CAPTURED
+from spiderling.scheduler import FAILED_STAT
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class ArchiveSpider(CorpusSpider):
         self._closing = asyncio.ensure_future(self._let_close())
         async for fetch, record in crawl.archives.pages(engine.needs_backout):
             yield PageItem(response_of(fetch, record))
+        if crawl.archives.errors:
+            self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
 
     async def _let_close(self) -> None:
         """Scrapy closes a spider when a response is the last thing done; here it is an item of ``start``."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import signal
 from types import SimpleNamespace
 
 import pytest
-from conftest import Crawl, document
+from conftest import NETWORK, Crawl, document, page, serving
 from made_warcs import FORMS, record
 
 from benchmarks.faults import differences
+from spiderling.simulation.web import FixedWeb
 
 NO_SERVER = SimpleNamespace(hosts_option="")
 SETTINGS = {"LINKS": "on", "SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1})}
@@ -44,11 +46,15 @@ def archives(tmp_path_factory):
 class ArchiveCrawl(Crawl):
     def __init__(self, directory, warc, **settings) -> None:
         super().__init__(directory, NO_SERVER, spider="archive", **settings)
-        del self.settings["SPIDERLING_ALLOW_NETWORKS"], self.settings["SPIDERLING_YIELD_PROFILE"]
+        for name in {"ALLOW_NETWORKS", "YIELD_PROFILE"} - settings.keys():  # as a user would not give them
+            del self.settings[f"SPIDERLING_{name}"]
         self._warc = warc
 
     def start(self, seeds="", arguments=(), **settings):
         return super().start(arguments=("-a", f"warc={self._warc}", *arguments), **settings)
+
+    def ended(self, *arguments: str, **settings):
+        return self.start(arguments=arguments, **settings).wait()
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +67,7 @@ def reference(archives, tmp_path_factory):
 def test_every_page_is_in_the_corpus_once_and_everything_else_is_counted(reference):
     result, state = reference.result, reference.state()
     assert result.code == 0 and "is finished: all archives are read." in result.output
+    assert "no host is retired for its yield" in result.output
     state.check()
     expected = {f"http://{HOSTS[n % 4]}/{name}/{n}" for name in "abc" for n in range(40)}
     assert reference.digests().keys() == expected - {"http://h3.test/c/39"}
@@ -69,11 +76,11 @@ def test_every_page_is_in_the_corpus_once_and_everything_else_is_counted(referen
     assert state.hosts["h1.test"]["documents"] == 30 and state.hosts["h1.test"]["kept_bytes"] > 10_000
     assert result.lines("archives", "3 of 3 read, 177 records; damaged: c.warc (1 parts)")
     assert result.lines("WARNING", "c.warc is damaged in the part that begins at byte")
-    (page,) = [page for page in reference.documents() if page.url == "http://h1.test/a/1"]
-    assert page.attributes["crawl_date"] == "2024-03-05 06:07:08"
-    assert (page.attributes["ip"], page.attributes["host"]) == ("192.0.2.7", "h1.test")
-    first = next(page for page in reference.documents() if page.url == "http://h1.test/a/9")
-    assert "číslo a 9 " in first.paragraphs[0]  # not the later record of the same URL
+    documents = {document.url: document for document in reference.documents()}
+    attributes = documents["http://h1.test/a/1"].attributes
+    assert (attributes["crawl_date"], attributes["ip"]) == ("2024-03-05 06:07:08", "192.0.2.7")
+    assert (attributes["host"], attributes["distance"]) == ("h1.test", "0")
+    assert "číslo a 9 " in documents["http://h1.test/a/9"].paragraphs[0]  # not the later record of the same URL
 
 
 def assert_same(crawl, reference) -> None:
@@ -91,7 +98,7 @@ def test_read_again_there_is_nothing_to_do_and_a_file_that_grew_is_read_on(refer
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(reference, archives, tmp_path):
     crawl, rng, kills = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CHECKPOINT_PAGES=8), random.Random(5), 0
-    for kind in ("write", "transaction", "committed", "fsync", "commit", "rotate"):
+    for kind in ("write", "transaction", "committed", "commit", "rotate"):
         kills += crawl.run(FAULT=f"{kind}:{rng.randint(1, 3)}").code == -signal.SIGKILL
     assert kills >= 5
     result = crawl.run()
@@ -110,3 +117,114 @@ def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives,
     assert 0 < crawl.state().ends["kept"] < 119
     assert "is finished" in crawl.run().output
     assert_same(crawl, reference)
+
+
+def test_a_budget_stops_it_and_a_larger_one_lets_it_go_on(reference, archives, tmp_path):
+    crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS)
+    result = crawl.run(MAX_DOCUMENTS=20)
+    assert result.code == 0 and "was paused (budget-documents)" in result.output
+    crawl.state().check()
+    assert 20 <= crawl.state().ends["kept"] < 60
+    assert "is finished" in crawl.run(MAX_DOCUMENTS=0).output
+    assert_same(crawl, reference)
+
+
+# -- what is taken, and what is obeyed
+
+
+def made(path, *records: bytes) -> str:
+    path.write_bytes(FORMS["gzip by record"](list(records)))
+    return str(path)
+
+
+def czech(url: str, head: str = "", meta: str = "") -> bytes:
+    text = document(url).replace("<head>", f"<head>{meta}")
+    return record(url, text.encode(), head=f"Content-Type: text/html\r\n{head}")
+
+
+def test_what_pages_and_robots_txt_say_and_what_the_user_wants_is_obeyed(tmp_path):
+    robots = record(
+        "http://rules.cz/robots.txt", b"User-agent: *\nDisallow: /private\n", head="Content-Type: text/plain\r\n"
+    )
+    warc = made(
+        tmp_path / "a.warc.gz",
+        czech("http://rules.cz/private/before"), robots, czech("http://rules.cz/private/x"), czech("http://rules.cz/x"),
+        record("http://none.cz/robots.txt", b"no", status="404 Not Found"), czech("http://none.cz/"),
+        czech("http://says.cz/header", head="X-Robots-Tag: noindex\r\n"),
+        czech("http://says.cz/tdm", head="tdm-reservation: 1\r\n"),
+        czech("http://says.cz/meta", meta='<meta name="robots" content="noai">'), czech("http://says.cz/nothing"),
+        czech("http://blocked.cz/"), czech("http://foreign.de/"),
+        czech("http://says.cz/x.zip"), czech("http://says.cz:25/"),
+    )  # fmt: skip
+    (tmp_path / "blocked.txt").write_text("blocked.cz\n")
+    crawl = ArchiveCrawl(tmp_path / "job", warc, BLOCK=tmp_path / "blocked.txt")
+    del crawl.settings["SPIDERLING_OPTOUTS"]
+    assert crawl.ended("-a", "tlds=cz").code == 0
+    state = crawl.state()
+    state.check()
+    assert crawl.digests().keys() == {
+        "http://rules.cz/private/before", "http://rules.cz/x", "http://none.cz/", "http://says.cz/nothing",
+    }  # fmt: skip
+    assert state.ends == {"kept": 4, "noindex": 1, "opted-out": 2, "robots-forbidden": 1, "host-blocked": 1}
+    assert state.mentions == {"out-of-scope": 2, "port-forbidden": 1}
+    (tmp_path / "urls.txt").write_text("http://rules.cz/private/*\nhttp://says.cz/nothing\n")
+    crawl = ArchiveCrawl(tmp_path / "other", warc, ARCHIVE_ROBOTS="ignore")
+    assert crawl.ended("-a", f"urls={tmp_path / 'urls.txt'}").code == 0
+    assert crawl.digests().keys() == {
+        "http://rules.cz/private/before", "http://rules.cz/private/x", "http://says.cz/nothing",
+    }  # fmt: skip
+
+
+def test_a_host_is_retired_for_its_yield_only_when_that_is_asked_for(tmp_path):
+    poor = [record(f"http://poor.cz/{n}", b"<p>x</p>" + b"<br>" * 20_000) for n in range(30)]
+    crawl = ArchiveCrawl(tmp_path / "job", made(tmp_path / "a.warc.gz", *poor), YIELD_PROFILE="normal")
+    assert crawl.run().lines("Retired poor.cz")
+    assert crawl.state().hosts["poor.cz"]["state"] == "retired"
+    assert crawl.state().ends["host-retired"] > 0
+
+
+# -- a crawl of one's own
+
+
+def test_a_crawl_of_ones_own_gives_the_same_documents_again(tmp_path):
+    sites = {"own.test": {"/": page("start", *map(str, range(12))), **{f"/{n}": page(n) for n in range(12)}}}
+    with serving(FixedWeb(sites, {"own.test": "127.84.7.1"})) as running:
+        web = Crawl(tmp_path / "web", running, WARC="on")
+        assert web.run("http://own.test/").code == 0
+    assert len(web.digests()) == 13
+    again = ArchiveCrawl(tmp_path / "job", web.directory / "warc")
+    assert again.run().code == 0
+    assert again.digests() == web.digests()
+    assert {page.url: page.attributes["ip"] for page in again.documents()} == dict.fromkeys(web.digests(), "127.84.7.1")
+    mixed = ArchiveCrawl(web.directory, web.directory / "warc").run()
+    assert mixed.code == 1
+    assert mixed.lines("ERROR", "was begun from the web, not from archives. Give another directory with -s JOBDIR=")
+
+
+def test_an_archive_that_grows_is_read_on_and_a_missing_one_is_no_success(tmp_path):
+    path = tmp_path / "a.warc.gz"
+    made(path, czech("http://a.cz/1"))
+    crawl = ArchiveCrawl(tmp_path / "job", f"{path},http://127.84.7.9:9/b.warc.gz", RETRIES=0, ALLOW_NETWORKS=NETWORK)
+    result = crawl.run()
+    assert result.code == 1 and "was paused" in result.output
+    assert result.lines("ERROR", "http://127.84.7.9:9/b.warc.gz cannot be read")
+    assert result.lines("archives", "1 of 2 read", "not read to the end: b.warc.gz")
+    with path.open("ab") as stream:
+        stream.write(gzip.compress(czech("http://a.cz/2")))
+    crawl = ArchiveCrawl(tmp_path / "job", path)
+    assert "is finished: all archives are read." in crawl.run().output
+    assert crawl.digests().keys() == {"http://a.cz/1", "http://a.cz/2"}
+    assert crawl.state().counts["discovered"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-a", "wrac=x"), "the spider archive has no argument 'wrac'; did you mean -a warc=?"),
+        (("-a", "warc=http://192.0.2.1/a.warc.gz"), "no contact is given"),
+    ],
+)
+def test_what_is_wrong_with_the_arguments_is_said(archives, tmp_path, arguments, message):
+    result = ArchiveCrawl(tmp_path / "job", archives).ended(*arguments)
+    assert result.code == 1 and result.lines("ERROR", message)
+    assert "Traceback" not in result.output

@@ -61,11 +61,10 @@ def test_workbench_gives_the_best_of_those_that_are_due() -> None:
     bench.add(rich, rich.name)
     assert bench.next_due() == 1.0
     assert bench.pop_worse(9) is None
+    assert bench.pop_worse(2) is poor
     marks.ranks[poor.id] = 1
-    bench.improved(poor)
-    assert bench.pop(10.0) == (poor, poor.name), "it was found due with rank 9, and is worth more now"
     bench.add(poor, poor.name)
-    assert bench.pop(10.0) == (poor, poor.name)
+    assert bench.pop(10.0) == (poor, poor.name), "it is worth more now"
     assert bench.pop_worse(0) is rich
     assert bench.pop(10.0) is None
     assert bench.pop(50.0) == (later, later.name)

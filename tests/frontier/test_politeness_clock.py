@@ -69,7 +69,7 @@ def test_hosts_on_one_address_share_its_interval() -> None:
     names = [f"n{number}.cz" for number in range(60)]
     web = {url: answer for name in names for url, answer in site(name, 10).items()}
     dns = {name: Resolution(("10.9.9.9",)) for name in names}
-    crawl = VirtualCrawl(web, dns, ip_interval_s=0.5).run(*(f"http://{name}/" for name in names))
+    crawl = VirtualCrawl(web, dns, ip_interval_s=0.5, strategy="yield").run(*(f"http://{name}/" for name in names))
     crawl.assert_polite(host_s=5.0, ip_s=0.5)
     assert crawl.ends == {Reason.KEPT: 660}
     assert crawl.now - 1000 == pytest.approx(12 * 60 * 0.5, rel=0.02), "the address is the bottleneck and never idle"

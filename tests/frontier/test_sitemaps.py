@@ -41,7 +41,9 @@ def test_urls_wait_behind_links_with_text_and_are_no_pages():
         A: page(*(f"{A}link{n}" for n in range(3)), "http://a.cz/s1"),
         **{f"{A}{name}": page() for name in ("link0", "link1", "link2", "s1", "s2")},
     }
-    crawl = SitemapCrawl(web, sitemaps={f"{A}s.xml": [f"{A}s1", f"{A}s2", "http://b.cz/", "mailto:x"]}).run(A)
+    crawl = SitemapCrawl(
+        web, sitemaps={f"{A}s.xml": [f"{A}s1", f"{A}s2", "http://b.cz/", "mailto:x"]}, strategy="spiderling:power=100"
+    ).run(A)
     assert crawl.fetched() == [A, f"{A}link0", f"{A}link1", f"{A}link2", f"{A}s1", f"{A}s.xml", f"{A}s2"]
     assert crawl.ends == {Reason.KEPT: 6, Reason.SITEMAP: 1}
     assert crawl.mentions == {Reason.SEEN: 1, Reason.CROSS_SUBMIT: 1, Reason.BAD_URL: 2}

@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
+from spiderling.frontier.books import Books
+from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import LAST_RANK
 from spiderling.frontier.strategies import DROPPED, STRATEGIES, FoundLink, LinkingPage, Ranker, Strategy, parse
 from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
 from tests.frontier.virtual_crawl import Answer, VirtualCrawl, page
 
 WRONG = Reason.WRONG_LANGUAGE
@@ -80,13 +83,14 @@ def test_server_without_relevant_pages_is_left_after_s_of_them() -> None:
     assert crawl.ends == {Reason.KEPT: 2, WRONG: 7, Reason.HOST_RETIRED: 4}
 
 
-def rank(strategy: str, linking: LinkingPage, block: bool = False) -> int:
-    ranker: Ranker = parse(strategy).ranker(linking)
-    from spiderling.urls import canonicalize
-
-    target = canonicalize("http://b.cz/")
+def rank(name: str, linking: LinkingPage, block: bool = False) -> int:
+    options = Options(strategy=name)
+    strategy, target = parse(name), canonicalize("http://b.cz/")
+    books = Books(options, MemoryStore(), strategy)
+    books.hosts.create("a.cz", 0)
+    strategy.begin(books, options)
     assert target is not None
-    return ranker(FoundLink(target, 0, block))
+    return strategy.ranker(linking)(FoundLink(target, 0, block))
 
 
 def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:

@@ -1,0 +1,84 @@
+"""Hosts that are held back although they have work, so that the bandwidth goes where the text is.
+
+A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because
+the rich ones may be asked every few seconds only.  So of all hosts with a place at least a
+strategy's ``fewest`` are at work, the best; more if they promise enough; of the others each
+rank is held back just so long that the number is right, and nobody longer than an hour.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+
+from spiderling.frontier.hosts import Host
+from spiderling.frontier.priority import RANKS
+from spiderling.frontier.strategies import Strategy
+
+_LONGEST_S = 3600.0
+
+
+class Holding:
+    """Who is held back, by rank, and for how long at this moment."""
+
+    def __init__(self, strategy: Strategy, interval_s: Callable[[], float]) -> None:
+        """*interval_s*: between two requests to a host."""
+        self._strategy, self._interval_s = strategy, interval_s
+        self._at = [0] * RANKS
+        """Hosts with a place, by rank."""
+        self._holds_s = [0.0] * RANKS
+        self._held: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(RANKS)]
+        """(due, serial number, ticket, host, address)"""
+        self._serial = 0
+
+    def count(self, host: Host, rank: int | None) -> None:
+        """*host* has a place and this rank; None: no place any more."""
+        strategy = self._strategy
+        if host.standing == rank or not strategy.fewest:
+            return
+        if host.standing is not None:
+            self._at[host.standing] -= 1
+        if rank is not None:
+            self._at[rank] += 1
+        host.standing = rank
+        room, served, interval_s = strategy.fewest, strategy.worst_served(), self._interval_s()
+        for rank, number in enumerate(self._at):
+            hold_s = 0.0
+            if number > room and rank > served:
+                hold_s = interval_s * (number / room - 1.0) if room > 0 else _LONGEST_S
+            self._holds_s[rank] = min(hold_s, _LONGEST_S)
+            room -= number
+
+    def keeps(self, host: Host, address: str) -> bool:
+        """Whether *host*, which would go on the workbench under *address*, is held back instead."""
+        rank = host.standing
+        if rank is None or not self._holds_s[rank]:
+            return False
+        host.ticket += 1
+        self._serial += 1
+        heapq.heappush(self._held[rank], (host.due, self._serial, host.ticket, host, address))
+        return True
+
+    def released(self, now: float) -> Iterator[tuple[Host, str]]:
+        """The hosts that are to go on the workbench at *now*, with their addresses."""
+        for rank, held in enumerate(self._held):
+            while (due := self._front(rank)) is not None and due <= now:
+                yield heapq.heappop(held)[3:]
+
+    def next_due(self) -> float | None:
+        """When ``released`` will next give one; None when nobody is held back."""
+        dues = [due for rank in range(RANKS) if (due := self._front(rank)) is not None]
+        return min(dues, default=None)
+
+    def pop_worse(self, rank: int) -> Host | None:
+        """A host of the worst rank that is held, if that is worse than *rank*; it leaves."""
+        for worse in range(RANKS - 1, rank, -1):
+            if self._front(worse) is not None:
+                return heapq.heappop(self._held[worse])[3]
+        return None
+
+    def _front(self, rank: int) -> float | None:
+        held = self._held[rank]
+        while held and held[0][2] != held[0][3].ticket:
+            heapq.heappop(held)
+        return held[0][0] + self._holds_s[rank] if held else None

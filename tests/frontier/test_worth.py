@@ -1,0 +1,216 @@
+"""What a link promises by each estimator, how that becomes a rank, and how the crawl learns to weigh it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_crawl import VirtualCrawl, page
+
+from spiderling.frontier import Frontier
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
+from spiderling.frontier.strategies import FoundLink, Heidix, LinkingPage, Spiderling
+from spiderling.frontier.urlwords import UrlWords
+from spiderling.frontier.worth import Worth
+from spiderling.frontier.yields import YieldAccount
+from spiderling.items import Outcome
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
+
+SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
+CUES = st.builds(
+    Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, st.integers(0, 255), SIGNED, SHARE, SIGNED, SHARE, SIGNED
+)
+WRONG = Reason.WRONG_LANGUAGE
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(CUES)
+def test_estimators_keep_their_range_and_say_nothing_of_what_they_do_not_know(name: str, cues: Cues) -> None:
+    assert -1 <= ESTIMATORS[name][0](cues) <= 1
+    if not name.startswith("block"):
+        assert ESTIMATORS[name][0](Cues(block=cues.block)) == 0
+
+
+@given(st.sampled_from(list(Reason)), st.booleans(), st.floats(0, 1e6))
+def test_page_quality_keeps_its_range(reason: Reason, relevant: bool, badness: float) -> None:
+    assert -1 <= page_quality(reason, relevant, badness) <= page_quality(Reason.KEPT, True, 0) == 1
+    assert page_quality(WRONG, False, badness) < page_quality(Reason.BOILERPLATE_ONLY, False, badness)
+
+
+def strategy_of(frontier: Frontier) -> Spiderling:
+    strategy = frontier._strategy
+    assert isinstance(strategy, Spiderling)
+    return strategy
+
+
+def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0, anchor: int = 0) -> FoundLink:
+    target = canonicalize(url)
+    assert target is not None
+    return FoundLink(target, frontier.hosts.find(target.host), block, score, anchor)
+
+
+@pytest.fixture
+def frontier() -> Frontier:
+    """One that knows a rich and a poor host, ten pages each."""
+    frontier = Frontier(Options(lang="cs"))
+    for number, name in enumerate(("rich.cz", "poor.cz", "z.cz")):
+        frontier.put_seed(f"http://{name}/", 0.0)
+        host = frontier.hosts.by_id(number + 1)
+        if name != "z.cz":
+            frontier.hosts.account(host, 10, 500_000, 200_000 if name == "rich.cz" else 100)
+    return frontier
+
+
+def test_ranks_stay_in_their_range_and_in_order(frontier: Frontier) -> None:
+    source = frontier.hosts.by_id(3)
+
+    def rank(url: str, verdict: Reason = Reason.KEPT, block: bool = False) -> int:
+        return strategy_of(frontier).ranker(LinkingPage(source, verdict))(found(frontier, url, block))
+
+    urls = ("http://rich.cz/1", "http://poor.cz/1", "http://new.cz/", "http://z.cz/1")
+    ranks = {(url, v, b): rank(url, v, b) for url in urls for v in Reason for b in (False, True)}
+    assert set(ranks.values()) <= set(range(1, LAST_RANK + 1))
+    rich, poor, new, own = urls
+    assert ranks[rich, WRONG, False] < ranks[new, WRONG, False], "the host's record counts more than who links to it"
+    assert ranks[new, Reason.KEPT, False] < ranks[new, Reason.BOILERPLATE_ONLY, False] < ranks[new, WRONG, False]
+    assert ranks[rich, Reason.KEPT, True] < ranks[poor, Reason.KEPT, True]
+    assert all(ranks[own, v, True] < ranks[own, v, False] for v in Reason)
+
+
+def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_links(frontier: Frontier) -> None:
+    rank = strategy_of(frontier).host_rank
+    rich, poor = (frontier.hosts.by_id(number).account for number in (1, 2))
+    assert [rank(9, YieldAccount(), head) for head in range(1, 10)] == list(range(1, 10))
+    assert rank(1, rich, 5) < rank(9, YieldAccount(), 5) < rank(2, poor, 5)
+    assert rank(1, rich, 2) < rank(1, rich, 8), "what it has left to give counts too"
+
+
+def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
+    """The forum inside a shop (Suchomel & Pomikálek 2012, section 5)."""
+    host, strategy = frontier.hosts.by_id(2), strategy_of(frontier)
+    for number in range(10):
+        for section, kept in (("forum", 9000), ("goods", 0)):
+            target = canonicalize(f"http://poor.cz/{section}/{number}")
+            reason = Reason.KEPT if kept else Reason.BOILERPLATE_ONLY
+            assert target is not None
+            strategy.learn(
+                LinkingPage(host, reason),
+                target,
+                Outcome(1, target.url, reason, 200, body_bytes=30_000, kept_bytes=kept),
+            )
+    rank_of = strategy.ranker(LinkingPage(host, Reason.BOILERPLATE_ONLY))
+    forum, goods = (rank_of(found(frontier, f"http://poor.cz/{section}/99")) for section in ("forum", "goods"))
+    assert forum < goods
+
+
+def learnt(pays: str, learning: str = "on") -> Worth:
+    """From 2000 links, half of them in text and half with a long text; those that *pays* names lead to text."""
+    frontier = Frontier(Options(lang="cs", learning=learning))
+    frontier.put_seed("http://a.cz/", 0.0)
+    host, strategy = frontier.hosts.by_id(1), strategy_of(frontier)
+    rank_of = strategy.ranker(LinkingPage(host, Reason.KEPT))
+    for number in range(2000):
+        cues = {"block": number % 2 == 0, "anchor": number % 4 < 2}
+        link = found(frontier, f"http://b{number}.cz/", cues["block"], anchor=60 if cues["anchor"] else 3)
+        rank_of(link)
+        kept = 9000 if cues[pays] else 0
+        strategy.worth.learn(LinkingPage(host, Reason.KEPT), "/", link.target.url, 30_000, kept)
+    return strategy.worth
+
+
+def test_weights_follow_what_pays() -> None:
+    def weight(worth: Worth, name: str) -> float:
+        return worth.weights[worth.names.index(name)]
+
+    by_block, by_anchor = learnt("block"), learnt("anchor")
+    assert weight(by_block, "block-outside") > 1.5 > 0.5 > weight(by_anchor, "block-outside")
+    assert weight(by_anchor, "anchor") > 1 > weight(by_block, "anchor")
+    assert by_block.errors[0] < 0.7 * by_block.errors[1], "better than to expect the mean of each page"
+    first = learnt("block", learning="off")
+    assert first.weights[:-1] == [weight for _, weight in ESTIMATORS.values()]
+
+
+def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it() -> None:
+    worth = learnt("block")
+    again = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, worth._books)
+    again.restore(worth.state())
+    assert (again.weights, again.steps) == (worth.weights, worth.steps)
+    assert json.loads(worth.state())["weights"].keys() == {*ESTIMATORS, "bias"}
+    fewer = Worth({"host": 3.0}, True, worth._books)
+    fewer.restore(worth.state())
+    assert (fewer.names, fewer.steps) == (["host"], 0)
+
+
+@given(st.lists(st.tuples(CUES, SHARE), max_size=300))
+def test_weights_are_bounded(pages: list[tuple[Cues, float]]) -> None:
+    worth = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, None)  # type: ignore[arg-type]
+    worth._books = type(
+        "Books", (), {"ledger": type("Ledger", (), {"totals": {"kept_bytes": 0, "downloaded_bytes": 0}})}
+    )  # type: ignore[assignment]
+    for cues, given_share in pages:
+        worth._step([*(estimator(cues) for estimator, _ in ESTIMATORS.values()), 1.0], given_share)
+    assert all(-8 <= weight <= 8 for weight in worth.weights)
+
+
+def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spiderling.frontier.worth._WATCHED", 100)
+    frontier = Frontier(Options(lang="cs"))
+    frontier.put_seed("http://a.cz/", 0.0)
+    rank_of = strategy_of(frontier).ranker(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT))
+    for number in range(5000):
+        rank_of(found(frontier, f"http://a.cz/{number}"))
+    assert 20 < len(strategy_of(frontier).worth._watched) <= 100
+
+
+# -- words of URLs
+
+
+def test_words_known_beforehand() -> None:
+    words = UrlWords(["cs"], ["cz"])
+    assert words.guess("a.cz", "/") > 0 > words.guess("a.com", "/en/page")
+    assert words.guess("a.com", "/cs/page") > 0
+    assert words.guess("a.com", "/123") == 0
+    assert words.guess("cs.a.com", "/") > 0
+
+
+def test_words_are_learnt() -> None:
+    words = UrlWords(["th"], [])
+    for number in range(50):
+        words.learn(f"a{number}.th", "/forum/1", True)
+        words.learn(f"a{number}.jp", "/shop/1", False)
+        words.learn(f"a{number}.com", "/news/1", number % 2 == 0)
+    guesses = [words.guess(host, "/1") for host in ("b.th", "b.com", "b.jp")]
+    assert guesses[0] > 0.8 > guesses[1] > -0.2 > guesses[2]
+    assert words.guess("b.com", "/forum/9") > words.guess("b.com", "/shop/9")
+
+
+@given(st.text(), st.text(), st.booleans())
+def test_any_url_has_a_guess(host: str, path: str, wanted: bool) -> None:
+    words = UrlWords(["cs"], ["cz"])
+    words.learn(host, path, wanted)
+    assert -1 <= words.guess(host, path) <= 1
+
+
+def test_heidix_uses_the_papers_estimators_only_and_retires_nobody() -> None:
+    frontier = Frontier(Options(lang="cs", strategy="heidix"))
+    strategy = frontier._strategy
+    assert isinstance(strategy, Heidix)
+    assert set(strategy.worth.names) < set(ESTIMATORS)
+    assert (strategy.retires, strategy.power) == (False, 1.0)
+
+
+def test_a_seeded_crawl_on_a_virtual_clock_repeats_itself() -> None:
+    web = {
+        f"http://h{n % 7}.cz/{n}": page(*(f"http://h{(n + m) % 7}.cz/{n * 3 + m}" for m in range(3)))
+        for n in range(200)
+    }
+    first, again, other = (
+        VirtualCrawl(web, random_seed=seed, strategy="spiderling:power=0.5").run("http://h0.cz/0").fetched()
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert sorted(first) == sorted(other)

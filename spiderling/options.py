@@ -305,9 +305,9 @@ class Options:
     max_top_word_share: float = _option(
         0.2, "Documents with a greater share of one word, stop words apart, are bad-quality.", low=0
     )
-    max_outlinks: float = _option(20.0, "Documents with more links to other hosts in a kB are bad-quality.", low=0)
+    max_outlinks: int = _option(20, "Documents with more links to other hosts in a kB are bad-quality.", low=0)
     translated: str = _option(
-        "likely", "Pages with marks of machine translation that are kept: all (keep), unsure ones (likely), none (drop).",
+        "likely", "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
         choices=("keep", "likely", "drop"),
     )  # fmt: skip
 

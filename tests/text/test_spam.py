@@ -65,7 +65,7 @@ def test_running_text_full_of_links_to_other_hosts():
     page = run(*linked)
     assert page.quality.outlinks > 20
     assert verdict(page).startswith("links to other hosts in a kB: ")
-    assert verdict(page, max_outlinks=100.0) == "kept"
+    assert verdict(page, max_outlinks=100) == "kept"
     own = [text.replace("http://o", "http://www.h.test/o") for text in linked]
     assert run(*own).quality.outlinks == 0.0, "links within the host are navigation"
 

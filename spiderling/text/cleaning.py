@@ -60,12 +60,13 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
 def measure_clean(page: Page) -> str:
     """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
     clean = clean_text(page.paragraphs)
-    page.clean_bytes = len(clean.encode("utf-8"))
+    page.clean_bytes, page.clean_chars = len(clean.encode("utf-8")), len(clean)
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
     return clean
 
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> Page:
+    page.has_text = any(paragraph.cls == boilerplate.GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
     if options.with_shingles and page.clean_bytes:

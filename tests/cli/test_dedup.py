@@ -18,7 +18,8 @@ from spiderling import deduplication
 from spiderling.deduplication import Deduplication, Rule
 from spiderling.errors import BadInput, StorageError
 from spiderling.export import Corpus, corpus_of
-from spiderling.prevertical import Source, StoredDocument, parsed, read_documents, rendered
+from spiderling.markup import rendered
+from spiderling.prevertical import Source, StoredDocument, parsed, read_documents
 from spiderling.simulation.recorded import read_pages
 
 GB = 10**9

@@ -43,7 +43,7 @@ class Checkpoint:
         self, frontier: Frontier, store: Store, corpus: SegmentWriter, max_outcomes: int,
         now: Callable[[], float], failed: Callable[[StorageError], None], others: Sequence[SegmentWriter] = (),
     ) -> None:  # fmt: skip
-        """*others* write further kinds of segments; *failed* is called once, on the loop, when a batch could not be."""
+        """*others* write further kinds of segments; *failed* is called once when a batch could not be written."""
         self._frontier = frontier
         self._store = store
         self._corpus = corpus

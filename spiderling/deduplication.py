@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spiderling.errors import BadInput, StorageError
-from spiderling.prevertical import StoredDocument, parsed, rendered, stored_documents, written
+from spiderling.markup import rendered, written
+from spiderling.prevertical import StoredDocument, parsed, stored_documents
 from spiderling.text.shingles import WINDOW, shingles
 
 if TYPE_CHECKING:

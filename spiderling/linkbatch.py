@@ -65,7 +65,10 @@ def form_of(path: str) -> Form:
 
 def _is_repetitive(path: str) -> bool:
     """Whether one segment of letters stands in the path more than three times."""
-    segments = Counter(segment for segment in path.split("/") if len(segment) > 2 and not segment.isdigit())
+    every = path.split("/")
+    if len(every) - len(set(every)) < MAX_REPEATED_SEGMENTS:  # nearly all
+        return False
+    segments = Counter(segment for segment in every if len(segment) > 2 and not segment.isdigit())
     return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
 
 
@@ -154,21 +157,26 @@ def gathered(links: Iterable[Link]) -> LinkBatch:
     rows: list[tuple[int, ...]] = []
     others: list[Other] = []
     bad = 0
-    for link in links:
-        target = canonicalize(link.url)
+    origins: dict[str, tuple[int | None, int]] = {}
+    """Prefix and place of the host."""
+    for url, text_block, probability, length, nofollow in links:
+        target = canonicalize(url)
         if target is None:
             bad += 1
             continue
-        flags = TEXT_BLOCK * link.text_block | NOFOLLOW * link.nofollow
-        prefix, number = prefix_of(target), hosts.setdefault(target.host, len(hosts))
-        score, anchor = int(_MAX_BYTE * link.score), min(link.anchor, _MAX_BYTE)
-        if prefix is None or number > _MAX_HOSTS or not target.path.isascii():
-            others.append((target.url, target.host, flags, score, anchor))
+        flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow
+        score, anchor = int(_MAX_BYTE * probability), min(length, _MAX_BYTE)
+        canonical, _, host, origin, path = target
+        if origin not in origins:
+            origins[origin] = prefix_of(target), hosts.setdefault(host, len(hosts))
+        prefix, number = origins[origin]
+        if prefix is None or number > _MAX_HOSTS or not path.isascii():
+            others.append((canonical, host, flags, score, anchor))
             continue
-        paths.append(target.path.encode("ascii"))
+        paths.append(path.encode("ascii"))
         of_host.append(number)
-        hashes.append(url_hash(target.url))
-        rows.append((prefix, *form_of(target.path), flags, score, anchor))
+        hashes.append(url_hash(canonical))
+        rows.append((prefix, *form_of(path), flags, score, anchor))
     columns = map(bytes, zip(*rows, strict=True)) if rows else NONE[4:-2]
     head = tuple(hosts), b"\n".join(paths), of_host.tobytes(), hashes.tobytes()
     return LinkBatch._make((*head, *columns, tuple(others), bad))

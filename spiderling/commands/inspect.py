@@ -98,7 +98,7 @@ def overview(crawl: Inspection) -> Iterator[str]:
         ("What waits", "SELECT * FROM waiting"),
         ("Yield by distance from the seeds", "SELECT * FROM yield"),
         (f"The {_BEST_HOSTS} hosts that gave most", f"SELECT * FROM hosts LIMIT {_BEST_HOSTS}"),  # noqa: S608 - a constant
-        ("Segments", "SELECT name, round(length_bytes / 1e6, 3) AS mb, documents FROM segment"),
+        ("Segments", "SELECT kind, name, round(length_bytes / 1e6, 3) AS mb, entries FROM file ORDER BY kind, name"),
         ("What is kept of each URL", _TRAIL_SIZE),
         ("Last events", "SELECT datetime(time, 'unixepoch') AS time, what FROM event ORDER BY rowid DESC LIMIT 5"),
     ):

@@ -28,7 +28,7 @@ from spiderling.items import Outcome
 from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize, serialize
+from spiderling.urls import CanonicalUrl, canonicalize, canonicalize_again, serialize
 
 _MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
@@ -244,7 +244,7 @@ class Frontier:
 
     def is_copy(self, url: str, sketch: int) -> bool:
         """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
-        target = canonicalize(url)
+        target = canonicalize_again(url)
         return target is not None and self._traps.is_copy(target.host, sketch)
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:

@@ -8,7 +8,6 @@ from spiderling.crawl import crawl_of
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
-from spiderling.text import clean_text
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -44,9 +43,8 @@ def check_quality(page: Page, options: Options) -> None:
     """Raises DropPage(BAD_QUALITY) for a page with too little text, or text that no one writes in sentences."""
     if page.utf8_bytes < options.min_page_bytes:
         raise DropPage(Reason.BAD_QUALITY, f"only {page.utf8_bytes} bytes of page")
-    chars = len(clean_text(page.paragraphs))
-    if chars < options.min_text_chars:
-        raise DropPage(Reason.BAD_QUALITY, f"only {chars} characters of clean text")
+    if page.clean_chars < options.min_text_chars:
+        raise DropPage(Reason.BAD_QUALITY, f"only {page.clean_chars} characters of clean text")
     if page.badness > options.max_badness:
         raise DropPage(Reason.BAD_QUALITY, f"badness {page.badness:.1f}")
     found = page.quality

@@ -17,7 +17,7 @@ from spiderling.text.html import Block, Parsed, parse
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.learned import bundled
 from spiderling.text.ngrams import words as words_of
-from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
+from spiderling.text.page import Page, PageLink, Paragraph, TextOptions, made
 from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
@@ -56,12 +56,13 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
 def measure_clean(page: Page) -> str:
     """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
     clean = clean_text(page.paragraphs)
-    page.clean_bytes = len(clean.encode("utf-8"))
+    page.clean_bytes, page.clean_chars = len(clean.encode("utf-8")), len(clean)
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
     return clean
 
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> Page:
+    page.has_text = any(paragraph.cls == boilerplate.GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
     if options.with_shingles and page.clean_bytes:
@@ -93,22 +94,25 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
 
 def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None) -> None:
     """Links with the paragraph that encloses them; the package's paragraphs are found by their text."""
-    texts = [paragraph.text for paragraph in page.paragraphs]
-    same = len(texts) == len(parsed.blocks)
-    places = {} if same else {text: index for index, text in enumerate(texts)}
+    paragraphs = page.paragraphs
+    same = len(paragraphs) == len(parsed.blocks)
+    places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
+    good = [paragraph.cls == boilerplate.GOOD for paragraph in paragraphs]
+    chances = scores if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
-    for link, target in resolve(parsed.links[: options.max_links], url, parsed.base):
-        block = link.block if same or link.block < 0 else places.get(parsed.blocks[link.block].text, -1)
-        good = block >= 0 and page.paragraphs[block].cls == boilerplate.GOOD
-        score = float(good) if scores is None or block < 0 else scores[block]
-        page.links.append(PageLink(target, link.anchor, "nofollow" in link.rel, block, score, good))
-    known = {link.url for link in page.links}
+    rows: list[tuple[str, str, bool, int, float, bool]] = []
+    for (_, rel, anchor, block), target in resolve(parsed.links[: options.max_links], url, parsed.base):
+        block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
+        inside = (chances[block], good[block]) if block >= 0 else (0.0, False)
+        rows.append((target, anchor, "nofollow" in rel, block, *inside))
+    known = {row[0] for row in rows} if page.alternates else set()
     for language, target in page.alternates.items():
         if language.partition("-")[0] in options.accepted and target not in known:
-            page.links.append(PageLink(target, "", False, -1, 0.0, False))
+            rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
+    page.links = made(PageLink, rows)
     page.batch = gathered(
-        Link(link.url, link.text_block, link.text_score, len(link.anchor), link.rel_nofollow) for link in page.links
+        made(Link, [(url, is_text, score, len(anchor), nofollow) for url, anchor, nofollow, _, score, is_text in rows])
     )
 
 
@@ -141,7 +145,8 @@ class _Judge:
         found = lswc_among(self._page, self._options.accepted)
         self._page.lswc_language, self._page.lswc_relevant = found, found in self._options.accepted
         both = zip(blocks, classes, strict=True)
-        self._page.paragraphs = [Paragraph(block.text, cls, block.heading, None, False) for block, cls in both]
+        rows = [(block.text, cls, block.heading, None, False, False) for block, cls in both]
+        self._page.paragraphs = made(Paragraph, rows)
         for index in good:
             self._page.paragraphs[index] = self._good(index, blocks[index])
         return scores

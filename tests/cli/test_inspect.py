@@ -214,7 +214,7 @@ def damaged(crawl: Crawl, tmp_path: Path, statement: str = "", cut: int = 0) -> 
         ("UPDATE count SET value = value + 1 WHERE key = 'discovered'", "the books do not balance"),
         ("UPDATE count SET value = value + 1 WHERE key IN ('discovered', 'waiting')", "stand in the queues"),
         ("UPDATE host SET waiting = 7 WHERE name = 'b.test'", "1 hosts have other queues than they count: b.test"),
-        ("UPDATE segment SET documents = documents + 1", "documents, not"),
+        ("UPDATE file SET entries = entries + 1", "documents, not"),
         ("UPDATE count SET value = value - 1 WHERE key = 'total/documents'", "the counts say"),
         ("DELETE FROM digest", "the digests of"),
         ("INSERT INTO ended SELECT batch + 1000, time, segment, offset_bytes, keys, ends FROM ended", "ended before"),

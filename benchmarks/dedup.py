@@ -32,8 +32,9 @@ from benchmarks.common import arguments, result, table  # noqa: E402
 from spiderling.deduplication import Deduplication, Rule  # noqa: E402
 from spiderling.export import corpus_of  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
+from spiderling.markup import rendered  # noqa: E402
 from spiderling.nearduplicates import MAX_SEEN_SHARE, NearDuplicates  # noqa: E402
-from spiderling.prevertical import parsed, rendered, stored_documents  # noqa: E402
+from spiderling.prevertical import parsed, stored_documents  # noqa: E402
 from spiderling.shinglefilter import ShingleFilter  # noqa: E402
 from spiderling.simulation.recorded import read_pages  # noqa: E402
 from spiderling.text import TextOptions, process  # noqa: E402

@@ -38,6 +38,7 @@ from spiderling.reasons import Reason  # noqa: E402
 
 LINKS, NEW_SHARE, OWN_SHARE, PAGES_PER_BATCH = 60, 0.25, 0.67, 64
 URLS_PER_HOST = 10
+_TRIES = 6
 _WORDS = (
     "zprava", "clanek", "region", "sport", "nazory", "kultura", "archiv", "temata", "domaci", "svet", "praha", "brno",
     "obec", "skola", "knihy", "film",
@@ -55,17 +56,19 @@ class Web:
         """The links of a page of the host *source*, when the crawl knows *urls* URLs."""
         rng = self._rng
         made: dict[str, None] = {}  # a page gives each link once
-        for _ in range(2 * LINKS):
+        for _ in range(LINKS):
             host = source if rng.random() < OWN_SHARE else self._host(urls)
-            known = self.pages[host]
-            if not known or rng.random() < NEW_SHARE:
+            if not self.pages[host] or rng.random() < NEW_SHARE:
+                made[url_of(host, self.pages[host])] = None
                 self.pages[host] += 1
-                number = known
-            else:
-                number = min(int(rng.expovariate(1 / 20)), known - 1)  # menus and front pages, again and again
-            made[url_of(host, number)] = None
-            if len(made) == LINKS:
-                break
+                continue
+            number = int(rng.expovariate(1 / 20))  # menus and front pages, again and again
+            for _ in range(_TRIES):
+                url = url_of(host, min(number, self.pages[host] - 1))
+                if url not in made:
+                    made[url] = None
+                    break
+                number = rng.randrange(self.pages[host])
         return list(made)
 
     def _host(self, urls: int) -> int:

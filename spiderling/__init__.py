@@ -10,6 +10,7 @@ Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
     pipelines/              verdicts on a page; the corpus
     extensions/yieldfeed.py what a page gave goes back to the frontier
     checkpoint.py           text and state are written together
+    archives/               the same out of WARC files instead of the web
 """
 
 __version__ = "0.1.0"

@@ -43,7 +43,7 @@ class Checkpoint:
         self, frontier: Frontier, store: Store, corpus: SegmentWriter, max_outcomes: int,
         now: Callable[[], float], failed: Callable[[StorageError], None], others: Sequence[SegmentWriter] = (),
     ) -> None:  # fmt: skip
-        """*others* write further kinds of segments; *failed* is called once, on the loop, when a batch could not be."""
+        """*others* write further kinds of segments; *failed* is called once when a batch could not be written."""
         self._frontier = frontier
         self._store = store
         self._corpus = corpus
@@ -128,7 +128,7 @@ class Checkpoint:
         changes = frontier.drain(now)
         ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
         changes = replace(
-            changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends),
+            changes, digests=self._digests, meta=changes.meta | self._meta, trail=replace(changes.trail, ends=ends),
             history=history_row(now, frontier.ledger, frontier.hosts),
         )  # fmt: skip
         batch = _Batch(self._entries, changes)

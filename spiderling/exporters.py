@@ -15,7 +15,8 @@ from scrapy.exporters import BaseItemExporter
 from spiderling import feeds
 from spiderling.formats import ParquetWriter
 from spiderling.items import PageItem
-from spiderling.prevertical import StoredDocument, rendered
+from spiderling.markup import rendered
+from spiderling.prevertical import StoredDocument
 
 logger = logging.getLogger(__name__)
 

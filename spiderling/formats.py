@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import zstandard
 
 from spiderling.errors import BadInput
-from spiderling.prevertical import escape, parsed, unescape
+from spiderling.markup import escape
+from spiderling.prevertical import parsed, unescape
 from spiderling.records import as_json, record_of, schema
 from spiderling.text.tokens import tokens
 

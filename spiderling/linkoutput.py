@@ -7,7 +7,7 @@ A segment (segments.py) holds lines of JSON in zstd frames, one line for each UR
      "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2}
 
 ``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  The three lists go together: the links that may be
-followed, as the page has them, how likely the block that encloses each is running text (0 to 255; F14), and the
+followed, in canonical form, how likely the block that encloses each is running text (0 to 255; F14), and the
 number of characters of its text (0: an image or nothing; 255 stands for more).
 """
 

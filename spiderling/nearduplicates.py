@@ -40,7 +40,7 @@ class NearDuplicates:
         for hashes in self._pending.values():
             seen |= np.isin(found.hashes, hashes)
         owner = np.repeat(np.arange(len(found.counts)), found.counts)
-        if len(np.unique(found.hashes)) < len(found.hashes):
+        if found.repeats:
             _see_own(found, seen, counted)
         duplicate = _shares(owner, seen, counted, len(found.counts)) > MAX_SEEN_SHARE
         self._pending[key] = found.hashes[counted & ~duplicate[owner]]

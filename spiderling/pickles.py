@@ -15,11 +15,6 @@ _TYPES = frozenset({
     ("spiderling.text.page", "Page"),
     ("spiderling.linkbatch", "received"),
     ("spiderling.text.quality", "Quality"),
-    ("spiderling.text.shingles", "Shingles"),
-    # arrays of numbers: bytes and what they are; the second name is that of numpy 1
-    ("numpy._core.numeric", "_frombuffer"),
-    ("numpy.core.numeric", "_frombuffer"),
-    ("numpy", "dtype"),
 })  # fmt: skip
 
 

@@ -1,11 +1,11 @@
-"""Reading and writing prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
+"""Reading prevertical, which markup.py writes: ``<doc ...>`` and ``<p ...>`` elements, one tag or paragraph a line."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -16,9 +16,6 @@ from spiderling.errors import BadInput, StorageError
 
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
-_SPECIAL = re.compile('[&<>"\n\r\t]')
 
 
 class Document(NamedTuple):
@@ -28,24 +25,6 @@ class Document(NamedTuple):
     paragraphs: list[str]
     details: list[dict[str, str]]
     """The attributes of each paragraph."""
-
-
-def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
-    """One ``<doc>`` with its *paragraphs*: (text, attributes as `written`)."""
-    lines = [f"<doc{written(attributes)}>"]
-    for text, details in paragraphs:
-        lines += [f"<p{details}>", escape(text), "</p>"]
-    return "\n".join([*lines, "</doc>\n"])
-
-
-def written(attributes: Mapping[str, object]) -> str:
-    """*attributes* as they stand in a tag; empty ones are left out."""
-    return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
-
-
-def escape(text: str) -> str:
-    """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
 
 
 def documents(lines: Iterable[str]) -> Iterator[Document]:

@@ -82,6 +82,10 @@ def canonicalize(url: str) -> CanonicalUrl | None:
     return _parsed(url)
 
 
+canonicalize_again = lru_cache(maxsize=4096)(canonicalize)
+"""The same for the URLs of pages in work, which are asked for several times."""
+
+
 def _needs_parser(url: str) -> bool:
     """Whether a URL of the plain form may still be changed: dot segments, sessions, punycode, a long name."""
     return "/." in url or "/(" in url or "xn--" in url or len(url) > 250 or ("%2" in url and "%2e" in url.lower())

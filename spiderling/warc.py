@@ -96,7 +96,7 @@ class WarcKind(Kind):
     def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:
         record_id, url, date = _new_id(), _printable(exchange.url), _date(exchange.began)
         common = {"WARC-Target-URI": url, "WARC-Date": date}
-        http = {**common, "WARC-IP-Address": exchange.address}
+        http = common | ({"WARC-IP-Address": exchange.address} if exchange.address else {})
         beside = {**http, "WARC-Concurrent-To": record_id}
         return (
             self._response({"WARC-Record-ID": record_id, **http}, exchange, url, date),

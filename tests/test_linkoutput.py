@@ -7,13 +7,15 @@ import sys
 from contextlib import closing
 
 import pytest
-from conftest import Crawl, paragraphs, serving
+from conftest import NETWORK, Crawl, paragraphs, serving
 
 from spiderling.checking import problems
+from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import BadInput, StorageError
 from spiderling.inspection import Inspection
 from spiderling.items import Link, Outcome
 from spiderling.linkoutput import LinkKind, links_of_crawl, read_links
+from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb, WebResponse, html, redirect
 
@@ -69,6 +71,16 @@ def test_a_url_that_was_tried_again_has_one_line(tmp_path):
         assert crawl.run("http://a.test/").code == 0
         assert [entry.path for entry in server.log_entries].count("/") == 2
     assert [(line.url, line.status) for line in links_of_crawl(crawl.directory)] == [("http://a.test/", 503)]
+
+
+async def test_links_are_cut_back_with_the_corpus_also_when_they_are_not_wanted_any_more(crawl):
+    with closing(Inspection(crawl.directory)) as opened:
+        path, length, _ = opened.segments("links")[0]
+    with path.open("ab") as file:
+        file.write(b"never acknowledged")
+    path.with_name("cs-00002.links.zst").write_bytes(b"never recorded")
+    await OpenCrawl(Options(lang="cs", allow_networks=NETWORK, dedup="exact"), crawl.directory, pytest.fail).close()
+    assert [(file.name, file.stat().st_size) for file in path.parent.iterdir()] == [(path.name, length)]
 
 
 def test_it_is_read_without_scrapy(crawl):

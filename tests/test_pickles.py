@@ -15,6 +15,8 @@ from spiderling.text import TextOptions, process
 from spiderling.text.page import Page
 from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
 
+OPTIONS = TextOptions(("cs",), with_shingles=True)
+
 
 class Call:
     """Pickled as a call of *function*."""
@@ -47,7 +49,7 @@ def test_calls_are_refused_and_not_made(read, tmp_path):
 def test_pages_and_plain_values_come_through():
     models = languages.load(("cs", "en"), "")
     body = document("a", "/b").encode()
-    options = TextOptions(("cs",), with_shingles=True)
+    options = OPTIONS
     page = process(body, url="http://a.test/", http_charset=None, models=models, options=options)
     again = read_page(pickle.dumps(page, 5))
     assert again.shingles.hashes.tolist() == page.shingles.hashes.tolist() != []
@@ -69,3 +71,20 @@ async def test_a_hostile_worker_is_replaced_and_costs_its_page(tmp_path):
         await pool.close()
     assert page.title == "fine"
     assert not (tmp_path / "made").exists()
+
+
+def test_paragraphs_that_a_hostile_worker_rendered_cannot_end_their_document():
+    models = languages.load(("cs", "en"), "")
+    page = process(document("a").encode(), url="http://a.test/", http_charset=None, models=models, options=OPTIONS)
+    good, expected = pickle.dumps(page, 5), page.kept_elements()
+    assert expected.count(b"<p") > 1
+    again = read_page(good)
+    assert again.kept_elements() == expected
+    assert "paragraphs" in again._packed, "nothing was unpacked for it"
+    for made in (b"</doc>\n<doc>\n", expected + b"</doc>\n", expected[:-1], b"<p>\n\xff\n</p>\n", expected + b"x\n"):
+        again = read_page(good)
+        again._packed["document"] = made
+        assert again.kept_elements() == expected
+    again = read_page(good)
+    again.paragraphs = [paragraph._replace(kept=False) for paragraph in again.paragraphs]
+    assert again.kept_elements() == b""

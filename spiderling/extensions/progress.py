@@ -138,7 +138,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
         ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
-        ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common())),
+        ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common() if number)),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
         ("state", str(crawl.jobdir.database)),
@@ -172,7 +172,7 @@ def _hint(crawl: Crawl) -> str:
     if crawl.frontier.ledger.totals["pages"]:
         return ""
     if crawl.archives is not None:
-        return " There was no page in the archives that is wanted."
+        return "" if crawl.archives.unread else " There is no page in the archives that is wanted."
     causes = [end.help for end, number in ends.most_common(2) if number]
     if ends[Reason.ADDRESS_FORBIDDEN]:
         causes.append("SPIDERLING_CONTACT opens public addresses, SPIDERLING_ALLOW_NETWORKS others")

@@ -20,7 +20,7 @@ from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
-from spiderling.frontier.strategies import LinkingPage, Strategy, parse
+from spiderling.frontier.strategies import STATE, LinkingPage, Strategy, parse
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
@@ -28,7 +28,7 @@ from spiderling.items import Outcome
 from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize, serialize
+from spiderling.urls import CanonicalUrl, canonicalize, canonicalize_again, serialize
 
 _MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
@@ -244,7 +244,7 @@ class Frontier:
 
     def is_copy(self, url: str, sketch: int) -> bool:
         """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
-        target = canonicalize(url)
+        target = canonicalize_again(url)
         return target is not None and self._traps.is_copy(target.host, sketch)
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
@@ -365,10 +365,13 @@ class Frontier:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
         changes = self.journal.drain(self._books.seen, self._robots, self.ledger)
-        return replace(changes, trail=self._books.trail.drain(now))
+        learnt = self._strategy.state()
+        meta = {STATE: learnt} if learnt else {}
+        return replace(changes, trail=self._books.trail.drain(now), meta=meta)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
+        self._strategy.restore(state.meta.get(STATE, ""))
         self.schedule.restore(self._books.restore(state, self._shelf), now)
         self.closing.restore(self._shelf, now)
 

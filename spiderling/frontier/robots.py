@@ -26,7 +26,7 @@ from spiderling.frontier.state import ConsentRow
 from spiderling.options import Options
 from spiderling.optouts import MINING, TRAINING, Signal, Statement
 from spiderling.reasons import Reason
-from spiderling.urls import canonicalize
+from spiderling.urls import canonicalize_again
 
 _MAX_PARSERS = 4096
 _MAX_RECORDS = 20_000
@@ -146,7 +146,7 @@ class Robots:
 
     def statements_of(self, url: str) -> list[Statement]:
         """The same for any URL."""
-        target = canonicalize(url)
+        target = canonicalize_again(url)
         return self.statements(target.origin, target.url) if target else []
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:

@@ -27,7 +27,7 @@ from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
 from spiderling.frontier.yields import YieldAccount
 from spiderling.options import Options
-from spiderling.urls import canonicalize
+from spiderling.urls import canonicalize_again
 
 _RESOLVE_AHEAD_S = 60.0
 """Names of hosts that are due later than this are not resolved yet."""
@@ -206,6 +206,8 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
+        if host.state is HostState.SNOOZED:
+            self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
         if not self._holding.keeps(host, address):
             self._bench(host, address, now)
 
@@ -320,7 +322,7 @@ class Schedule:
 
     def fallback_of(self, url: str, address: str) -> str:
         """The address of the other family that the name in *url* has besides *address*; '' for none."""
-        target = canonicalize(url)
+        target = canonicalize_again(url)
         return self._names.fallback(target.name, address) if target is not None else ""
 
     def answered(self, host: Host, now: float) -> None:

@@ -82,7 +82,7 @@ def check_text(page: Page) -> None:
     """Raises DropPage(UNDECODABLE or BOILERPLATE_ONLY) for a page without running text."""
     if page.encoding_detected is None:
         raise DropPage(Reason.UNDECODABLE)
-    if not any(paragraph.cls == "good" for paragraph in page.paragraphs):
+    if not page.has_text:
         raise DropPage(Reason.BOILERPLATE_ONLY)
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spiderling import feeds
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.items import PageItem
-from spiderling.prevertical import rendered, written
+from spiderling.markup import written
 from spiderling.tls import FLAG
 from spiderling.urls import top_level_domain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scrapy.crawler import Crawler
-
-    from spiderling.text import Paragraph
 
 CAPTURED = "spiderling_captured"
 """Meta key of pages from an archive: when they were fetched, in seconds since 1970."""
@@ -43,7 +38,8 @@ class CorpusPipeline:
             return item
         item.kept_bytes = item.page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item)
-        item.document = render(item.attributes, item.page.paragraphs)
+        head = f"<doc{written(item.attributes)}>\n".encode("utf-8", "replace")
+        item.document = b"%s%s</doc>\n" % (head, item.page.kept_elements())
         return item
 
     def _attributes(self, item: PageItem) -> dict[str, object]:
@@ -76,17 +72,7 @@ class CorpusPipeline:
             "optout": " ".join(map(str, item.statements)),
             "yield": f"{item.kept_bytes / max(1, page.utf8_bytes):.4f}",
             "badness": f"{page.badness:.1f}",
+            "known_share": f"{page.known_share:.2f}",
+            "seen_share": f"{item.seen_share:.2f}" if item.seen_share else "",
             **page.quality.attributes(),
         }
-
-
-def render(attributes: dict[str, object], paragraphs: Iterable[Paragraph]) -> bytes:
-    """One ``<doc>`` with its kept paragraphs; empty attributes are left out.  UTF-8, one line an element or text."""
-    kept = ((p.text, _details(p.cls, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
-    return rendered(attributes, kept).encode("utf-8", "replace")
-
-
-@lru_cache(maxsize=1000)
-def _details(cls: str, heading: bool, language: str | None, duplicate: bool) -> str:
-    details = {"class": cls, "heading": "1" if heading else "", "lang": language or "", "dup": "1" if duplicate else ""}
-    return written(details)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from scrapy.http import Headers
+
 from spiderling.items import Follow
 from spiderling.optouts import Policy, Signal, Statement, together
 from spiderling.outcomes import DropPage
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _INDEXING = {Signal.NOINDEX, Signal.NOARCHIVE, Signal.UNAVAILABLE_AFTER}
 _HEADERS = (b"X-Robots-Tag", b"tdm-reservation", b"tdm-policy", b"Content-Usage", b"Content-Signal")
+_KEYS = Headers(dict.fromkeys(_HEADERS, b"")).keys()
 
 
 def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
@@ -38,6 +41,8 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
 
 def headers_of(response: Response) -> list[tuple[str, str]]:
     """The headers of *response* that may hold statements."""
+    if not _KEYS & response.headers.keys():
+        return []
     return [(name.decode(), value.decode("latin-1")) for name in _HEADERS for value in response.headers.getlist(name)]
 
 

@@ -8,7 +8,7 @@ from spiderling.crawl import crawl_of
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
-from spiderling.text import clean_text
+from spiderling.text.spam import GOOGLE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -44,9 +44,8 @@ def check_quality(page: Page, options: Options) -> None:
     """Raises DropPage(BAD_QUALITY) for a page with too little text, or text that no one writes in sentences."""
     if page.utf8_bytes < options.min_page_bytes:
         raise DropPage(Reason.BAD_QUALITY, f"only {page.utf8_bytes} bytes of page")
-    chars = len(clean_text(page.paragraphs))
-    if chars < options.min_text_chars:
-        raise DropPage(Reason.BAD_QUALITY, f"only {chars} characters of clean text")
+    if page.clean_chars < options.min_text_chars:
+        raise DropPage(Reason.BAD_QUALITY, f"only {page.clean_chars} characters of clean text")
     if page.badness > options.max_badness:
         raise DropPage(Reason.BAD_QUALITY, f"badness {page.badness:.1f}")
     found = page.quality
@@ -57,6 +56,12 @@ def check_quality(page: Page, options: Options) -> None:
         ("digits", found.digit_share, 0.0, options.max_digit_share),
         ("symbols", found.symbol_share, 0.0, options.max_symbol_share),
         ("in good paragraphs", found.good_share, options.min_good_share, 1.0),
+        ("packed", found.packed_share, options.min_packed_share, float("inf")),
+        ("of one word", found.top_word_share, 0.0, options.max_top_word_share),
+        ("links to other hosts in a kB", found.outlinks, 0.0, options.max_outlinks),
     ):
         if not low <= value <= high:
             raise DropPage(Reason.BAD_QUALITY, f"{name}: {value:.2f}")
+    refused = {"keep": False, "likely": found.translated == GOOGLE, "drop": bool(found.translated)}
+    if refused[options.translated]:
+        raise DropPage(Reason.BAD_QUALITY, f"translated by machine: {found.translated}")

@@ -22,6 +22,7 @@ from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
+from spiderling.text.spam import with_spam_signs
 from spiderling.text.zones import Tree
 
 if TYPE_CHECKING:
@@ -50,18 +51,22 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
         _links(page, parsed, url, options, scores)
-    return _measured(page, options, url)
+    _measured(page, options, url)
+    if text is not None and page.clean_bytes and page.language is not None:
+        page.quality = with_spam_signs(page, clean_text(page.paragraphs), text, url, models[page.language])
+    return page
 
 
 def measure_clean(page: Page) -> str:
     """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
     clean = clean_text(page.paragraphs)
-    page.clean_bytes = len(clean.encode("utf-8"))
+    page.clean_bytes, page.clean_chars = len(clean.encode("utf-8")), len(clean)
     page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
     return clean
 
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> Page:
+    page.has_text = any(paragraph.cls == boilerplate.GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
     if options.with_shingles and page.clean_bytes:

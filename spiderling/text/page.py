@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.linkbatch import LinkBatch
-from spiderling.pickles import read_page, read_plain
+from spiderling.markup import are_elements, details, elements
+from spiderling.pickles import read_plain
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
 from spiderling.text.shingles import NONE, Shingles
@@ -165,8 +168,11 @@ class Page:
     """What the page says, boilerplate included, apart from numbers and words of its URL (text/sketch.py)."""
     clean_bytes: int = 0
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
+    clean_chars: int = 0
     words: int = 0
     """White-space separated words of the clean text."""
+    has_text: bool = False
+    """Whether a paragraph is good, kept or not."""
     shingles: Shingles = NONE
     """Of the kept paragraphs, if asked for (text/shingles.py)."""
 
@@ -176,20 +182,33 @@ class Page:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         packed = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
         shingles = values.pop("shingles")
-        packed["shingles"] = pickle.dumps(shingles, 5) if len(shingles.counts) else b""  # dear even when empty
+        packed["hashes"], packed["counts"] = shingles.hashes.tobytes(), shingles.counts.tobytes()
+        packed["repeats"] = b"1" if shingles.repeats else b""
+        packed["document"] = kept_elements(self.paragraphs) if self.clean_bytes else b""
         values["_packed"] = packed
         return copyreg.__newobj__, (Page,), (None, values)  # type: ignore[attr-defined]  # the stubs leave it out
+
+    def kept_elements(self) -> bytes:
+        """The kept paragraphs as they stand in a document; the worker's, if nobody has looked at them since."""
+        made = self._packed["document"] if "paragraphs" in self._packed else None
+        return made if made is not None and are_elements(made) else kept_elements(self.paragraphs)
 
     def __getattr__(self, name: str) -> Any:
         """Called for what is still packed: it is unpacked now."""
         if name in _ROWS:
             setattr(self, name, made(_ROWS[name], zip(*read_plain(self._packed.pop(name)), strict=True)))
         elif name == "shingles":
-            packed = self._packed.pop(name)
-            self.shingles = read_page(packed) if packed else NONE
+            hashes, counts, repeats = map(self._packed.pop, ("hashes", "counts", "repeats"))
+            self.shingles = Shingles(np.frombuffer(hashes, np.uint64), np.frombuffer(counts, np.uint32), bool(repeats))
         else:
             raise AttributeError(name)
         return getattr(self, name)
+
+
+def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
+    """Those that are kept as prevertical."""
+    kept = ((p.text, details(p.cls, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
+    return elements(kept).encode("utf-8", "replace")
 
 
 _ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}

@@ -51,6 +51,8 @@ class Shingles(NamedTuple):
     hashes: NDArray[np.uint64]
     counts: NDArray[np.uint32]
     """How many of them each paragraph has; 0 for one without a word."""
+    repeats: bool = True
+    """Whether one may stand in them more than once."""
 
 
 NONE = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
@@ -72,7 +74,8 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     filled = np.zeros(int(padded.sum()), np.uint64)
     filled[places] = words
     windows = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return Shingles(_combined(filled, windows, window), counts.astype(np.uint32))
+    hashes = _combined(filled, windows, window)
+    return Shingles(hashes, counts.astype(np.uint32), len(set(hashes.tolist())) < len(hashes))
 
 
 def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:

@@ -78,6 +78,7 @@ CHUNKED = "Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
             b"as Common Crawl does",
         ),
     ],
+    ids=["chunks", "undone", "cut", "packed chunks", "deflate", "decoded before", "common crawl"],
 )
 def test_encodings_are_undone_where_they_have_not_been(head, body, content):
     (page,) = read(record("http://a.test/", body, head=head))
@@ -102,6 +103,7 @@ def test_encodings_are_undone_where_they_have_not_been(head, body, content):
         (record("http://a.test/robots.txt", b"User-agent: *"), Reason.RECORD_KIND),
         (record("http://a.test/", b"<p>", "resource"), None),
     ],
+    ids=lambda value: value.value if isinstance(value, Reason) else "record",  # packed ones hold the time
 )  # fmt: skip
 def test_what_is_no_page_and_why(data, reason):
     (entry, *_) = read(data, max_body_bytes=30_000, max_document_bytes=10_000, archive_robots="ignore")

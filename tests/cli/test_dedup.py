@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ from spiderling import deduplication
 from spiderling.deduplication import Deduplication, Rule
 from spiderling.errors import BadInput, StorageError
 from spiderling.export import Corpus, corpus_of
-from spiderling.prevertical import Source, StoredDocument, parsed, read_documents, rendered
+from spiderling.markup import rendered
+from spiderling.prevertical import Source, StoredDocument, parsed, read_documents
 from spiderling.simulation.recorded import read_pages
 
 GB = 10**9
@@ -130,8 +133,10 @@ CHAIN = [
 
 def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_path):
     source = written_to(tmp_path / "c.prevert", CHAIN).sources[0].path
-    out = tmp_path / "out.prevert.gz"
-    ended = scrapy("dedup", str(source), "-o", str(out), "--memory", "1G")
+    out, temp = tmp_path / "out.prevert.gz", tmp_path / "temp"
+    temp.mkdir()
+    (temp / "mine").touch()
+    ended = scrapy("dedup", str(source), "-o", str(out), "--memory", "1G", "--temp", str(temp))
     assert (ended.code, ended.log) == (0, "")
     assert ended.out == f"3 of 7 paragraphs are duplicates (42.9 %); 2 of 4 documents in {out}.\n"
     found = list(read_documents(out))
@@ -140,7 +145,7 @@ def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_pat
     ]  # fmt: skip
     assert [doc.attributes["words"] for doc in found] == ["0", "21"], "counted anew where something was left out"
     assert json.loads((tmp_path / "out.prevert.gz.json").read_text())["dedup"]["duplicates"] == 3
-    assert not (tmp_path / "out.prevert.gz.work").exists()
+    assert [path.name for path in temp.iterdir()] == ["mine"], "only what the run made itself is removed"
     work = Deduplication(corpus_of([str(out)]), Rule(), tmp_path / "again", GB)
     assert work.judge(quiet).duplicates == 0, "a second run finds nothing more"
     work.close()
@@ -221,6 +226,16 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
     assert done.count("chunk") >= 6 and done.count("range") >= 2, "there was something to go on with"
     assert done.count("decided") == done.count("collected") == 1, "no step is done twice"
     assert not list(tmp_path.glob("*.work")) and not list(tmp_path.glob("*.part"))
+
+
+def test_ctrl_c_does_not_wait_for_a_long_query(tmp_path):
+    run = Deduplication(written_to(tmp_path / "c.prevert", CHAIN), Rule(), tmp_path / "work", GB)
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run._execute("SELECT count(*) FROM (SELECT hash(a.i * b.i) AS h FROM range(9000000) a(i), range(9000000) b(i))")
+    assert run.judge(quiet).duplicates == 3, "the connection can be used as before"
+    run.close()
 
 
 def test_what_cannot_go_on_says_why(tmp_path):

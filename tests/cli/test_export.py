@@ -16,14 +16,18 @@ from hypothesis import strategies as st
 from spiderling.errors import BadInput, StorageError
 from spiderling.export import Corpus, DropList, corpus_of, export, read_list
 from spiderling.frontier.store import Changes, SegmentRow, SqliteStore
-from spiderling.pipelines.corpus import render
-from spiderling.prevertical import Source, documents, escape, stored_documents
-from spiderling.text.page import Paragraph
+from spiderling.markup import escape, written
+from spiderling.prevertical import Source, documents, stored_documents
+from spiderling.text.page import Paragraph, kept_elements
 
 URLS = [
     "http://a.cz/", "https://www.a.cz/x", "http://a.cz/blog/1", "http://a.cz/blog/2?q=1", "http://b.a.cz/", "http://c.cz/",
     "http://c.cz:8080/", "http://čau.cz/ž",
 ]  # fmt: skip
+
+
+def render(attributes, paragraphs):
+    return f"<doc{written(attributes)}>\n".encode() + kept_elements(paragraphs) + b"</doc>\n"
 
 
 def doc(url: str, text: str = "Dobrý den.") -> str:

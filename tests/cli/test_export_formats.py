@@ -23,7 +23,8 @@ from spiderling import parts
 from spiderling.errors import BadInput, StorageError
 from spiderling.export import DropList, corpus_of, export
 from spiderling.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
-from spiderling.prevertical import Source, StoredDocument, rendered, stored_documents, written
+from spiderling.markup import rendered, written
+from spiderling.prevertical import Source, StoredDocument, stored_documents
 from spiderling.records import COLUMNS, schema
 from spiderling.selection import Layout, Selection
 from spiderling.text.tokens import tokens

@@ -78,6 +78,11 @@ def verdicts(crawl: Crawl, url: str) -> dict[str, str]:
     return {line[:12].strip(): line[12:] for line in told(crawl, "url", url).splitlines() if line[:12].strip()}
 
 
+def test_overview_shows_what_was_learnt(crawl):
+    lines = told(crawl).split("How much each sign of a good link counts by now")[1].splitlines()
+    assert any(line.split()[:1] == ["host"] for line in lines)
+
+
 def test_overview_of_a_crawl(crawl: Crawl) -> None:
     out = told(crawl)
     assert "crawling    no process" in out
@@ -209,7 +214,7 @@ def damaged(crawl: Crawl, tmp_path: Path, statement: str = "", cut: int = 0) -> 
         ("UPDATE count SET value = value + 1 WHERE key = 'discovered'", "the books do not balance"),
         ("UPDATE count SET value = value + 1 WHERE key IN ('discovered', 'waiting')", "stand in the queues"),
         ("UPDATE host SET waiting = 7 WHERE name = 'b.test'", "1 hosts have other queues than they count: b.test"),
-        ("UPDATE segment SET documents = documents + 1", "documents, not"),
+        ("UPDATE file SET entries = entries + 1", "documents, not"),
         ("UPDATE count SET value = value - 1 WHERE key = 'total/documents'", "the counts say"),
         ("DELETE FROM digest", "the digests of"),
         ("INSERT INTO ended SELECT batch + 1000, time, segment, offset_bytes, keys, ends FROM ended", "ended before"),

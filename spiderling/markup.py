@@ -1,0 +1,49 @@
+"""Writing prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
+_SPECIAL = re.compile('[&<>"\n\r\t]')
+
+
+def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
+    """One ``<doc>`` with its *paragraphs*: (text, attributes as `written`)."""
+    return f"<doc{written(attributes)}>\n{elements(paragraphs)}</doc>\n"
+
+
+def elements(paragraphs: Iterable[tuple[str, str]]) -> str:
+    """The paragraphs of a document, as in `rendered`."""
+    return "".join([f"<p{details}>\n{escape(text)}\n</p>\n" for text, details in paragraphs])
+
+
+def are_elements(made: bytes) -> bool:
+    """Whether *made* can be what `elements` gives: paragraphs, and nothing that ends their document."""
+    number = made.count(b"\n</p>\n")
+    if not made.count(b"<") / 2 == made.count(b"\n") / 3 == made.count(b"<p") == number:
+        return False
+    try:
+        return bool(made.decode("utf-8")) or not number
+    except UnicodeDecodeError:
+        return False
+
+
+def written(attributes: Mapping[str, object]) -> str:
+    """*attributes* as they stand in a tag; empty ones are left out."""
+    return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
+
+
+@lru_cache(maxsize=1000)
+def details(cls: str, heading: bool, language: str | None, duplicate: bool) -> str:
+    """The attributes of a paragraph as `written`."""
+    marks = {"class": cls, "heading": "1" if heading else "", "lang": language or "", "dup": "1" if duplicate else ""}
+    return written(marks)
+
+
+def escape(text: str) -> str:
+    """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))

@@ -1,0 +1,34 @@
+"""The same documents come out of the same pages, whatever is made faster: the bundled web against a digest."""
+
+from __future__ import annotations
+
+import hashlib
+
+from conftest import ROOT, Crawl, serving
+
+from spiderling.simulation.recorded import RecordedWeb
+
+GOLDEN = "4af998d36caf0cf437aa589156dcee60e71f04186a4466c3547b93c6e87d3139"
+"""Change it only with a change that is meant to change what documents hold, and say so in CHANGELOG.md."""
+ATTRIBUTES = ("title", "lang", "langs", "enc_detected", "length", "words", "licence", "yield", "badness", "published")
+
+
+def test_corpus_of_the_bundled_web_is_the_same(tmp_path):
+    web = RecordedWeb(ROOT / "examples/miniweb")
+    urls = sorted(f"http://{host}{path}" for host in web.hosts() for path in web.paths(host))[::9]
+    (tmp_path / "seeds.txt").write_text("\n".join(urls))
+    with serving(web) as server:
+        crawl = Crawl(
+            tmp_path / "job",
+            server,
+            DEDUP="off",
+            YIELD_PROFILE="off",
+            TRAP_COPIES=0,
+            FOLLOW="none",
+            ALLOW_NETWORKS="127.0.0.0/8",
+        )
+        assert crawl.start(str(tmp_path / "seeds.txt"), lang="cs,en,de").wait().code == 0
+    documents = sorted(crawl.documents(), key=lambda document: document.url)
+    assert len(documents) > 60
+    told = [(doc.url, [doc.attributes.get(name, "") for name in ATTRIBUTES], doc.paragraphs) for doc in documents]
+    assert hashlib.sha256(repr(told).encode()).hexdigest() == GOLDEN

@@ -8,7 +8,7 @@ import json
 from contextlib import closing
 
 import pytest
-from conftest import Crawl, page, serving
+from conftest import NETWORK, Crawl, page, serving
 from fastwarc.warc import ArchiveIterator as FastIterator
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +18,11 @@ from warcio.checker import Checker
 
 from spiderling.cdxj import index_all, records, surt
 from spiderling.checking import problems
+from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import StorageError
 from spiderling.inspection import Inspection
 from spiderling.items import Outcome
+from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb, plain, redirect
 from spiderling.warc import EXCHANGE, Exchange, WarcKind, verdict
@@ -170,6 +172,17 @@ async def test_a_body_that_broke_off_is_marked():
 
 
 # -- a crawl's archive
+
+
+async def test_a_document_and_its_response_are_in_one_batch(tmp_path, monkeypatch):
+    options = Options(lang="cs", allow_networks=NETWORK, warc="on", dedup="exact", checkpoint_pages=1)
+    crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
+    batches, store = [], crawl.checkpoint._store
+    monkeypatch.setattr(store, "commit", lambda changes: batches.append([row.kind for row in changes.segments]))
+    for _ in range(3):
+        crawl.finish(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n", exchange=EXCHANGED))
+    await crawl.close()
+    assert [batch for batch in batches if batch] == [["corpus", "warc"]] * 2
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ class Command(ScrapyCommand):
         add("--threshold", type=float, default=0.5, metavar="SHARE", help="share of tuples seen, above which (0.5)")
         add("--mark", action="store_true", help='keep duplicates, with dup="1"')
         add("--memory", default="2G", metavar="SIZE", help="take no more memory than this (2G)")
-        add("--temp", metavar="DIR", help="where the work is done: some 25 bytes a word; default OUT.work")
+        add("--temp", metavar="DIR", help="where OUT.work is made, some 10 to 20 bytes a word; default: beside OUT")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if not args or not opts.out:
@@ -68,7 +68,7 @@ def _dedup(names: list[str], opts: argparse.Namespace) -> None:
     if out.exists():
         raise BadInput(f"{out} exists; remove it, or give another name.")
     corpus = corpus_of(names)
-    work = Path(opts.temp or out.with_name(f"{out.name}.work"))
+    work = Path(opts.temp or out.parent) / f"{out.name}.work"
     run = Deduplication(corpus, rule, work, size(opts.memory))
     try:
         totals = run.judge(with_progress)

@@ -53,7 +53,7 @@ class Command(ScrapyCommand):
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or {PERFECT} or {PERFECT_LANGUAGE}, which know the web; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "
-            "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --csv thai.csv"
+            "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -70,6 +70,7 @@ class Command(ScrapyCommand):
         add("--rate", type=float, default=20, metavar="N", help="most requests a second; 0: no limit (default 20)")
         add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="crawls at once (default: all cores)")
         add("--csv", metavar="FILE", help="write all curves as a table")
+        add("--html", metavar="FILE", help="write a page with tables and curves, which needs no network")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
@@ -79,6 +80,8 @@ class Command(ScrapyCommand):
             print_table(table)
             if opts.csv:
                 _write_csv(Path(opts.csv), runs)
+            if opts.html:
+                _write_page(Path(opts.html), runs, terms)
         except SpiderlingError as error:
             print(f"scrapy simulate: {error}", file=sys.stderr)
             self.exitcode = 1
@@ -155,3 +158,13 @@ def _write_csv(path: Path, runs: Iterable[Run]) -> None:
                     writer.writerow((*run.task, at.hours, *at[1:], *(f"{value:.6g}" for value in (*measures, *rates))))
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}; name another file.") from None
+
+
+def _write_page(path: Path, runs: Sequence[Run], terms: Terms) -> None:
+    from spiderling.reporting.comparison import comparison_page  # heavy
+    from spiderling.wholefiles import write_whole
+
+    rate = f"at most {terms.pages_per_s:g} requests a second" if terms.pages_per_s else "no limit but politeness"
+    given = "".join(f", {name} = {value}" for name, value in terms.options.items())
+    write_whole(path, comparison_page(runs, f"Generated webs of {terms.pages:,} pages; {rate}{given}."))
+    print(f"The page is in {path}", file=sys.stderr)

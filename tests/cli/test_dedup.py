@@ -131,8 +131,10 @@ CHAIN = [
 
 def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_path):
     source = written_to(tmp_path / "c.prevert", CHAIN).sources[0].path
-    out = tmp_path / "out.prevert.gz"
-    ended = scrapy("dedup", str(source), "-o", str(out), "--memory", "1G")
+    out, temp = tmp_path / "out.prevert.gz", tmp_path / "temp"
+    temp.mkdir()
+    (temp / "mine").touch()
+    ended = scrapy("dedup", str(source), "-o", str(out), "--memory", "1G", "--temp", str(temp))
     assert (ended.code, ended.log) == (0, "")
     assert ended.out == f"3 of 7 paragraphs are duplicates (42.9 %); 2 of 4 documents in {out}.\n"
     found = list(read_documents(out))
@@ -141,7 +143,7 @@ def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_pat
     ]  # fmt: skip
     assert [doc.attributes["words"] for doc in found] == ["0", "21"], "counted anew where something was left out"
     assert json.loads((tmp_path / "out.prevert.gz.json").read_text())["dedup"]["duplicates"] == 3
-    assert not (tmp_path / "out.prevert.gz.work").exists()
+    assert [path.name for path in temp.iterdir()] == ["mine"], "only what the run made itself is removed"
     work = Deduplication(corpus_of([str(out)]), Rule(), tmp_path / "again", GB)
     assert work.judge(quiet).duplicates == 0, "a second run finds nothing more"
     work.close()

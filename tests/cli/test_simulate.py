@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,20 @@ from command_line import scrapy
 
 
 def test_strategies_side_by_side(tmp_path: Path) -> None:
-    curves = tmp_path / "curves.csv"
+    curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
     ended = scrapy(
         "simulate", "bfs", "perfect", "--pages", "1000", "--seeds", "2", "--jobs", "2", "--csv", str(curves),
+        "--html", str(page),
         "-s", "SPIDERLING_HOST_INTERVAL_S=1", timeout_s=60,
     )  # fmt: skip
     assert ended.code == 0, ended.log
     lines = [line.split(" | ") for line in ended.out.splitlines()]
     assert [line[1] for line in lines[2:]] == ["bfs", "perfect"]
     assert "±" in lines[2][9]
+    text = page.read_text()
+    assert text.count('type="application/json"') == 11
+    assert "Words/MB by hours" in text
+    assert "src=" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     with curves.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["strategy"], row["seed"]) for row in rows} == {(s, n) for s in ("bfs", "perfect") for n in "12"}

@@ -224,6 +224,15 @@ class Soft(_ByHead):
 
 
 @dataclass
+class Dfs(_ByHead):
+    """Depth first (left open by Somboonviwat et al.): the deepest links first, down to nine below the seeds."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = LAST_RANK if page.rank == SEED_RANK else max(1, page.rank - 1)
+        return lambda link: rank
+
+
+@dataclass
 class Distance(_ByHead):
     """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
 
@@ -316,6 +325,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "lswc": Lswc,
     "hard": Hard,
     "soft": Soft,
+    "dfs": Dfs,
     "distance": Distance,
     "cyclic": Cyclic,
 }

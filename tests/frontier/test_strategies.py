@@ -58,6 +58,7 @@ BFS = ["s", "bad", "good", "bad1", "good1", "good2", "good3", "deep", "rich"]
         ("soft", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
         ("distance", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
         ("distance:t=2", ["s", "bad", "good", "good2", "good3", "bad1", "good1"]),
+        ("dfs", ["s", "bad", "bad1", "deep", "rich", "good1", "good", "good2", "good3"]),
         ("hard", ["s", "bad", "good", "good2", "good3"]),
         ("lswc", ["s", "bad", "good", "good2", "good3"]),
         ("lswc:t=3,s=9", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),

@@ -1,13 +1,14 @@
 # make setup   .venv with everything the crawler needs
 # make demo    a real crawl of the bundled miniature web, on loopback
 # make test    all tests
+# make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
 # Needs Python >= 3.10 with venv, and make; nothing is installed outside of .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 JOBDIR ?= crawls/demo
 .DELETE_ON_ERROR:
-.PHONY: setup setup-test demo test slow lint bench models clean
+.PHONY: setup setup-test demo test slow lint bench profile models clean
 
 setup: .venv/installed
 setup-test: .venv/installed-test
@@ -44,6 +45,10 @@ lint: setup-test
 
 bench: setup
 	$(BIN)/python benchmarks/crawl.py
+
+profile: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt py-spy
+	$(BIN)/python benchmarks/flame.py
 
 models: setup
 	$(BIN)/python models/build.py $(if $(TEXTS),--texts $(TEXTS)) $(if $(SEEDS),--seeds $(SEEDS))

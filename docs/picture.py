@@ -25,6 +25,7 @@ PICTURE = ROOT / "docs/text.svg"
 HOST, PATH = "instalace.test", "/cs/apas03.html"
 ROW, TOP, WIDTH = 18, 92, 980
 COLUMNS = {"block": 10, "text": 90, "length": 390, "first": 560, "second": 650, "class": 750, "language": 810}
+_SIGNALS = 7
 GOOD, LINKS, OTHER, INK = "#2a7f4f", "#d98b3a", "#9aa4ad", "#222"
 
 
@@ -123,7 +124,8 @@ def _fate(page: Page, number: int, y: int) -> list[str]:
 
 def _foot(page: Page, height: int) -> list[str]:
     shares = ", ".join(f"{code} {share:.2f}" for code, share in page.languages.items())
-    quality = ", ".join(f"{name} {value}" for name, value in page.quality.attributes().items())
+    signals = [f"{name} {value}" for name, value in page.quality.attributes().items()]
+    quality = ", ".join([*signals[:_SIGNALS], "..."])  # as many as a line holds
     return [
         f'<line x1="10" x2="{WIDTH - 10}" y1="{height - 70}" y2="{height - 70}" stroke="{OTHER}"/>',
         _text(

@@ -128,7 +128,7 @@ class Checkpoint:
         changes = frontier.drain(now)
         ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
         changes = replace(
-            changes, digests=self._digests, meta=self._meta, trail=replace(changes.trail, ends=ends),
+            changes, digests=self._digests, meta=changes.meta | self._meta, trail=replace(changes.trail, ends=ends),
             history=history_row(now, frontier.ledger, frontier.hosts),
         )  # fmt: skip
         batch = _Batch(self._entries, changes)

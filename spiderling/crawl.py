@@ -98,10 +98,10 @@ class Crawl:
             documents, notices = usable(filetypes.parse(options.documents))
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store)
             self._restore(state, only)
+            corpus, *others = self._writers(state)
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
-            corpus, *others = self._writers(state)
             self._make_durable()
             opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(

@@ -18,6 +18,7 @@ ranges of 2 do not know of each other.
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -115,6 +116,7 @@ class Deduplication:
             raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
         self._corpus, self._rule, self._work = corpus, rule.checked(), work
         self._sql_bytes = memory_bytes - _OWN_BYTES
+        self._thread = ThreadPoolExecutor(1)
         self._connection = self._open()
 
     def _open(self) -> DuckDBPyConnection:
@@ -143,7 +145,18 @@ class Deduplication:
         return json.dumps({"rule": self._rule._asdict(), "sources": sources})
 
     def close(self) -> None:
+        self._thread.shutdown()
         self._connection.close()
+
+    def _execute(self, query: str, *values: object) -> DuckDBPyConnection:
+        """In another thread, because DuckDB sees no Ctrl-C before a query is done."""
+        running = self._thread.submit(self._connection.execute, query, list(values))
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            wait([running])
+            raise
 
     def judge(self, progress: Progress) -> Totals:
         """Steps 1 to 3, as far as they are not done.  Raises StorageError and BadInput."""
@@ -155,7 +168,7 @@ class Deduplication:
             return Totals(int(documents), int(units), int(number), self._one("SELECT count(*) FROM duplicate")[0])
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...]:
-        row = self._connection.execute(query, list(values)).fetchone()
+        row = self._execute(query, *values).fetchone()
         assert row is not None
         return row
 
@@ -168,7 +181,7 @@ class Deduplication:
         self._connection.execute("BEGIN")
         try:
             yield
-            self._connection.execute("INSERT INTO step VALUES (?, ?)", [name, number])
+            self._execute("INSERT INTO step VALUES (?, ?)", name, number)
             self._connection.execute("COMMIT")
         except BaseException:
             self._connection.execute("ROLLBACK")
@@ -194,12 +207,11 @@ class Deduplication:
         import pyarrow as pa
 
         units = np.arange(first, first + len(chunk.sizes))
-        batch = pa.table({"hash": chunk.hashes, "unit": np.repeat(units, chunk.sizes)})  # noqa: F841 - DuckDB sees it
-        sizes = pa.table({"unit": units, "shingles": chunk.sizes})  # noqa: F841
-        execute = self._connection.execute
-        execute("INSERT INTO shingle SELECT hash, unit FROM batch ORDER BY hash")
-        execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
-        execute("INSERT INTO chunk VALUES (?, ?, ?)", [chunk.documents, len(units), len(chunk.hashes)])
+        self._connection.register("hashes", pa.table({"hash": chunk.hashes, "unit": np.repeat(units, chunk.sizes)}))
+        self._connection.register("sizes", pa.table({"unit": units, "shingles": chunk.sizes}))
+        self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
+        self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
+        self._execute("INSERT INTO chunk VALUES (?, ?, ?)", chunk.documents, len(units), len(chunk.hashes))
 
     def _stored(self) -> Iterator[StoredDocument]:
         return chain.from_iterable(map(stored_documents, self._corpus.sources))
@@ -210,13 +222,13 @@ class Deduplication:
         """Numbers for the shingles that stand in several units, one range of hashes after the other."""
         total = self._one("SELECT count(*) FROM shingle")[0]
         ranges = 1 + total * _BYTES_PER_SHINGLE // self._sql_bytes
-        done = {row[0] for row in self._connection.execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
+        done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
         for number in progress(range(ranges), "ranges of hashes", ranges):
             if number not in done:
                 low, high = _HASHES * number // ranges, _HASHES * (number + 1) // ranges - 1
                 with self._committed("range", number):
                     first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")[0]
-                    self._connection.execute(_NUMBERED, [first, low, high, low, high])
+                    self._execute(_NUMBERED, first, low, high, low, high)
 
     # -- step 3
 
@@ -231,7 +243,7 @@ class Deduplication:
         with self._committed("decided"):
             for part in progress(range(parts), "parts of the corpus judged", parts):
                 low, high = units * part // parts, units * (part + 1) // parts - 1
-                found = self._connection.execute(_POSTINGS, [low, high, low, high]).fetchnumpy()
+                found = self._execute(_POSTINGS, low, high, low, high).fetchnumpy()
                 self._note(_duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold))
 
     def _flags(self, number: int) -> NDArray[np.bool_]:
@@ -243,8 +255,8 @@ class Deduplication:
     def _note(self, units: list[int]) -> None:
         import pyarrow as pa
 
-        batch = pa.table({"unit": pa.array(units, pa.int64())})  # noqa: F841 - DuckDB sees it
-        self._connection.execute("INSERT INTO duplicate SELECT unit FROM batch")
+        self._connection.register("found", pa.table({"unit": pa.array(units, pa.int64())}))
+        self._execute("INSERT INTO duplicate SELECT unit FROM found")
 
     # -- step 4
 

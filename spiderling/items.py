@@ -54,6 +54,9 @@ class PageItem:
     duplicate_bytes: int = 0
     """UTF-8 bytes of the clean text that were kept before, in a corpus that marks them; set by pipeline 400."""
 
+    seen_share: float = 0.0
+    """Share of the clean text that was kept before, template text of its host mostly; set by pipeline 400."""
+
     def __repr__(self) -> str:
         return f"<PageItem {self.response.url}>"  # logs show items that fail; the page would fill them
 

@@ -35,10 +35,9 @@ class Options:
     )
     robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
     purpose: str = _option(
-        "ai-train",
-        "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
+        "ai-train", "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
         choices=("research", "search", "ai-train"),
-    )
+    )  # fmt: skip
     optouts: str = _option(
         "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
     )
@@ -69,10 +68,9 @@ class Options:
         "Hosts under these top-level domains, written in the same way, get three of four places; empty: none.",
     )
     follow: str = _option(
-        "all",
-        "Links that are followed: all, those within the hosts of the seeds (host), or none; same as -a follow=.",
+        "all", "Links that are followed: all, those within the hosts of the seeds (host), or none; same as -a follow=.",
         choices=("all", "host", "none"),
-    )
+    )  # fmt: skip
     only_hosts: str = _option(
         "", "A file of the only hosts that may be crawled, one name a line (docs/seeds.md); same as -a hosts=."
     )
@@ -81,11 +79,9 @@ class Options:
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
     trap_pages: int = _option(
-        20,
-        "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
-        low=0,
-        high=30_000,
-    )
+        20, "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
+        low=0, high=30_000,
+    )  # fmt: skip
     trap_copies: int = _option(
         5, "Pages of a domain that may say the same but for numbers and words of their URLs; 0: any number.", low=0
     )
@@ -132,10 +128,9 @@ class Options:
     # names
     nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
     ip_versions: str = _option(
-        "4,6",
-        "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
+        "4,6", "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
         choices=("4,6", "6,4", "4", "6"),
-    )
+    )  # fmt: skip
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
     dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
     dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
@@ -189,10 +184,9 @@ class Options:
         choices=("ignore", "obey"),
     )
     tls: str = _option(
-        "record",
-        "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
+        "record", "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
         choices=("record", "strict"),
-    )
+    )  # fmt: skip
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
@@ -206,10 +200,9 @@ class Options:
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
     archive_robots: str = _option(
-        "obey",
-        "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",
+        "obey", "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",
         choices=("obey", "ignore"),
-    )
+    )  # fmt: skip
     archive_urls: str = _option(
         "",
         "A file of the only URLs that are taken, one a line, * at the end for all that begin so; same as -a urls=.",
@@ -276,15 +269,12 @@ class Options:
     min_known_share: float = _option(
         0.6,
         "How usual the text's character 4-grams are for its language, where 1 is the language's own text: "
-        "below this it is another, unknown one.",
-        low=0,
-        high=1,
-    )
+        "below this it is another, unknown one.", low=0, high=1,
+    )  # fmt: skip
     language_method: str = _option(
-        "bayes",
-        "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
+        "bayes", "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
         choices=("bayes", "cosine"),
-    )
+    )  # fmt: skip
     min_cosine: float = _option(
         0.5, "By the method cosine, documents with a smaller cosine are in no known language.", low=0, high=1
     )
@@ -294,11 +284,9 @@ class Options:
         40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
     )
     min_stopword_share: float = _option(
-        0.05,
-        "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
-        low=0,
-        high=1,
-    )
+        0.05, "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
+        low=0, high=1,
+    )  # fmt: skip
     min_sentence_words: float = _option(0.0, "Documents whose sentences are shorter on average are bad-quality.", low=0)
     max_sentence_words: float = _option(
         200.0, "Documents whose sentences are longer on average are bad-quality.", low=1
@@ -311,6 +299,17 @@ class Options:
     min_good_share: float = _option(
         0.0, "Pages with less of their text in good paragraphs are bad-quality.", low=0, high=1
     )
+    min_packed_share: float = _option(
+        0.1, "Documents that zstd packs to a smaller share, as it does repetitions, are bad-quality.", low=0
+    )
+    max_top_word_share: float = _option(
+        0.2, "Documents with a greater share of one word, stop words apart, are bad-quality.", low=0
+    )
+    max_outlinks: int = _option(20, "Documents with more links to other hosts in a kB are bad-quality.", low=0)
+    translated: str = _option(
+        "likely", "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
+        choices=("keep", "likely", "drop"),
+    )  # fmt: skip
 
     # corpus and state
     dedup: str = _option(

@@ -153,7 +153,7 @@ class Scheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """A request that is due now, or None."""
         crawl = self.crawl
-        if crawl is None or crawl.stopping:
+        if crawl is None or crawl.stopping or crawl.archives is not None:
             return None
         self._resolve_names()
         now = crawl.clock.now()

@@ -14,9 +14,9 @@ closed ones that only a person reopens: retired, blocked, forbidden.
 How a URL passes, and who decides:
 
     admission.py   scope.py, traps.py, seen.py      may it be discovered?
-    strategies.py  priority.py: its rank in the queue, or that it is left out
+    strategies.py  priority.py, urlwords.py, worth.py: its rank in the queue, or that it is left out
     queues.py      entries.py                       where it waits: head in memory, chunks on disk, newest in a log
-    schedule.py    names, workbench, backlog, crowd  when is its host looked at?
+    schedule.py    names, workbench, backlog, crowd, holding, draws: when is its host looked at?
     hosttable.py   hosts.py                         hosts beyond the workbench's places, out of memory
     robots.py      is it allowed?
     sitemaps.py    what robots.txt names besides links

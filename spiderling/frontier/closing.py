@@ -108,8 +108,10 @@ class Closing:
 
     def restore(self, shelf: Shelf, now: float) -> None:
         """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
-        spent = []
-        for mark in shelf.host_marks():
+        spent: list[int] = []
+        states = self._books.marks.hosts_by_state()
+        is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
+        for mark in shelf.host_marks() if is_asked else ():
             if mark.state == HostState.SPENT.value:
                 spent.append(mark.id)
             elif mark.state == HostState.RETIRED.value and self._floor:

@@ -1,8 +1,8 @@
 """Hosts that are held back although they have work, so that the bandwidth goes where the text is.
 
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because
-the rich ones may be asked every few seconds only.  So of all hosts with a place at least a
-strategy's ``fewest`` are at work, the best; more if they promise enough; of the others each
+the rich ones may be asked every few seconds only.  So of all hosts with a place those of the
+best ranks are at work, and of the others as many as make up a strategy's ``fewest``: each
 rank is held back just so long that the number is right, and nobody longer than an hour.
 """
 
@@ -15,6 +15,8 @@ from spiderling.frontier.hosts import Host
 from spiderling.frontier.priority import RANKS
 from spiderling.frontier.strategies import Strategy
 
+_NEAR = 1
+"""Hosts of the best rank are never held back, nor those of so many ranks more."""
 _LONGEST_S = 3600.0
 
 
@@ -41,10 +43,11 @@ class Holding:
         if rank is not None:
             self._at[rank] += 1
         host.standing = rank
-        room, served, interval_s = strategy.fewest, strategy.worst_served(), self._interval_s()
+        room, interval_s = strategy.fewest, self._interval_s()
+        free = next((rank for rank, number in enumerate(self._at) if number), 0) + _NEAR
         for rank, number in enumerate(self._at):
             hold_s = 0.0
-            if number > room and rank > served:
+            if number > room and rank > free:
                 hold_s = interval_s * (number / room - 1.0) if room > 0 else _LONGEST_S
             self._holds_s[rank] = min(hold_s, _LONGEST_S)
             room -= number

@@ -39,6 +39,7 @@ CLOSED_STATES = {
 """States in which no URL of the host is handed out, with the Reason its URLs end as."""
 _STATES = list(HostState)
 _CODES = {state: code for code, state in enumerate(_STATES)}
+STATE_OF = {state.value: state for state in HostState}
 _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _MAX_DISTANCE = 65535
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import xxhash
 
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks
+from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of
@@ -144,7 +144,7 @@ class HostTable:
         for mark in marks:
             if mark.id != len(self) + 1:
                 raise ValueError(f"host {len(self) + 1} is missing")
-            state = HostState(mark.state)
+            state = STATE_OF[mark.state]
             standing = state if state in CLOSED_STATES else HostState.EXHAUSTED
             rank = self._rank_of(mark.id, YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes))
             self.marks.append(standing, mark.distance, mark.queued, self._prefers(mark.name), rank)

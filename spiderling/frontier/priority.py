@@ -50,6 +50,8 @@ class Cues:
     """What the target's host has given for its bytes beside the whole crawl, -1 to 1 ..."""
     trust: float = 0.0
     """... and how far that is known, 0 (new host) to 1."""
+    language: float = 0.0
+    """How much oftener its host's pages were in a wanted language than those of the whole crawl, -1 to 1."""
     section: float = 0.0
     """The same of the target's path section beside its host."""
     repeats: float = 0.0
@@ -70,6 +72,7 @@ def _anchor(cues: Cues) -> float:
 
 ESTIMATORS: dict[str, tuple[Callable[[Cues], float], float]] = {
     "host": (lambda cues: cues.host * cues.trust, 3.0),
+    "language": (lambda cues: cues.language, 2.0),
     "section": (lambda cues: cues.section, 1.5),
     "page-inside": (lambda cues: cues.quality if cues.same_host else 0.0, 0.7),
     "page-outside": (lambda cues: 0.0 if cues.same_host else cues.quality * (1.0 - cues.trust), 1.5),

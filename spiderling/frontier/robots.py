@@ -88,6 +88,8 @@ class Robots:
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
         self.records: dict[str, RobotsRecord] = {}
         """Those in memory."""
+        self._unknown: set[str] = set()
+        """Some that the store does not have either: pages of archives ask again and again."""
         self.changed: set[str] = set()
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
@@ -97,12 +99,18 @@ class Robots:
     def record(self, key: str) -> RobotsRecord | None:
         """What is known of the robots.txt of an origin, or of another file by its address."""
         record = self.records.get(key)
-        if record is None and (record := self._lookup(key)) is not None:
-            self.records[key] = record
+        if record is None and key not in self._unknown:
+            record = self._lookup(key)
+            if record is not None:
+                self.records[key] = record
+            else:
+                self._unknown.add(key)
         return record
 
     def forget(self) -> None:
         """Let go of records that the store has, when there are many: those that came first."""
+        if len(self._unknown) > _MAX_RECORDS:
+            self._unknown.clear()
         if len(self.records) > _MAX_RECORDS:
             spare = len(self.records) - _MAX_RECORDS // 2
             for key in [key for key in self.records if key not in self.changed][:spare]:
@@ -215,6 +223,7 @@ class Robots:
     ) -> RobotsRecord:
         key = _key(origin, file)
         self.records[key] = record
+        self._unknown.discard(key)
         self.changed.add(key)
         self._parsed.pop(key, None)
         rules = self._rules(origin, file) if digest else None

@@ -206,6 +206,8 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
+        if host.state is HostState.SNOOZED:
+            self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
         if not self._holding.keeps(host, address):
             self._bench(host, address, now)
 

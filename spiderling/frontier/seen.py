@@ -21,6 +21,8 @@ BLOOM_KEYS_PER_EXACT = 4
 """How many times more keys the filter is made for: the memory stays about the same."""
 _HASH_MASK = (1 << HASH_BITS) - 1
 _KEYS_MOVED_AT_ONCE = 4096
+_RECENT_KEYS = 60_000
+"""Of each of two generations; both take about 10 MB."""
 
 
 class SeenSet:
@@ -33,6 +35,8 @@ class SeenSet:
         self._bloom: Bloom | None = None
         self._moving: list[NDArray[np.uint64]] = []
         self._new = array("q")
+        self._recent: tuple[set[int], set[int]] = set(), set()
+        """Keys that were asked for lately, in two generations: most links of a page are menus and the like."""
         self._table.update(_turned_all(np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)))
         self._number = len(self._table)
         if self._number > max_exact:
@@ -50,8 +54,16 @@ class SeenSet:
     def missing(self, host_ids: NDArray[np.uint64], digests: NDArray[np.uint64]) -> list[int]:
         """The places of the URLs that were never entered, by the two parts of their keys."""
         turned = (np.maximum(digests << np.uint64(24) | host_ids, np.uint64(1))).tolist()
-        missing = self._table.missing(turned)
-        return missing if self._bloom is None else [at for at in missing if turned[at] not in self._bloom]
+        young, old = self._recent
+        asked = [at for at, key in enumerate(turned) if key not in young and key not in old]
+        missing = [asked[place] for place in self._table.missing([turned[at] for at in asked])]
+        if self._bloom is not None:
+            missing = [at for at in missing if turned[at] not in self._bloom]
+        young.update(turned)
+        young.difference_update([turned[at] for at in missing])
+        if len(young) > _RECENT_KEYS:
+            self._recent = set(), young
+        return missing
 
     @property
     def error_rate(self) -> float:

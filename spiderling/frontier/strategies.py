@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from spiderling.options import Options
     from spiderling.urls import CanonicalUrl
 
+STATE = "strategy"
+"""Key under which the store keeps what a strategy learnt."""
 DROPPED = -1
 """In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
 _RANK = 5
@@ -99,14 +101,10 @@ class Strategy:
         return math.inf
 
     fewest: int = 0
-    """So many of the best hosts are asked as soon as they are due, the others held back; 0: nobody is.
+    """So many of the best hosts are asked as soon as they are due, clearly worse ones held back; 0: nobody is.
 
     A crawl that holds nobody back leaves no request unmade, however little it promises.
     """
-
-    def worst_served(self) -> int:
-        """The worst rank of which nobody is held back, however many they are."""
-        return 0
 
     ranks_hosts: ClassVar[bool] = False
     """Whether ``host_rank`` tells hosts apart; without, they take turns."""
@@ -120,6 +118,13 @@ class Strategy:
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         """What came of *target*, the page whose links are ranked next."""
+
+    def state(self) -> str:
+        """What was learnt, as JSON, for the checkpoint; '' for nothing."""
+        return ""
+
+    def restore(self, state: str) -> None:
+        """Take up what ``state`` gave before a restart."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
         """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
@@ -166,7 +171,7 @@ class Heidix(Strategy):
         return self.worth.ranker(page)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
-        return self.worth.host_rank(account, head)
+        return self.worth.host_rank(host_id, account, head)
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
@@ -177,15 +182,17 @@ class Spiderling(Heidix):
     """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
 
     power: float = 20.0
-    fewest: int = 5
-    share: float = 0.5
-    """Nobody is held back who promises this share of what the last pages gave."""
+    fewest: int = 10
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True
     retires = True
 
-    def worst_served(self) -> int:
-        return self.worth.rank(self.share * self.worth.recent)
+    def state(self) -> str:
+        return self.worth.state() if self.worth.steps else ""
+
+    def restore(self, state: str) -> None:
+        if state:
+            self.worth.restore(state)
 
 
 @dataclass
@@ -213,6 +220,15 @@ class Soft(_ByHead):
 
     def ranker(self, page: LinkingPage) -> Ranker:
         rank = _RANK - 1 if page.is_relevant else _RANK + 1
+        return lambda link: rank
+
+
+@dataclass
+class Dfs(_ByHead):
+    """Depth first (left open by Somboonviwat et al.): the deepest links first, down to nine below the seeds."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = LAST_RANK if page.rank == SEED_RANK else max(1, page.rank - 1)
         return lambda link: rank
 
 
@@ -309,11 +325,12 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "lswc": Lswc,
     "hard": Hard,
     "soft": Soft,
+    "dfs": Dfs,
     "distance": Distance,
     "cyclic": Cyclic,
 }
 """By the name that ``-a strategy=`` takes."""
-_HIGHEST = {"power": 100, "fewest": 10**6, "share": 1000, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+_HIGHEST = {"power": 100, "fewest": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
 
 
 def parse(text: str) -> Strategy:

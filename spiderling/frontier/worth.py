@@ -30,10 +30,13 @@ _YOUNG_BYTES = 60_000
 """Of its first bytes, a host has by half what its links promised."""
 _SECTION_BYTES = 100_000
 _SECTIONS = 50_000
+_HOST_PRIOR = 0.3
+"""Pages of a host for which the crawl's mean share of wanted ones counts."""
+_SCALE = 3.0
+"""Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
-_RECENT = 0.01
 _RATE, _PULL, _BOUND = 0.3, 0.0005, 8.0
 
 
@@ -59,9 +62,10 @@ class Worth:
         self._words = UrlWords(languages, ())
         self._sections: dict[int, list[float]] = {}
         self._watched: dict[int, list[float]] = {}
+        self._languages: dict[int, list[int]] = {}
+        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
+        self._pages = [1, 1]
         self._every = 1
-        self.recent = _USUAL_RATE
-        """Yield rate of the last hundred pages or so."""
 
     # -- the crawl's mean, and ranks beside it
 
@@ -77,9 +81,9 @@ class Worth:
         beside = math.log(max(worth, 1e-6) / self.usual)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
-    def host_rank(self, account: YieldAccount, head: int) -> int:
+    def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """By what the host gave, and, as long as that is little, by what its next link promises."""
-        promised = self.usual * math.exp(_BEST - _STEP * (head - 1.5))
+        promised = self.usual * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
         given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
         return self.rank(math.sqrt(given * promised))
 
@@ -98,6 +102,7 @@ class Worth:
             cues.host, cues.trust = hosts[host_id]
             cues.same_host = host_id == page.host.id
             cues.block, cues.anchor = link.score or float(link.text_block), link.anchor
+            cues.language = self._of_language(host_id)
             cues.section, cues.repeats = self._of_section(_section(host_id, target.path)) if host_id else (0.0, 0.0)
             cues.url = self._words.guess(target.name, target.path)
             values = [estimator(cues) for estimator in estimators]
@@ -121,6 +126,14 @@ class Worth:
         given = (account.kept_bytes + _YOUNG_BYTES * usual) / (account.downloaded_bytes + _YOUNG_BYTES)
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
 
+    def _of_language(self, host_id: int) -> float:
+        """Most hosts are in one language, so that the first page tells much."""
+        seen = self._languages.get(host_id)
+        if seen is None:
+            return 0.0
+        mean = self._pages[0] / (self._pages[0] + self._pages[1])
+        return _beside((seen[0] + _HOST_PRIOR * mean) / (seen[0] + seen[1] + _HOST_PRIOR), mean)
+
     def _of_section(self, key: int) -> tuple[float, float]:
         section = self._sections.get(key)
         if section is None:
@@ -133,8 +146,6 @@ class Worth:
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
         account = page.host.account
-        if body_bytes:
-            self.recent += _RECENT * (kept_bytes / body_bytes - self.recent)
         rate = max(account.rate, 1e-3)
         section = self._sections.setdefault(_section(page.host.id, path), [0.0, 0.0, rate, 0.0, 0.0])
         section[0] += kept_bytes
@@ -145,6 +156,10 @@ class Worth:
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:
+            self._pages[not page.is_relevant] += 1
+            self._languages.setdefault(page.host.id, [0, 0])[not page.is_relevant] += 1
+            if len(self._languages) > _SECTIONS:
+                del self._languages[next(iter(self._languages))]
             self._words.learn(page.host.name.partition(":")[0], path, page.is_relevant)
         values = self._watched.pop(zlib.crc32(url.encode()), None)
         if values is not None and body_bytes:
@@ -190,7 +205,7 @@ class Worth:
 
 def _beside(rate: float, usual: float) -> float:
     """log(rate / usual) on a scale of -1 to 1, which stand for a twentieth and for twenty times."""
-    return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / 3.0))
+    return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
 
 
 def _section(host_id: int, path: str) -> int:

@@ -72,5 +72,7 @@ class CorpusPipeline:
             "optout": " ".join(map(str, item.statements)),
             "yield": f"{item.kept_bytes / max(1, page.utf8_bytes):.4f}",
             "badness": f"{page.badness:.1f}",
+            "known_share": f"{page.known_share:.2f}",
+            "seen_share": f"{item.seen_share:.2f}" if item.seen_share else "",
             **page.quality.attributes(),
         }

@@ -71,9 +71,12 @@ class DedupPipeline:
             paragraph._replace(kept=marks, duplicate=True) if paragraph.kept and next(flags) else paragraph
             for paragraph in page.paragraphs
         ]
+        before = page.clean_bytes
         text = measure_clean(page)
+        item.seen_share = 1 - page.clean_bytes / max(1, before)
         if marks:
             item.duplicate_bytes = sum(len(p.text.encode("utf-8")) for p in page.paragraphs if p.duplicate)
+            item.seen_share = item.duplicate_bytes / max(1, before)
         elif len(text) < max(1, options.min_text_chars):
             raise DropPage(Reason.NEAR_DUPLICATE)
         return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))

@@ -8,6 +8,7 @@ from spiderling.crawl import crawl_of
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
+from spiderling.text.spam import GOOGLE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -55,6 +56,12 @@ def check_quality(page: Page, options: Options) -> None:
         ("digits", found.digit_share, 0.0, options.max_digit_share),
         ("symbols", found.symbol_share, 0.0, options.max_symbol_share),
         ("in good paragraphs", found.good_share, options.min_good_share, 1.0),
+        ("packed", found.packed_share, options.min_packed_share, float("inf")),
+        ("of one word", found.top_word_share, 0.0, options.max_top_word_share),
+        ("links to other hosts in a kB", found.outlinks, 0.0, options.max_outlinks),
     ):
         if not low <= value <= high:
             raise DropPage(Reason.BAD_QUALITY, f"{name}: {value:.2f}")
+    refused = {"keep": False, "likely": found.translated == GOOGLE, "drop": bool(found.translated)}
+    if refused[options.translated]:
+        raise DropPage(Reason.BAD_QUALITY, f"translated by machine: {found.translated}")

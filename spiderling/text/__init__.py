@@ -16,6 +16,7 @@
     badness.py      do the function words fall short
     documents.py    docx, odt, epub and converted text -> paragraphs; pdf.py: the same for pdf
     quality.py      further signals of a document's quality
+    spam.py         signs of link farms and of text by machines
     shingles.py     what near-duplicates are known by
     training.py     plain text -> a language model (ngrams.py, counts.py: character n-grams as arrays)
     fitting.py      marked pages (marking.py) -> a boilerplate model

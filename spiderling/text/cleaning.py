@@ -22,6 +22,7 @@ from spiderling.text.quality import quality
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
+from spiderling.text.spam import with_spam_signs
 from spiderling.text.zones import Tree
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
         _links(page, parsed, url, options, scores)
-    return _measured(page, options, url)
+    _measured(page, options, url)
+    if text is not None and page.clean_bytes and page.language is not None:
+        page.quality = with_spam_signs(page, clean_text(page.paragraphs), text, url, models[page.language])
+    return page
 
 
 def measure_clean(page: Page) -> str:

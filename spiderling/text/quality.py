@@ -30,6 +30,9 @@ _MARKS = {
 }
 
 
+_RATES = ("sentence_words", "outlinks")
+
+
 class Quality(NamedTuple):
     """Shares are 0 .. 1."""
 
@@ -45,11 +48,19 @@ class Quality(NamedTuple):
     """Symbols that running text has few of / characters."""
     good_share: float
     """Characters in good paragraphs / in all paragraphs of the page."""
+    packed_share: float = 1.0
+    """Packed / unpacked bytes of the clean text; this and what follows: text/spam.py."""
+    top_word_share: float = 0.0
+    """The most frequent word that is no stop word / words."""
+    outlinks: float = 0.0
+    """Addresses on other hosts that running text links to, in 1,000 bytes of text."""
+    translated: str = ""
+    """Who translated the page by machine, as far as that shows."""
 
     def attributes(self) -> dict[str, str]:
         """As document attributes."""
         return {
-            name: f"{value:.1f}" if name == "sentence_words" else f"{value:.2f}"
+            name: value if isinstance(value, str) else f"{value:.1f}" if name in _RATES else f"{value:.2f}"
             for name, value in self._asdict().items()
         }
 

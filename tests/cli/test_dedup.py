@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -224,6 +226,16 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
     assert done.count("chunk") >= 6 and done.count("range") >= 2, "there was something to go on with"
     assert done.count("decided") == done.count("collected") == 1, "no step is done twice"
     assert not list(tmp_path.glob("*.work")) and not list(tmp_path.glob("*.part"))
+
+
+def test_ctrl_c_does_not_wait_for_a_long_query(tmp_path):
+    run = Deduplication(written_to(tmp_path / "c.prevert", CHAIN), Rule(), tmp_path / "work", GB)
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run._execute("SELECT count(*) FROM (SELECT hash(a.i * b.i) AS h FROM range(9000000) a(i), range(9000000) b(i))")
+    assert run.judge(quiet).duplicates == 3, "the connection can be used as before"
+    run.close()
 
 
 def test_what_cannot_go_on_says_why(tmp_path):

@@ -78,6 +78,11 @@ def verdicts(crawl: Crawl, url: str) -> dict[str, str]:
     return {line[:12].strip(): line[12:] for line in told(crawl, "url", url).splitlines() if line[:12].strip()}
 
 
+def test_overview_shows_what_was_learnt(crawl):
+    lines = told(crawl).split("How much each sign of a good link counts by now")[1].splitlines()
+    assert any(line.split()[:1] == ["host"] for line in lines)
+
+
 def test_overview_of_a_crawl(crawl: Crawl) -> None:
     out = told(crawl)
     assert "crawling    no process" in out

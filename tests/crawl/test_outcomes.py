@@ -31,7 +31,7 @@ def outcome(models, text: str, encoding: str) -> Outcome:
     body = text.encode(encoding)
     response = HtmlResponse("http://a.test/", body=body, request=Request("http://a.test/"))
     page = process(body, url=response.url, http_charset=encoding, models=models, options=TextOptions(("cs",)))
-    return of_item(PageItem(response, page, "cs", kept_bytes=page.clean_bytes), Reason.KEPT)
+    return of_item(PageItem(response, page, language="cs", kept_bytes=page.clean_bytes), Reason.KEPT)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,10 @@ def test_documents_hold_the_text_and_its_attributes(crawled):
     assert float(attributes.pop("sentence_words")) > 5
     shares = [float(attributes.pop(f"{name}_share")) for name in ("stopword", "good", "repeated", "digit", "symbol")]
     assert 0 < shares[0] < 1 and shares[1] > 0.5 and max(shares[2:]) < 0.1
+    shares = [float(attributes.pop(f"{name}_share")) for name in ("known", "packed", "top_word")]
+    assert shares[0] > 0.6 and 0.2 < shares[1] < 0.8 and shares[2] < 0.1
+    assert attributes.pop("outlinks") == "0.0", "its links stand in a list"
+    assert 0 < float(attributes.pop("yield")) < 1
     assert int(attributes.pop("words")) == sum(len(re.findall(r"\w+", text)) for text in main.paragraphs)
     assert attributes == {
         "url": "http://main.test/", "host": "main.test", "tld": "test", "title": "Strana main", "lang": "cs",

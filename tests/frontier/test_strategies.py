@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
+from spiderling.frontier import Frontier
 from spiderling.frontier.books import Books
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import LAST_RANK
@@ -56,6 +58,7 @@ BFS = ["s", "bad", "good", "bad1", "good1", "good2", "good3", "deep", "rich"]
         ("soft", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
         ("distance", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
         ("distance:t=2", ["s", "bad", "good", "good2", "good3", "bad1", "good1"]),
+        ("dfs", ["s", "bad", "bad1", "deep", "rich", "good1", "good", "good2", "good3"]),
         ("hard", ["s", "bad", "good", "good2", "good3"]),
         ("lswc", ["s", "bad", "good", "good2", "good3"]),
         ("lswc:t=3,s=9", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
@@ -123,6 +126,29 @@ def test_only_strategies_with_yield_retire() -> None:
         assert (Reason.HOST_RETIRED in crawl.ends) is (parse(strategy).retires or strategy == "lswc"), strategy
 
 
+def test_example_of_the_docs_works() -> None:
+    text = (Path(__file__).parents[2] / "docs/strategies.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(text.split("```python\n")[1].split("```")[0], names)
+    frontier = Frontier(Options(), strategy=names["ShortPathsFirst"]())
+    frontier.put_seed("http://z.cz/", 0.0)
+    host = frontier.hosts.by_id(1)
+    links = [Link(f"http://a.cz/{path}") for path in ("a/b/c", "", "a/b")]
+    frontier.put_links(LinkingPage(host, Reason.KEPT), links, 0.0)
+    found = frontier.hosts.get("a.cz")
+    assert found is not None
+    queues = frontier._books.queues
+    assert [queues.pop(found).target.path for _ in links] == ["/", "/a/b", "/a/b/c"]
+
+
+def test_every_strategy_is_documented_with_its_parameters() -> None:
+    text = (Path(__file__).parents[2] / "docs/strategies.md").read_text(encoding="utf-8")
+    for name, cls in STRATEGIES.items():
+        parameters = ",".join(f"{spec.name}={spec.default:g}" for spec in fields(cls) if spec.init)  # type: ignore[arg-type]
+        shown = parameters if name != "cyclic" else "burn_in=1000000,phase=10000000,phases=4,badness=10"
+        assert f"| `{name}{':' if shown else ''}{shown}` |" in text
+
+
 @dataclass(frozen=True)
 class Truth(Strategy):
     """One that knows more than a crawl can."""
@@ -134,8 +160,6 @@ class Truth(Strategy):
 
 
 def test_strategy_of_the_callers_own() -> None:
-    from spiderling.frontier import Frontier
-
     frontier = Frontier(Options(), strategy=Truth(frozenset({"http://a.cz/good"})))
     frontier.put_seed("http://a.cz/", 0.0)
     host = frontier.hosts.get("a.cz")

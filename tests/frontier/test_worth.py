@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier import Frontier
+from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.strategies import FoundLink, Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords
@@ -89,6 +90,17 @@ def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_li
     assert rank(1, rich, 2) < rank(1, rich, 8), "what it has left to give counts too"
 
 
+def test_one_page_tells_much_of_a_hosts_language(frontier: Frontier) -> None:
+    strategy = strategy_of(frontier)
+    for number, reason in ((1, Reason.BOILERPLATE_ONLY), (2, WRONG), (3, WRONG)):
+        target, host = canonicalize("http://a.cz/"), frontier.hosts.by_id(number)
+        assert target is not None
+        page_of = LinkingPage(host, reason, relevant=reason is not WRONG)
+        strategy.learn(page_of, target, Outcome(1, target.url, reason, 200, body_bytes=30_000))
+    ranks = [strategy.host_rank(number, YieldAccount(), 5) for number in (1, 2, 99)]
+    assert ranks[0] < ranks[2] < ranks[1], "before any text was kept"
+
+
 def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
     """The forum inside a shop (Suchomel & Pomikálek 2012, section 5)."""
     host, strategy = frontier.hosts.by_id(2), strategy_of(frontier)
@@ -140,6 +152,13 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     again.restore(worth.state())
     assert (again.weights, again.steps) == (worth.weights, worth.steps)
     assert json.loads(worth.state())["weights"].keys() == {*ESTIMATORS, "bias"}
+    frontier, store = VirtualCrawl({f"http://a.cz/{n}": page(f"http://a.cz/{n + 1}") for n in range(9)}), MemoryStore()
+    frontier.run("http://a.cz/0")
+    store.commit(frontier.frontier.drain(frontier.now))
+    resumed = Frontier(Options(), shelf=store)
+    resumed.restore(store.load(), frontier.now)
+    assert strategy_of(resumed).worth.weights == strategy_of(frontier.frontier).worth.weights
+    assert strategy_of(resumed).worth.steps > 5
     fewer = Worth({"host": 3.0}, True, worth._books)
     fewer.restore(worth.state())
     assert (fewer.names, fewer.steps) == (["host"], 0)

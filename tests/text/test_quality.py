@@ -75,4 +75,4 @@ def test_marks_are_counted_as_expressions_do(texts):
     assert found.digit_share == len(re.findall(r"\d", "\n".join(texts))) / chars
     symbols = re.compile(r"[#*|<>{}\[\]=~^_\\/@+•·»«→←©®™$€%&]|\.\.\.|…")
     assert found.symbol_share == len(symbols.findall("\n".join(texts))) / chars
-    assert all(type(value) in (int, float) for value in found)
+    assert all(type(value) in (int, float) for value in found[:6])

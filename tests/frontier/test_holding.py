@@ -1,0 +1,67 @@
+"""Poor hosts wait while better ones are at work, and not for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from virtual_crawl import Answer, VirtualCrawl, page
+
+from spiderling.frontier.holding import Holding
+from spiderling.frontier.hosts import Host, Marks
+from spiderling.frontier.strategies import Strategy
+
+
+class Two(Strategy):
+    """Two hosts at least are at work."""
+
+    fewest = 2
+
+
+def held_for(*ranks: int) -> list[float | None]:
+    """Seconds for which a host of each rank is held back when those of *ranks* have places; None for not at all."""
+    holding = Holding(Two(), lambda: 5.0)
+    hosts = [Host(number, f"h{number}.cz", Marks()) for number in range(len(ranks))]
+    for host, rank in zip(hosts, ranks, strict=True):
+        holding.count(host, rank)
+    found: list[float | None] = []
+    for host in hosts:
+        kept = holding.keeps(host, "10.0.0.1")
+        found.append(holding.next_due() if kept else None)
+        host.ticket += 1
+    return found
+
+
+def test_the_best_are_at_work_and_so_many_others_as_make_up_the_number() -> None:
+    assert held_for(1, 1, 1, 1) == [None] * 4, "all alike"
+    assert held_for(1, 2, 1, 2) == [None] * 4, "nearly alike"
+    assert held_for(1, 5, 9) == [None, None, 3600.0]
+    assert held_for(1, 5, 5, 5, 5) == [None, *(15.0,) * 4], "one of four in each interval"
+    assert held_for(7, 9) == [None, None], "there are no more"
+
+
+def test_released_when_the_better_ones_are_gone() -> None:
+    holding = Holding(Two(), lambda: 5.0)
+    better, poor = [Host(n, f"h{n}.cz", Marks()) for n in (1, 2)], Host(3, "poor.cz", Marks(), due=100.0)
+    for host, rank in ((better[0], 1), (better[1], 2), (poor, 8)):
+        holding.count(host, rank)
+    assert holding.keeps(poor, "10.0.0.1")
+    assert list(holding.released(200.0)) == []
+    holding.count(better[0], None)
+    assert list(holding.released(200.0)) == [(poor, "10.0.0.1")]
+    assert holding.next_due() is None
+
+
+def test_a_strategy_without_holds_nobody_back() -> None:
+    holding = Holding(Strategy(), lambda: 5.0)
+    host = Host(1, "a.cz", Marks())
+    holding.count(host, 9)
+    assert not holding.keeps(host, "10.0.0.1")
+
+
+def test_hosts_that_do_not_answer_keep_nobody_waiting() -> None:
+    """Ten seeds of the best rank fail and rest for longer and longer; a poor host is asked as usual meanwhile."""
+    web: dict[str, Any] = {f"http://dead{n}.cz/": Answer(status=503, kept_bytes=0) for n in range(12)}
+    web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", kept_bytes=5) for n in range(20)}
+    crawl = VirtualCrawl(web, strategy="spiderling:fewest=5", yield_profile="off", retries=9, retry_delay_s=600.0)
+    crawl.run(*(url for url in web if "dead" in url), "http://poor.cz/0", until=2000.0)
+    assert len(crawl.fetched("poor.cz")) > 15

@@ -1,0 +1,98 @@
+"""Signs of link farms and of text by machines, on pages that are made to show them, and on ones that are not."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import SENTENCES, paragraphs
+
+from spiderling.languages import load
+from spiderling.options import Options
+from spiderling.outcomes import DropPage
+from spiderling.pipelines.quality import check_quality
+from spiderling.text import Page, TextOptions, process
+from spiderling.text.spam import packed_share, top_word_share
+
+MODELS = load(("cs", "en"))
+TEXT = " ".join(SENTENCES)
+URL = "http://h.test/cs/"
+ORIGINAL = '<link rel="alternate" hreflang="x-default" href="http://h.test/">'
+
+
+def run(*texts: str, head: str = "", html: str = "<html>", url: str = URL) -> Page:
+    body = f"<!doctype html>{html}<head>{head}</head><body>{''.join(f'<p>{text}</p>' for text in texts)}</body></html>"
+    return process(body.encode(), url=url, http_charset=None, models=MODELS, options=TextOptions(("cs",)))
+
+
+def verdict(page: Page, **options) -> str:
+    try:
+        check_quality(page, Options(lang="cs", **options))
+    except DropPage as drop:
+        return str(drop)
+    return "kept"
+
+
+def test_pages_that_people_write_are_kept():
+    for seed in range(30):
+        assert verdict(run(*paragraphs(seed))) == "kept"
+
+
+def test_repetition_is_known_by_how_well_it_packs():
+    spun = [
+        f"Naše firma, která je ve městě {n}, vám nabízí levné opravy, a proto se na nás obraťte." for n in range(99)
+    ]
+    assert packed_share("\n".join(spun)) < 0.1 < 0.4 < packed_share(TEXT)
+    assert verdict(run(*spun)).startswith("packed: 0.")
+    assert verdict(run(*spun), min_packed_share=0.0) == "kept"
+    assert packed_share("") == 1.0
+    assert packed_share("a") > 1.0, "nothing is too short"
+
+
+def test_a_word_that_is_named_over_and_over():
+    stuffed = [f"{sentence} " + "půjčka půjčka " * 6 for sentence in SENTENCES]
+    assert top_word_share(" ".join(stuffed), frozenset()) > 0.3
+    assert verdict(run(*stuffed)).startswith("of one word: 0.")
+    assert verdict(run(*stuffed), max_top_word_share=1.0) == "kept"
+    assert top_word_share("a a a že že že", {"že"}) == 0.0, "letters and stop words do not count"
+
+
+def test_running_text_full_of_links_to_other_hosts():
+    linked = [
+        " ".join(
+            f'{word} <a href="http://o{n}x{at}.test/">x</a>' if at % 6 == 0 else word for at, word in enumerate(words)
+        )
+        for n, words in enumerate(sentence.split() for sentence in SENTENCES)
+    ]
+    page = run(*linked)
+    assert page.quality.outlinks > 20
+    assert verdict(page).startswith("links to other hosts in a kB: ")
+    assert verdict(page, max_outlinks=100) == "kept"
+    own = [text.replace("http://o", "http://www.h.test/o") for text in linked]
+    assert run(*own).quality.outlinks == 0.0, "links within the host are navigation"
+
+
+@pytest.mark.parametrize(
+    ("page", "who"),
+    [
+        ({"html": '<html lang="cs" class="js translated-ltr">'}, "google"),
+        ({"head": '<meta http-equiv="X-Translated-By" content="Google">'}, "google"),
+        ({"url": "http://www-h-test.translate.goog/cs/"}, "google"),
+        ({"head": ORIGINAL + '<script src="/gtranslate.js"></script>'}, "gtranslate"),
+        ({"head": ORIGINAL + '<script src="https://cdn.weglot.com/w.js"></script>'}, "weglot"),
+        ({"head": ORIGINAL + '<script src="/weglot.js"></script>', "url": "http://h.test/"}, ""),
+        ({"head": '<script src="/weglot.js"></script>'}, ""),
+        ({"head": ORIGINAL}, ""),
+        ({}, ""),
+    ],
+)
+def test_marks_of_machine_translation(page, who):
+    found = run(TEXT, **page)
+    assert found.quality.translated == who
+    kept = {"": ("kept", "drop", "likely"), "google": ("keep",)}.get(who, ("keep", "likely"))
+    for rule in ("keep", "likely", "drop"):
+        wanted = "kept" if rule in kept or who == "" else f"translated by machine: {who}"
+        assert verdict(found, translated=rule) == wanted
+
+
+def test_the_signs_are_attributes():
+    found = run(TEXT, head=ORIGINAL + "gtranslate").quality.attributes()
+    assert {"packed_share", "top_word_share", "outlinks", "translated"} <= set(found)

@@ -110,7 +110,7 @@ def _terms(opts: argparse.Namespace) -> Terms:
         if not getattr(opts, name) > 0:  # not a number is not, either
             raise BadInput(f"--{name.replace('_', '-')} is above 0; not {getattr(opts, name):g}.")
     if not opts.rate >= 0 or opts.pages == float("inf"):
-        raise BadInput(f"--pages is finite and --rate is 0 or more; not {opts.pages:g}, {opts.rate:g}.")
+        raise BadInput(f"--pages is finite and --rate is 0 or more; not {opts.pages:,g}, {opts.rate:g}.")
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
     options: dict[str, Any] = {name: getattr(given, name) for name in names}
     return Terms(

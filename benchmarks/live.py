@@ -3,8 +3,8 @@
     python benchmarks/live.py [--quick]
 
 A web is served on loopback and crawled by the real spider with `bfs`, without retirement; what it recorded
-(SPIDERLING_LINKS) is the simulator's web.  Then each strategy crawls both, with the same intervals; compared are the
-bytes kept for each downloaded MB at the end, and at 25, 50 and 75 % of what `bfs` kept.
+(SPIDERLING_LINKS) is the simulator's web.  Then each strategy crawls both, with the same intervals and at the real
+crawl's pace; compared are the bytes kept for each downloaded MB at the end, and at 25, 50 and 75 % of what `bfs` kept.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _compared(name: str, web: str, seeds: Sequence[str]) -> tuple[list[tuple[obj
     rows, worst = [], 0.0
     for strategy in STRATEGIES:
         run = whole if strategy == "bfs" else recorded_crawl(web, LANG, strategy, seeds, REAL)
-        real, simulated = curve(run.lines), _simulated(name, whole, strategy)
-        pairs = [(_at(points, share * most) for points in (real, simulated)) for share in SHARES]
+        real, simulated = curve(run.lines), _simulated(name, whole, strategy, pace(run.lines))
+        pairs = [[_at(points, share * most) for points in (real, simulated)] for share in SHARES]
         figures = [*(value for pair in pairs for value in pair), real[-1].kept_per_mb, simulated[-1].kept_per_mb]
         for one, other in zip(figures[::2], figures[1::2], strict=True):
             if one and other:
@@ -89,11 +89,17 @@ def _compared(name: str, web: str, seeds: Sequence[str]) -> tuple[list[tuple[obj
     return rows, worst
 
 
-def _simulated(name: str, whole: Recorded, strategy: str) -> list[Point]:
+def pace(lines: Sequence[LinkLine]) -> float:
+    """Pages a second of a real crawl, which the machine sets: the fewer, the more there is to choose from."""
+    return len(lines) / max(lines[-1].time - lines[0].time, 1.0)
+
+
+def _simulated(name: str, whole: Recorded, strategy: str, pages_per_s: float) -> list[Point]:
     web = of_crawl(name, whole.lines, LANG, whole.seeds)
     web.hosts.latency_s[:] = LATENCY_S
     profile = {"yield_profile": "off"} if strategy == "bfs" else {}
-    replay = Replay(web, world(**{**OPTIONS, **profile, "strategy": strategy}), concurrency=CONNECTIONS)
+    options = world(**{**OPTIONS, **profile, "strategy": strategy, "lang": LANG})
+    replay = Replay(web, options, concurrency=CONNECTIONS, pages_per_s=pages_per_s)
     replay.run(web.seed_urls(), every=1)
     return [Point(sample.pages, sample.downloaded_bytes, sample.kept_bytes) for sample in replay.samples]
 

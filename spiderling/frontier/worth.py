@@ -12,7 +12,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords
@@ -210,11 +210,34 @@ class Worth:
         return json.dumps({"weights": learnt, "gradients": self._gradients, "steps": self.steps, "errors": self.errors})
 
     def restore(self, state: str) -> None:
-        """Take up what ``state`` gave, unless other estimators were in use then."""
+        """Take up what ``state`` gave, unless other estimators were in use then, or it is damaged: learnt anew."""
+        saved = learnt_of(state)
+        if saved is not None and list(saved.weights) == [*self.names, "bias"]:
+            self.weights, self._gradients = list(saved.weights.values()), saved.gradients
+            self.steps, self.errors = saved.steps, saved.errors
+
+
+class Learnt(NamedTuple):
+    """What a crawl keeps of a Worth."""
+
+    weights: dict[str, float]
+    gradients: list[float]
+    steps: int
+    errors: list[float]
+
+
+def learnt_of(state: str) -> Learnt | None:
+    """What ``Worth.state`` gave; None for anything that it cannot have given."""
+    try:
         saved = json.loads(state)
-        if list(saved["weights"]) == [*self.names, "bias"]:
-            self.weights, self._gradients = list(saved["weights"].values()), saved["gradients"]
-            self.steps, self.errors = saved["steps"], saved["errors"]
+        weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
+        gradients, errors = ([float(value) for value in saved[name]] for name in ("gradients", "errors"))
+        learnt = Learnt(weights, gradients, int(saved["steps"]), errors)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None
+    fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0
+    bounded = all(abs(weight) <= _BOUND for weight in weights.values()) and all(value > 0 for value in gradients)
+    return learnt if fits and bounded and all(0 <= value < math.inf for value in gradients + errors) else None
 
 
 def _beside(rate: float, usual: float) -> float:

@@ -205,6 +205,25 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     assert (fewer.names, fewer.steps) == (["host"], 0)
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["host", "bias", "x"]), inner),
+)
+
+
+@given(st.sampled_from(["weights", "gradients", "steps", "errors"]), JSON, st.integers(0, 400))
+def test_what_was_learnt_and_is_damaged_is_learnt_anew(name: str, value: object, cut: int) -> None:
+    """A crawl must not stop for it, nor rank by what is no number."""
+    weights = {name: weight for name, (_, weight) in ESTIMATORS.items()}
+    damaged = json.dumps(json.loads(Worth(weights, True, None).state()) | {name: value})  # type: ignore[arg-type]
+    for state in (damaged, damaged[:cut], damaged[cut:], json.dumps(value), "[" * 100_000):
+        worth = Worth(weights, True, None)  # type: ignore[arg-type]
+        worth.restore(state)
+        assert all(-8 <= weight <= 8 for weight in worth.weights) and len(worth.weights) == len(ESTIMATORS) + 1
+        assert all(0 < gradient < 1e308 for gradient in worth._gradients)
+        assert worth.steps >= 0 and all(0 <= error < 1e308 for error in worth.errors)
+
+
 @given(st.lists(st.tuples(CUES, SHARE), max_size=300))
 def test_weights_are_bounded(pages: list[tuple[Cues, float]]) -> None:
     worth = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, None)  # type: ignore[arg-type]

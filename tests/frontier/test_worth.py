@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier import Frontier
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
 from spiderling.frontier.strategies import FoundLink, Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.frontier.worth import Worth
@@ -36,6 +37,16 @@ def test_estimators_keep_their_range_and_say_nothing_of_what_they_do_not_know(na
         assert ESTIMATORS[name][0](Cues(block=cues.block)) == 0
 
 
+@given(CUES, CUES)
+def test_only_estimators_of_links_look_at_the_link(cues: Cues, other: Cues) -> None:
+    same_target = replace(
+        other, same_host=cues.same_host, quality=cues.quality, distance=cues.distance,
+        host=cues.host, trust=cues.trust, language=cues.language,
+    )  # fmt: skip
+    for name in set(ESTIMATORS) - OF_LINK:
+        assert ESTIMATORS[name][0](cues) == ESTIMATORS[name][0](same_target)
+
+
 @given(st.sampled_from(list(Reason)), st.booleans(), st.floats(0, 1e6))
 def test_page_quality_keeps_its_range(reason: Reason, relevant: bool, badness: float) -> None:
     assert -1 <= page_quality(reason, relevant, badness) <= page_quality(Reason.KEPT, True, 0) == 1
@@ -51,7 +62,7 @@ def strategy_of(frontier: Frontier) -> Spiderling:
 def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0, anchor: int = 0) -> FoundLink:
     target = canonicalize(url)
     assert target is not None
-    return FoundLink(target, frontier.hosts.find(target.host), block, score, anchor)
+    return FoundLink.to(target, frontier.hosts.find(target.host), block, score, anchor)
 
 
 @pytest.fixture
@@ -117,6 +128,36 @@ def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
     rank_of = strategy.ranker(LinkingPage(host, Reason.BOILERPLATE_ONLY))
     forum, goods = (rank_of(found(frontier, f"http://poor.cz/{section}/99")) for section in ("forum", "goods"))
     assert forum < goods
+
+
+def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> None:
+    host, strategy = frontier.hosts.by_id(2), strategy_of(frontier)
+    for number, section in enumerate(("forum", "goods", "cs/news") * 9):
+        url = f"http://poor.cz/{section}/{number}"
+        reason = Reason.KEPT if section == "forum" else WRONG
+        strategy.worth.learn(LinkingPage(host, reason), f"/{section}/{number}", url, 30_000, 9000)
+    links = [
+        found(frontier, f"{origin}/{path}", block, score, anchor)
+        for origin in (
+            "http://poor.cz",
+            "https://www.poor.cz",
+            "http://rich.cz",
+            "http://cs.new.cz",
+            "http://[::1]:8080",
+        )
+        for path in ("", "forum/7", "goods/8", "cs/news/forum")
+        for block, score, anchor in ((False, 0.0, 0), (True, 0.0, 60), (False, 0.9, 9))
+    ]
+    page_of = LinkingPage(host, Reason.KEPT)
+    together = strategy.ranker(page_of)
+    ranks = [together(link) for link in (*links, *reversed(links))]
+    assert ranks[: len(links)] == ranks[: len(links) - 1 : -1] == [strategy.ranker(page_of)(link) for link in links]
+    assert len(set(ranks)) > 3
+    assert all(FoundLink.to(link.target, *link[3:]) == link for link in links)
+    watched = strategy.worth._watched
+    assert len(watched) == len(links) // 3, "by their URLs"
+    strategy.worth.learn(page_of, "/", links[0].target.url, 30_000, 9000)
+    assert len(watched) == len(links) // 3 - 1
 
 
 def learnt(pays: str, learning: str = "on") -> Worth:

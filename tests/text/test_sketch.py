@@ -57,4 +57,4 @@ def test_it_is_made_of_the_words_of_four_letters_and_more(texts: list[str], url:
     for line in (re.findall(r"[^\W\d_]{4,}", text.lower()) for text in dict.fromkeys(texts)):
         words += line if len(line) > 12 else [word for word in line if word not in own]
     joined = "".join(words)
-    assert sketch(texts, url) == (xxhash.xxh3_64_intdigest(joined) if len(joined) >= MIN_CHARS else 0)
+    assert sketch(texts, url) == (xxhash.xxh3_64_intdigest(joined.encode()) if len(joined) >= MIN_CHARS else 0)

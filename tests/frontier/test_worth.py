@@ -43,7 +43,7 @@ def test_page_quality_keeps_its_range(reason: Reason, relevant: bool, badness: f
 
 
 def strategy_of(frontier: Frontier) -> Spiderling:
-    strategy = frontier._strategy
+    strategy = frontier.strategy
     assert isinstance(strategy, Spiderling)
     return strategy
 
@@ -216,7 +216,7 @@ def test_any_url_has_a_guess(host: str, path: str, wanted: bool) -> None:
 
 def test_heidix_uses_the_papers_estimators_only_and_retires_nobody() -> None:
     frontier = Frontier(Options(lang="cs", strategy="heidix"))
-    strategy = frontier._strategy
+    strategy = frontier.strategy
     assert isinstance(strategy, Heidix)
     assert set(strategy.worth.names) < set(ESTIMATORS)
     assert (strategy.retires, strategy.power) == (False, 1.0)

@@ -186,8 +186,9 @@ def export(
         raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:
         if parts is not None and not files:
-            parts.abort()
-            log_name.unlink(missing_ok=True)
+            with suppress(OSError):  # what went wrong is told, not that it cannot be cleared away
+                parts.abort()
+                log_name.unlink(missing_ok=True)
     return summary
 
 

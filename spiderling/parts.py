@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,8 @@ class _Shard:
         try:
             self.writer: Writer = writer(self.part, path.name, format_name)
         except OSError:
-            self.part.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.part.unlink(missing_ok=True)
             raise
 
 

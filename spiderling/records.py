@@ -97,9 +97,9 @@ def _int(value: str) -> int | None:
 def _time(value: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(value)
-    except ValueError:
+        return found.astimezone(timezone.utc) if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    except (ValueError, OverflowError):  # the second: a year before 1 or after 9999 by UTC
         return None
-    return found.astimezone(timezone.utc) if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
 def _shares(value: str) -> list[dict[str, Any]]:

@@ -128,8 +128,13 @@ def prefix_of(target: CanonicalUrl) -> int | None:
 def assembled(prefix: int, host: str, path: str) -> CanonicalUrl:
     """The URL of one of PREFIXES, a host record's name and a path in canonical form."""
     origin = PREFIXES[prefix] + host
-    name = host.rpartition("]")[0] + "]" if host.startswith("[") else origin.partition("://")[2].partition(":")[0]
-    return CanonicalUrl(origin + path, name, host, origin, path)
+    return CanonicalUrl(origin + path, name_of(origin), host, origin, path)
+
+
+def name_of(origin: str) -> str:
+    """The host name (or address literal) in an origin."""
+    host = origin.partition("://")[2]
+    return host.rpartition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
 def port_of(origin: str, is_https: bool) -> int:

@@ -36,6 +36,8 @@ _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _MAX_HEAD_BYTES = 1 << 17
+_MOST_TRIES = 1000
+"""Beginnings of records, one after the other without a record, after which a member is given up."""
 
 
 @dataclass(slots=True)
@@ -104,13 +106,15 @@ class RecordReader:
     def _of_member(self, member: Member) -> Iterator[Record]:
         """Its records; behind one whose head is damaged, the next that can be found."""
         at: int | None = member.tell()
-        while at is not None:
-            behind, record = at, None
+        tries = 0
+        while at is not None and tries < _MOST_TRIES:
+            behind, record, tries = at, None, tries + 1
             try:
                 stream: Any = member  # of a file, the parser wants no more than read and tell
                 for found in ArchiveIterator(stream, _TYPES, parse_http=False, stream_detect=False):
                     record = self._record(found, Position(member.offset, found.stream_pos))
                     yield record
+                    tries = 0
                     behind = found.stream_pos + (0 if record.is_cut else found.content_length)
                 if behind > member.tell():
                     yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)

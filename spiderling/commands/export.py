@@ -18,7 +18,7 @@ from spiderling.formats import FORMATS, format_of
 from spiderling.progressline import with_progress
 from spiderling.selection import SPLITS, Layout, Selection
 
-_MOST_NAMED = 10
+_MOST_NAMED, _MOST_DIGITS = 10, 18
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -105,6 +105,6 @@ def size(text: str) -> int:
     1500000000
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *([kmgt]?)b?", text.strip().lower())
-    if match is None:
+    if match is None or len(match[1]) > _MOST_DIGITS:
         raise BadInput(f"{text!r} is no size; write 500M, 2G or a number of bytes.")
     return int(float(match[1]) * _UNITS[match[2]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import sys
@@ -18,6 +17,7 @@ from spiderling.checking import problems
 from spiderling.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.strategies import STATE
+from spiderling.frontier.worth import learnt_of
 from spiderling.inspection import Ended, Inspection, Story
 from spiderling.reasons import Reason
 
@@ -105,9 +105,8 @@ def overview(crawl: Inspection) -> Iterator[str]:
         rows = crawl.rows(query)
         if rows:
             yield from (title, *table(rows), "")
-    if STATE in crawl.meta:
-        weights = json.loads(crawl.meta[STATE])["weights"]
-        rows = [{"sign": name, "weight": round(weight, 2)} for name, weight in weights.items()]
+    if (learnt := learnt_of(crawl.meta.get(STATE, ""))) is not None:
+        rows = [{"sign": name, "weight": round(weight, 2)} for name, weight in learnt.weights.items()]
         yield from ("How much each sign of a good link counts by now, in log-odds", *table(rows), "")
 
 

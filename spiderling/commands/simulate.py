@@ -106,6 +106,11 @@ def _terms(opts: argparse.Namespace) -> Terms:
     except ValueError:
         raise UsageError("-a and -s take NAME=VALUE", print_help=False) from None
     given = Options.from_settings(settings)
+    for name in ("pages", "max_pages", "hours", "concurrency"):
+        if not getattr(opts, name) > 0:  # not a number is not, either
+            raise BadInput(f"--{name.replace('_', '-')} is above 0; not {getattr(opts, name):g}.")
+    if not opts.rate >= 0 or opts.pages == float("inf"):
+        raise BadInput(f"--pages is finite and --rate is 0 or more; not {opts.pages:,g}, {opts.rate:g}.")
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
     options: dict[str, Any] = {name: getattr(given, name) for name in names}
     return Terms(

@@ -20,10 +20,10 @@ from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Rank
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
-from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, key_of
+from spiderling.urls import PREFIXES, canonicalize, key_of
 
-Entry = tuple[int, bytes, CanonicalUrl]
-"""Rank, line and target of a URL that comes into a queue."""
+Entry = tuple[int, bytes, FoundLink]
+"""Rank and line of a URL that comes into a queue, and the link to it."""
 
 
 class Intake:
@@ -90,16 +90,19 @@ class Intake:
             )
             if reason is None and ids[number] in traps.closed:
                 reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
-            target = assembled(prefix, names[number], path.decode("ascii"))
-            rank = DROPPED if reason else rank_of(FoundLink(target, ids[number], *links.cues(at)))
-            if rank == DROPPED:
-                refuse(reason or Reason.UNPROMISING)
+            if reason is not None:
+                refuse(reason)
+                continue
+            origin, line = PREFIXES[prefix] + names[number], path.decode("ascii")
+            link = FoundLink(origin, names[number], line, ids[number], *links.cues(at))
+            if (rank := rank_of(link)) == DROPPED:
+                refuse(Reason.UNPROMISING)
                 continue
             host_id = ids[number] = ids[number] or self._admission.host(names[number], source.distance + 1).id
             key = key_of(host_id, digests[at])
             if seen.add(key):
                 keys.append(key)
-                waiting.setdefault(host_id, []).append((rank, HEADS[prefix][rank] + path, target))
+                waiting.setdefault(host_id, []).append((rank, HEADS[prefix][rank] + path, link))
             else:
                 known += 1
         if known:
@@ -118,7 +121,7 @@ class Intake:
         for entry in entries:
             if self._books.wait_all(host_id, [entry]):
                 self._schedule.wake(host_id, now, entry[0])
-                visit.found(entry[2])
+                visit.found(entry[2].target)
 
     def _put_other(
         self, source: Host, url: str, flags: int, rank_of: Ranker, now: float, page: int, visit: Visit | None
@@ -127,7 +130,7 @@ class Intake:
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return
-        rank = rank_of(FoundLink(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK)))
+        rank = rank_of(FoundLink.to(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK)))
         if rank == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
             return

@@ -84,3 +84,5 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], float], float]] = {
     "novelty": (lambda cues: -cues.repeats, 1.0),
 }
 """Name -> estimator, and its weight before anything was learnt, in log-odds."""
+OF_LINK = frozenset({"section", "block-inside", "block-outside", "anchor", "url", "novelty"})
+"""Those that tell a page's links to one host apart; the others say the same of all."""

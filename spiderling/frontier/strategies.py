@@ -23,6 +23,7 @@ from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
 from spiderling.frontier.worth import Worth
 from spiderling.linkbatch import batch_of
 from spiderling.reasons import Reason
+from spiderling.urls import CanonicalUrl, name_of
 
 if TYPE_CHECKING:
     from spiderling.frontier.books import Books
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
     from spiderling.items import Outcome
     from spiderling.options import Options
-    from spiderling.urls import CanonicalUrl
 
 STATE = "strategy"
 """Key under which the store keeps what a strategy learnt."""
@@ -43,9 +43,11 @@ _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Rea
 
 
 class FoundLink(NamedTuple):
-    """A link that nobody knew before."""
+    """A link that nobody knew before; the first three are parts of its CanonicalUrl."""
 
-    target: CanonicalUrl
+    origin: str
+    host: str
+    path: str
     host_id: int
     """Of the target's host; 0 when it is a new one."""
     text_block: bool
@@ -54,6 +56,16 @@ class FoundLink(NamedTuple):
     """... and how likely that is, 0 to 1."""
     anchor: int = 0
     """Characters of its text, 255 at most."""
+
+    @classmethod
+    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0, anchor: int = 0) -> FoundLink:
+        """The link to *target*."""
+        return cls(target.origin, target.host, target.path, host_id, text_block, score, anchor)
+
+    @property
+    def target(self) -> CanonicalUrl:
+        """Where it leads; put together when it is asked for."""
+        return CanonicalUrl(self.origin + self.path, name_of(self.origin), self.host, self.origin, self.path)
 
 
 Ranker = Callable[[FoundLink], int]
@@ -303,7 +315,7 @@ class Lswc(_ByHead):
     def ranker(self, page: LinkingPage) -> Ranker:
         name = page.host.name
         if page.is_relevant:
-            return lambda link: 1 if link.target.host == name else 2
+            return lambda link: 1 if link.host == name else 2
         distance = self.distance(page.rank) + 1
         bonus = distance == 2 and page.language == "en"
         rank = DROPPED if distance > self.t else min(distance + 2 - bonus, LAST_RANK)

@@ -52,6 +52,16 @@ def test_what_a_record_says():
     assert (page.url, page.captured, page.address) == ("http://a.test/", None, None)
 
 
+@pytest.mark.parametrize("form", ["plain", "gzip as a whole", "zstd as a whole"])
+def test_a_member_of_nothing_but_beginnings_is_given_up(form):
+    """A few kB of gzip can hold millions of them, and each costs a look."""
+    start = FORMS[form]([b"WARC/" * 100_000])
+    assert ends(read(start)) == ["damaged"] * 1000
+    assert ends(read(FORMS[form]([b"WARC/" * 900, *PAGES[:2]]))) == ["damaged"] * 900 + ["0", "1"]
+    if form != "plain":
+        assert ends(read(start + FORMS[form](PAGES[:2]))) == ["damaged"] * 1000 + ["0", "1"]
+
+
 CHUNKED = "Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
 
 

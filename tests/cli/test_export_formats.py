@@ -130,9 +130,10 @@ def test_the_schema_is_the_documented_one():
     assert {name: documented.get(name) for name in COLUMNS} == types(schema())
 
 
-def test_malformed_values_count_as_not_said(tmp_path):
+@pytest.mark.parametrize("date", ["soon", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_malformed_values_count_as_not_said(tmp_path, date):
     bad = {"id": "1", "url": "http://a.cz/", "distance": "far", "words": "9" * 30, "badness": "nan",
-           "crawl_date": "soon", "langs": "cs en:x"}  # fmt: skip
+           "crawl_date": date, "langs": "cs en:x"}  # fmt: skip
     (tmp_path / "bad.prevert").write_text(rendered(bad, []))
     exported(tmp_path / "bad.prevert", tmp_path / "out.parquet")
     (row,) = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
@@ -360,6 +361,9 @@ def test_bad_arguments(corpus, tmp_path):
     for arguments, message in (
         (["-o", str(tmp_path / "c.parquet.gz")], "Parquet is packed by itself"),
         (["-o", str(tmp_path / "c"), "--shard-bytes", "much"], "'much' is no size"),
+        (["-o", str(tmp_path / "c"), "--shard-bytes", "9" * 400], "is no size"),
+        (["-o", str(tmp_path / ("c" * 252)), "--split", "lang"], "could not be written: File name too long"),
+        (["-o", str(tmp_path / ("c" * 300))], "could not be written: File name too long"),
     ):
         ended = scrapy("export", str(corpus), *arguments)
         assert ended.code == 1 and message in ended.log and "Traceback" not in ended.log

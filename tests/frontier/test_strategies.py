@@ -94,7 +94,7 @@ def rank(name: str, linking: LinkingPage, block: bool = False) -> int:
     books.hosts.create("a.cz", 0)
     strategy.begin(books, options)
     assert target is not None
-    return strategy.ranker(linking)(FoundLink(target, 0, block))
+    return strategy.ranker(linking)(FoundLink.to(target, 0, block))
 
 
 def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier import Frontier
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
 from spiderling.frontier.strategies import FoundLink, Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.frontier.worth import Worth
@@ -36,6 +37,16 @@ def test_estimators_keep_their_range_and_say_nothing_of_what_they_do_not_know(na
         assert ESTIMATORS[name][0](Cues(block=cues.block)) == 0
 
 
+@given(CUES, CUES)
+def test_only_estimators_of_links_look_at_the_link(cues: Cues, other: Cues) -> None:
+    same_target = replace(
+        other, same_host=cues.same_host, quality=cues.quality, distance=cues.distance,
+        host=cues.host, trust=cues.trust, language=cues.language,
+    )  # fmt: skip
+    for name in set(ESTIMATORS) - OF_LINK:
+        assert ESTIMATORS[name][0](cues) == ESTIMATORS[name][0](same_target)
+
+
 @given(st.sampled_from(list(Reason)), st.booleans(), st.floats(0, 1e6))
 def test_page_quality_keeps_its_range(reason: Reason, relevant: bool, badness: float) -> None:
     assert -1 <= page_quality(reason, relevant, badness) <= page_quality(Reason.KEPT, True, 0) == 1
@@ -51,7 +62,7 @@ def strategy_of(frontier: Frontier) -> Spiderling:
 def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0, anchor: int = 0) -> FoundLink:
     target = canonicalize(url)
     assert target is not None
-    return FoundLink(target, frontier.hosts.find(target.host), block, score, anchor)
+    return FoundLink.to(target, frontier.hosts.find(target.host), block, score, anchor)
 
 
 @pytest.fixture
@@ -119,6 +130,36 @@ def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
     assert forum < goods
 
 
+def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> None:
+    host, strategy = frontier.hosts.by_id(2), strategy_of(frontier)
+    for number, section in enumerate(("forum", "goods", "cs/news") * 9):
+        url = f"http://poor.cz/{section}/{number}"
+        reason = Reason.KEPT if section == "forum" else WRONG
+        strategy.worth.learn(LinkingPage(host, reason), f"/{section}/{number}", url, 30_000, 9000)
+    links = [
+        found(frontier, f"{origin}/{path}", block, score, anchor)
+        for origin in (
+            "http://poor.cz",
+            "https://www.poor.cz",
+            "http://rich.cz",
+            "http://cs.new.cz",
+            "http://[::1]:8080",
+        )
+        for path in ("", "forum/7", "goods/8", "cs/news/forum")
+        for block, score, anchor in ((False, 0.0, 0), (True, 0.0, 60), (False, 0.9, 9))
+    ]
+    page_of = LinkingPage(host, Reason.KEPT)
+    together = strategy.ranker(page_of)
+    ranks = [together(link) for link in (*links, *reversed(links))]
+    assert ranks[: len(links)] == ranks[: len(links) - 1 : -1] == [strategy.ranker(page_of)(link) for link in links]
+    assert len(set(ranks)) > 3
+    assert all(FoundLink.to(link.target, *link[3:]) == link for link in links)
+    watched = strategy.worth._watched
+    assert len(watched) == len(links) // 3, "by their URLs"
+    strategy.worth.learn(page_of, "/", links[0].target.url, 30_000, 9000)
+    assert len(watched) == len(links) // 3 - 1
+
+
 def learnt(pays: str, learning: str = "on") -> Worth:
     """From 2000 links, half of them in text and half with a long text; those that *pays* names lead to text."""
     frontier = Frontier(Options(lang="cs", learning=learning))
@@ -162,6 +203,25 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     fewer = Worth({"host": 3.0}, True, worth._books)
     fewer.restore(worth.state())
     assert (fewer.names, fewer.steps) == (["host"], 0)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["host", "bias", "x"]), inner),
+)
+
+
+@given(st.sampled_from(["weights", "gradients", "steps", "errors"]), JSON, st.integers(0, 400))
+def test_what_was_learnt_and_is_damaged_is_learnt_anew(name: str, value: object, cut: int) -> None:
+    """A crawl must not stop for it, nor rank by what is no number."""
+    weights = {name: weight for name, (_, weight) in ESTIMATORS.items()}
+    damaged = json.dumps(json.loads(Worth(weights, True, None).state()) | {name: value})  # type: ignore[arg-type]
+    for state in (damaged, damaged[:cut], damaged[cut:], json.dumps(value), "[" * 100_000):
+        worth = Worth(weights, True, None)  # type: ignore[arg-type]
+        worth.restore(state)
+        assert all(-8 <= weight <= 8 for weight in worth.weights) and len(worth.weights) == len(ESTIMATORS) + 1
+        assert all(0 < gradient < 1e308 for gradient in worth._gradients)
+        assert worth.steps >= 0 and all(0 <= error < 1e308 for error in worth.errors)
 
 
 @given(st.lists(st.tuples(CUES, SHARE), max_size=300))

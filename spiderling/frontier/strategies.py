@@ -15,15 +15,15 @@ import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from spiderling.errors import BadInput
 from spiderling.frontier.draws import chance
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
 from spiderling.frontier.worth import Worth
 from spiderling.linkbatch import batch_of
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, name_of
 
 if TYPE_CHECKING:
     from spiderling.frontier.books import Books
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
     from spiderling.items import Outcome
     from spiderling.options import Options
+    from spiderling.urls import CanonicalUrl
 
 STATE = "strategy"
 """Key under which the store keeps what a strategy learnt."""
@@ -40,32 +41,6 @@ _RANK = 5
 """Of all links where none is better than another."""
 _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
 """Ends of pages that were found to be in an accepted language."""
-
-
-class FoundLink(NamedTuple):
-    """A link that nobody knew before; the first three are parts of its CanonicalUrl."""
-
-    origin: str
-    host: str
-    path: str
-    host_id: int
-    """Of the target's host; 0 when it is a new one."""
-    text_block: bool
-    """Whether it stands in a block of running text ..."""
-    score: float = 0.0
-    """... and how likely that is, 0 to 1."""
-    anchor: int = 0
-    """Characters of its text, 255 at most."""
-
-    @classmethod
-    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0, anchor: int = 0) -> FoundLink:
-        """The link to *target*."""
-        return cls(target.origin, target.host, target.path, host_id, text_block, score, anchor)
-
-    @property
-    def target(self) -> CanonicalUrl:
-        """Where it leads; put together when it is asked for."""
-        return CanonicalUrl(self.origin + self.path, name_of(self.origin), self.host, self.origin, self.path)
 
 
 Ranker = Callable[[FoundLink], int]

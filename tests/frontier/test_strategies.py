@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from spiderling.errors import BadInput
 from spiderling.frontier import Frontier
 from spiderling.frontier.books import Books
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import LAST_RANK
-from spiderling.frontier.strategies import DROPPED, STRATEGIES, FoundLink, LinkingPage, Ranker, Strategy, parse
+from spiderling.frontier.strategies import DROPPED, STRATEGIES, LinkingPage, Ranker, Strategy, parse
 from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -208,7 +209,7 @@ def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:
     for _ in range(pages):
         strategy.learn(LinkingPage(host, Reason.KEPT), target, outcome)
         rank_of = strategy.ranker(LinkingPage(host, Reason.KEPT))
-        ranks = [rank_of(FoundLink(target, 0, False)) for _ in range(new)]
+        ranks = [rank_of(FoundLink.to(target, 0, False)) for _ in range(new)]
         assert sorted(ranks)[1:] == [9] * (new - 1), "one link of a page at most"
         for place, rank in enumerate(ranks):
             drawn[place] += rank == 1

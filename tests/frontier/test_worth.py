@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier import Frontier
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
-from spiderling.frontier.strategies import FoundLink, Heidix, LinkingPage, Spiderling
+from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.frontier.worth import Worth
 from spiderling.frontier.yields import YieldAccount

@@ -107,6 +107,11 @@ class LinkBatch(NamedTuple):
         """Links in the columns."""
         return len(self.prefixes)
 
+    @property
+    def number(self) -> int:
+        """All links."""
+        return self.size + len(self.others)
+
     def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
         return received, tuple(self)
 
@@ -196,7 +201,9 @@ def received(*values: object) -> LinkBatch:
     last_host, last_hash = max(array("H", batch.of_host), default=-1), max(array("Q", batch.hashes), default=0)
     if last_host >= len(batch.hosts) or last_hash >> HASH_BITS:
         raise ValueError("links of unknown hosts")
-    if not all(isinstance(host, str) for host in batch.hosts) or not all(map(_is_other, batch.others)):
+    if not all(isinstance(host, str) and host.isascii() for host in batch.hosts) or not all(
+        map(_is_other, batch.others)
+    ):
         raise ValueError("links that are no text")
     return batch
 

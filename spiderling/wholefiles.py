@@ -12,10 +12,14 @@ from spiderling.errors import StorageError
 def write_whole(path: Path, text: str) -> None:
     """Write *text* (UTF-8; what that cannot hold becomes ``?``) to *path*, in the place of what stood there.
 
-    Durable on return; raises StorageError, and what stood there stays.
+    Durable on return; raises StorageError, and what stood there stays.  A link is followed; a device or pipe, which
+    would be gone, is refused.
     """
+    path = Path(os.path.realpath(path))
     part = path.with_name(path.name + ".part")
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is there, and is no file")
         with part.open("w", encoding="utf-8", errors="replace") as file:
             file.write(text)
             file.flush()

@@ -84,6 +84,7 @@ GOOD = gathered([Link("http://a.cz/1"), Link("https://www.b.cz/2?x"), Link("http
         {"flags": b"\0"},
         {"anchors": b"\0\0\0"},
         {"hosts": (1, 2, 3)},
+        {"hosts": ("a.cz", "\ud800.cz", "c.cz")},
         {"others": ((1, 2, 3, 4, 5),)},
         {"others": ("http://a.cz/",)},
         {"bad": "1"},

@@ -8,6 +8,7 @@ one that begins a record.
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from enum import Enum
@@ -32,6 +33,7 @@ _MAX_DICTIONARY_BYTES = 100_000_000
 _MARK = b"WARC/"
 _PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
 """Compressed bytes in which a member shows how it begins; zstd gives out whole blocks."""
+_MAGIC = re.compile(b"|".join(map(re.escape, _PROBE_BYTES)))
 _BROKEN = (zlib.error, zstd.ZstdError, EOFError, ValueError)
 
 
@@ -132,9 +134,9 @@ class Members:
     def resync(self) -> bool:
         """Go on to the next member that begins a record; False when there is none."""
         while True:
-            found = [at for magic in _PROBE_BYTES if (at := self._piece.find(magic, self._at)) >= 0]
+            found = _MAGIC.search(self._piece, self._at)
             if found:
-                self._at = min(found)
+                self._at = found.start()
                 if self._begins_record():
                     return True
                 self._at += 1

@@ -170,6 +170,8 @@ def _write_page(path: Path, runs: Sequence[Run], terms: Terms) -> None:
     from spiderling.wholefiles import write_whole
 
     rate = f"at most {terms.pages_per_s:g} requests a second" if terms.pages_per_s else "no limit but politeness"
+    generated = any(run.task.web in RECIPES for run in runs)
+    webs = f"Generated webs of {terms.pages:,} pages" if generated else "Recorded webs"
     given = "".join(f", {name} = {value}" for name, value in terms.options.items())
-    write_whole(path, comparison_page(runs, f"Generated webs of {terms.pages:,} pages; {rate}{given}."))
+    write_whole(path, comparison_page(runs, f"{webs}; {rate}{given}."))
     print(f"The page is in {path}", file=sys.stderr)

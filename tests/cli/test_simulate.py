@@ -53,3 +53,13 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) 
     assert ended.code == 1
     assert says in ended.log
     assert "Traceback" not in ended.log
+
+
+def test_the_page_of_a_recorded_web_does_not_call_it_generated(tmp_path: Path) -> None:
+    rows = [f"{n}\ta.cz\t/{n}\t9000\tcs\t3000" for n in range(5)]
+    (tmp_path / "nodes.tsv").write_text("id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(rows) + "\n")
+    (tmp_path / "edges.tsv").write_text("0\t1 2 3 4\n")
+    ended = scrapy("simulate", "bfs", "--web", str(tmp_path), "--jobs", "1", "--html", str(tmp_path / "page.html"))
+    assert ended.code == 0, ended.log
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "Recorded webs; at most 20 requests a second" in text and "Generated webs" not in text

@@ -1,5 +1,5 @@
 # make setup   .venv with everything the crawler needs
-# make demo    a real crawl of the bundled miniature web, on loopback
+# make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
 # make test    all tests
 # make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
@@ -30,7 +30,7 @@ setup-test: .venv/installed-test
 	@touch $@
 
 demo: setup
-	@$(BIN)/python -m examples.demo $(JOBDIR)
+	@$(BIN)/python -m examples.demo $(JOBDIR) $(ARGS)
 
 test: setup-test
 	$(BIN)/python -m pytest -n auto --dist loadfile

@@ -1,6 +1,6 @@
 """``make demo``: the real spider on the bundled miniature web, served on loopback addresses.
 
-    python -m examples.demo [JOBDIR]
+    python -m examples.demo [JOBDIR [ARGUMENTS OF scrapy crawl]]
 
 Everything is as in a live crawl (politeness, robots.txt, yield, checkpoints) but the
 intervals, which are short because the servers are ours.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,14 +32,15 @@ SETTINGS = {
 }
 
 
-def main(jobdir: str) -> int:
-    """Serve, crawl, report, and return the crawl's exit code."""
+def main(jobdir: str, arguments: Sequence[str]) -> int:
+    """Serve, crawl with further *arguments*, report, and return the crawl's exit code."""
     print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
     with serving() as hosts:
         settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, **SETTINGS}
         command = [sys.executable, "-m", "scrapy", "crawl", "spiderling", "-a", "lang=cs,en"]
         command += ["-a", f"seeds={MINIWEB / 'seeds.txt'}"]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        command += arguments
         crawl = subprocess.Popen(command)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the crawl, which stops by itself
         code = crawl.wait()
@@ -73,4 +74,4 @@ def _start(port: int, ready: Path) -> subprocess.Popen[bytes] | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "crawls/demo"))
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "crawls/demo", sys.argv[2:]))

@@ -92,7 +92,10 @@ class Inspection:
         except sqlite3.Error as error:
             raise JobdirError(f"{self._path} cannot be read as the state of a crawl: {error}.") from error
         if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
-            raise JobdirError(f"{self._path} was written by something else, or by another version of Spiderling.")
+            raise JobdirError(
+                f"{self._path} was written by something else, or by another version of Spiderling (schema {version}, "
+                f"this one reads {SCHEMA_VERSION}); use that version."
+            )
 
     def close(self) -> None:
         self.connection.close()

@@ -109,12 +109,7 @@ class LanguageInfo:
 
 def available(dirs: str = "") -> dict[str, LanguageInfo]:
     """All models by code; a directory named earlier hides the same code further on."""
-    found: dict[str, LanguageInfo] = {}
-    for root in _roots(dirs):
-        for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
-            if directory.name not in found and directory.joinpath(modelfiles.DESCRIPTION).is_file():
-                found[directory.name] = _info(directory)
-    return found
+    return {code: _info(directory) for code, directory in _directories(dirs).items()}
 
 
 def resolve(text: str, dirs: str = "") -> list[LanguageInfo]:
@@ -122,10 +117,13 @@ def resolve(text: str, dirs: str = "") -> list[LanguageInfo]:
 
     Raises BadInput for one without a model, with near matches and how to train one.
     """
-    models = available(dirs)
+    places = _directories(dirs)
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
-        raise BadInput(f"no language is named; give codes such as {', '.join(models)} with -a lang=.")
+        raise BadInput(f"no language is named; give codes such as {', '.join(places)} with -a lang=.")
+    if all(part.lower() in places for part in wanted):  # by their codes: the others need not be read
+        return [_info(places[code]) for code in dict.fromkeys(part.lower() for part in wanted)]
+    models = available(dirs)
     names = _names(models)
     return list({info.code: info for part in wanted for info in _named(part, names, models)}.values())
 
@@ -135,7 +133,7 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
 
     Neighbours and big languages count as far as they have a model.
     """
-    models = available(dirs)
+    models = _directories(dirs)
     wanted = [info.code for info in (*accepted, *(resolve(extra, dirs) if extra.strip() else ()))]
     wanted += [code for info in accepted for code in info.neighbours if code in models]
     wanted += [code for code in BIG_WEB_LANGUAGES if code in models]
@@ -181,6 +179,16 @@ def _roots(dirs: str) -> list[Traversable]:
         roots.append(beside)
     both = (place for root in roots for place in (root, root.joinpath(_SHARED_LICENCE)))
     return [place for place in both if place.is_dir()]
+
+
+def _directories(dirs: str) -> dict[str, Traversable]:
+    """Where each model lies, by code; nothing is read."""
+    found: dict[str, Traversable] = {}
+    for root in _roots(dirs):
+        for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
+            if directory.name not in found and directory.joinpath(modelfiles.DESCRIPTION).is_file():
+                found[directory.name] = directory
+    return found
 
 
 def _info(directory: Traversable) -> LanguageInfo:

@@ -107,6 +107,11 @@ class LinkBatch(NamedTuple):
         """Links in the columns."""
         return len(self.prefixes)
 
+    @property
+    def number(self) -> int:
+        """All links."""
+        return self.size + len(self.others)
+
     def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
         return received, tuple(self)
 

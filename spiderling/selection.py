@@ -36,7 +36,7 @@ class Condition:
     def __init__(self, text: str) -> None:
         """Raises BadInput for what is none."""
         match = _CONDITION.fullmatch(text)
-        if match is None or not match[3]:
+        if match is None or not match[3] or match[3][0] in "<>=":
             raise BadInput(f"{text!r} is no condition; write one as distance<=3, lang=cs,sk or crawl_date>=2026-01.")
         self.text = text
         self.attribute, self._sign, self._value = match[1], match[2], match[3]

@@ -67,7 +67,7 @@ def test_requirements_name_the_packages():
 
 def test_scrapy_list():
     ended = subprocess.run([sys.executable, "-m", "scrapy", "list"], cwd=ROOT, capture_output=True, text=True)
-    assert ended.stdout.split() == ["spiderling"]
+    assert ended.stdout.split() == ["archive", "spiderling"]
     assert ended.returncode == 0
 
 

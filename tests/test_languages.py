@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from spiderling import languages
 from spiderling.errors import BadInput
 from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, load, resolve, save, to_recognise
 from spiderling.text.training import sentences, train
@@ -165,6 +166,15 @@ def test_damaged_files_are_named(own, name, content):
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(BadInput, match=f"{name}.*train"):
         load(["hsb"], str(own))
+
+
+def test_only_the_models_named_by_code_are_read(own, monkeypatch):
+    read, info = [], languages._info
+    monkeypatch.setattr(languages, "_info", lambda place: read.append(place.name) or info(place))
+    accepted = resolve("cs,SK,cs")
+    assert [found.code for found in accepted] == ["cs", "sk"]
+    assert len(to_recognise(accepted)) > len(BIG_WEB_LANGUAGES)
+    assert read == ["cs", "sk"]
 
 
 def test_stop_lists(own):

@@ -196,7 +196,7 @@ async def test_whatever_fails_in_a_checkpoint_stops_the_crawl(tmp_path, monkeypa
 
 
 async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_is_written(tmp_path, monkeypatch):
-    """It would let go of hosts that are in the new batch alone: what they gave was lost, in 1 of 10 killed crawls."""
+    """It would let go of hosts that are in the new batch alone: what they gave would be lost."""
     told = []
     frontier = Frontier(Options(lang="cs"))
     checkpoint = Checkpoint(frontier, MemoryStore(), SegmentWriter(tmp_path, "cs", 10), 1, lambda: 0.0, pytest.fail)

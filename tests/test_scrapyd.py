@@ -44,8 +44,8 @@ def test_two_jobs_of_one_directory(tmp_path):
                    | {f"/{n}": page(n) for n in range(PAGES)}}, {"a.test": "127.84.2.1"})  # fmt: skip
     with serving(web) as server, scrapyd(tmp_path) as ask:
         added = ask("addversion.json", {"project": "spiderling", "version": "1"}, egg=egg)
-        assert added["spiders"] == 1
-        assert ask("listspiders.json?project=spiderling")["spiders"] == ["spiderling"]
+        assert added["spiders"] == 2
+        assert ask("listspiders.json?project=spiderling")["spiders"] == ["archive", "spiderling"]
 
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=2)
         job = {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": "http://a.test/"}

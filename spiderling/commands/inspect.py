@@ -223,7 +223,7 @@ def _time(seconds: float) -> str:
 
 
 def _line(name: str, value: object) -> str:
-    return f"{name:<12}{value}"
+    return f"{name:<11} {value}"
 
 
 def _print(lines: Iterator[str]) -> None:

@@ -14,7 +14,6 @@ from scrapy import signals
 
 from spiderling.crawl import crawl_of
 from spiderling.errors import BadInput
-from spiderling.frontier.yields import RetirementRule
 from spiderling.hostlists import HostList
 from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile
 from spiderling.urls import canonicalize
@@ -149,8 +148,7 @@ class Control:
         schedule, options = crawl.frontier.schedule, crawl.options
         schedule.host_interval_s = options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
         schedule.ip_interval_s = options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
-        factor = parse_yield_profile(wanted.yield_profile or options.yield_profile)
-        crawl.frontier.closing.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
+        crawl.frontier.closing.judge_by(wanted.yield_profile)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         listed, named = crawl.blocked.holds, _hosts(wanted.block)

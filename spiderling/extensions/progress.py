@@ -107,18 +107,19 @@ class Progress:
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
-    factor = crawl.options.yield_factor()
+    factor, strategy = crawl.frontier.closing.rule.factor, crawl.options.strategy
     if factor is None:
         rule = "no host is retired for its yield"
     else:
-        rule = f"t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
+        name = crawl.options.yield_profile
+        rule = f"yield profile {name}: t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
     verb = "Resuming" if crawl.is_resumed else "Starting"
     accepted = {info.code for info in crawl.accepted}
     languages = ", ".join(f"{info.name} ({info.code})" for info in crawl.accepted)
     others = ", ".join(code for code in crawl.recognised if code not in accepted) or "nothing"
     return (
         f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
-        f"yield profile {crawl.options.yield_profile}: {rule}"
+        f"{'' if crawl.archives is not None else f'strategy {strategy}; '}{rule}"
     )
 
 

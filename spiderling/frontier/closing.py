@@ -16,6 +16,7 @@ from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.yields import MAX_STEPS, RetirementRule, YieldAccount
 from spiderling.items import Outcome
 from spiderling.options import Options
+from spiderling.optionvalues import parse_yield_profile
 
 _FAILURES_PER_RETRY = 3
 """A host's queue is given up after so many times (retries + 1) failures in a row."""
@@ -28,12 +29,11 @@ class Closing:
         self, options: Options, books: Books, admission: Admission, tasks: RobotsTasks, schedule: Schedule,
         strategy: Strategy,
     ) -> None:  # fmt: skip
-        factor = options.yield_factor() if strategy.retires else None
-        self.rule = RetirementRule(factor, options.yield_min_pages, options.yield_min_bytes)
-        """May be changed while the crawl runs."""
+        self._options, self._gives_up = options, strategy.gives_up
+        self._own_factor = options.yield_factor() if strategy.retires else None
+        self.judge_by(None)
         self.reopened: list[Host] = []
         """Hosts that went on because the web ran dry, for whoever writes the log; to be emptied by him."""
-        self._options, self._gives_up = options, strategy.gives_up
         self._floor = options.min_active_hosts
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
         """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
@@ -43,6 +43,11 @@ class Closing:
         self._admission = admission
         self._tasks = tasks
         self._schedule = schedule
+
+    def judge_by(self, profile: str | None) -> None:
+        """The yield profile from now on; None: that of the options, and none where the strategy retires no host."""
+        factor = self._own_factor if profile is None else parse_yield_profile(profile)
+        self.rule = RetirementRule(factor, self._options.yield_min_pages, self._options.yield_min_bytes)
 
     def close(self, host: Host, state: HostState) -> int:
         """RETIRED, SPENT, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spiderling.frontier.priority import RANKS
 
 FAIR = 64
 """Of so many draws among hosts, one goes round all ranks."""
+
+
+def chance(seed: int) -> Callable[[], float]:
+    """Numbers from 0 up to 1, the same ones with the same seed."""
+    return random.Random(seed).random  # noqa: S311 - nothing secret
 
 
 class Draw:
@@ -23,7 +28,7 @@ class Draw:
     def __init__(self, power: float, seed: int, fair: int = 0) -> None:
         """*fair*: of so many draws one goes round all ranks, so that the worst has its turn; 0: none does."""
         self._weights = [] if math.isinf(power) else [(rank + 1) ** -power for rank in range(RANKS)]
-        self._random = random.Random(seed).random  # noqa: S311 - nothing secret
+        self._random = chance(seed)
         self._fair, self._until_fair, self._last = fair, fair, -1
 
     def __call__(self, ranks: Sequence[int]) -> int:

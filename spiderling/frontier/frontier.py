@@ -50,12 +50,12 @@ class Frontier:
         Without a shelf nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
         one that the options name.
         """
-        self._strategy = strategy or parse(options.strategy)
+        self.strategy = strategy or parse(options.strategy)
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
-        self._books = Books(options, self._shelf, self._strategy)
-        self._strategy.begin(self._books, options)
-        self._admission = Admission(options, self._books, self._strategy)
+        self._books = Books(options, self._shelf, self.strategy)
+        self.strategy.begin(self._books, options)
+        self._admission = Admission(options, self._books, self.strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots)
         self._allows = allows
@@ -63,13 +63,13 @@ class Frontier:
         self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
-            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self._strategy.retires else math.inf,
-            self._strategy,
+            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self.strategy.retires else math.inf,
+            self.strategy,
         )  # fmt: skip
         self._intake = Intake(self._books, self._admission, self.schedule)
         self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
         self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
-        self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self._strategy)
+        self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self.strategy)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
         self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
         self.captures = Captures(self._books, self._admission, rules)
@@ -109,7 +109,7 @@ class Frontier:
         visit: Visit | None = None,
     ) -> None:  # fmt: skip
         """Accept the links of one page as a batch; *page* is its key."""
-        self._intake.put(linking, batch_of(links), self._strategy.ranker(linking), now, page, visit)
+        self._intake.put(linking, batch_of(links), self.strategy.ranker(linking), now, page, visit)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,
@@ -287,7 +287,7 @@ class Frontier:
             visit = self._traps.visit(host, target.path, outcome)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, self.ledger.totals["pages"])
         if end is not None and target is not None:
-            self._strategy.learn(linking, target, outcome)
+            self.strategy.learn(linking, target, outcome)
         self.put_links(linking, outcome.links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._traps.leave(visit)) is not None:
             self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")
@@ -365,13 +365,13 @@ class Frontier:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
         changes = self.journal.drain(self._books.seen, self._robots, self.ledger)
-        learnt = self._strategy.state()
+        learnt = self.strategy.state()
         meta = {STATE: learnt} if learnt else {}
         return replace(changes, trail=self._books.trail.drain(now), meta=meta)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
-        self._strategy.restore(state.meta.get(STATE, ""))
+        self.strategy.restore(state.meta.get(STATE, ""))
         self.schedule.restore(self._books.restore(state, self._shelf), now)
         self.closing.restore(self._shelf, now)
 

@@ -14,9 +14,10 @@ import numpy as np
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.entries import HEADS
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Ranker
+from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason

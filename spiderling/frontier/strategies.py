@@ -15,13 +15,15 @@ import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from spiderling.errors import BadInput
+from spiderling.frontier.draws import chance
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
 from spiderling.frontier.worth import Worth
+from spiderling.linkbatch import batch_of
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, name_of
 
 if TYPE_CHECKING:
     from spiderling.frontier.books import Books
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
     from spiderling.items import Outcome
     from spiderling.options import Options
+    from spiderling.urls import CanonicalUrl
 
 STATE = "strategy"
 """Key under which the store keeps what a strategy learnt."""
@@ -38,32 +41,6 @@ _RANK = 5
 """Of all links where none is better than another."""
 _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
 """Ends of pages that were found to be in an accepted language."""
-
-
-class FoundLink(NamedTuple):
-    """A link that nobody knew before; the first three are parts of its CanonicalUrl."""
-
-    origin: str
-    host: str
-    path: str
-    host_id: int
-    """Of the target's host; 0 when it is a new one."""
-    text_block: bool
-    """Whether it stands in a block of running text ..."""
-    score: float = 0.0
-    """... and how likely that is, 0 to 1."""
-    anchor: int = 0
-    """Characters of its text, 255 at most."""
-
-    @classmethod
-    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0, anchor: int = 0) -> FoundLink:
-        """The link to *target*."""
-        return cls(target.origin, target.host, target.path, host_id, text_block, score, anchor)
-
-    @property
-    def target(self) -> CanonicalUrl:
-        """Where it leads; put together when it is asked for."""
-        return CanonicalUrl(self.origin + self.path, name_of(self.origin), self.host, self.origin, self.path)
 
 
 Ranker = Callable[[FoundLink], int]
@@ -150,6 +127,10 @@ class Strategy:
         """Whether a URL of *rank*, whose turn has come after *pages* of the crawl, ends unfetched (``passed-over``)."""
         return False
 
+    def weight(self, links: int) -> float:
+        """What a document with so many links counts in a sample without bias; 0 when the crawl draws none."""
+        return 0.0
+
 
 @dataclass
 class Bfs(Strategy):
@@ -194,7 +175,7 @@ class Spiderling(Heidix):
     """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
 
     power: float = 20.0
-    fewest: int = 10
+    fewest: int = 40
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True
     retires = True
@@ -242,6 +223,42 @@ class Dfs(_ByHead):
     def ranker(self, page: LinkingPage) -> Ranker:
         rank = LAST_RANK if page.rank == SEED_RANK else max(1, page.rank - 1)
         return lambda link: rank
+
+
+@dataclass
+class RandomWalk(_ByHead):
+    """Random walks, as many at once as requests (ClaraX, Schäfer et al. 2014, 5), with weights against their bias.
+
+    A page's walk goes on to one of its links, drawn among all; with the probability *jump*, and when the link drawn
+    is known, it ends, and another begins at a link that was passed by (back-tracking).  A walk meets a page the more
+    often the more links it has (Henzinger et al. 2000): its weight is 1 / links.  Theirs also count the links to it,
+    and come back to pages; here each is fetched once.
+    """
+
+    jump: float = 0.1
+
+    def begin(self, books: Books, options: Options) -> None:
+        self._random = chance(options.random_seed)
+        self._links = 0
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        self._links = batch_of(outcome.links).number
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        left, self._links = self._links, 0
+        goes_on = self._random() >= self.jump
+
+        def rank(link: FoundLink) -> int:
+            nonlocal left, goes_on
+            is_drawn = goes_on and self._random() * left < 1
+            left -= 1
+            goes_on = goes_on and not is_drawn
+            return 1 if is_drawn else LAST_RANK
+
+        return rank
+
+    def weight(self, links: int) -> float:
+        return 1 / max(1, links)
 
 
 @dataclass
@@ -330,19 +347,11 @@ class Cyclic(Strategy):
 
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    "spiderling": Spiderling,
-    "yield": Yield,
-    "bfs": Bfs,
-    "heidix": Heidix,
-    "lswc": Lswc,
-    "hard": Hard,
-    "soft": Soft,
-    "dfs": Dfs,
-    "distance": Distance,
-    "cyclic": Cyclic,
-}
+    "spiderling": Spiderling, "yield": Yield, "bfs": Bfs, "heidix": Heidix, "lswc": Lswc, "hard": Hard, "soft": Soft,
+    "dfs": Dfs, "random-walk": RandomWalk, "distance": Distance, "cyclic": Cyclic,
+}  # fmt: skip
 """By the name that ``-a strategy=`` takes."""
-_HIGHEST = {"power": 100, "fewest": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+_HIGHEST = {"power": 100, "jump": 1, "fewest": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
 
 
 def parse(text: str) -> Strategy:
@@ -369,8 +378,9 @@ def _number(text: str, key: str, value: str, kind: type) -> int | float:
         number: int | float = kind(value)
     except ValueError:
         number = -1
-    if not (1 if kind is int else 0) <= number <= _HIGHEST.get(key, 10**12):
+    least = int(kind is int and key != "fewest")
+    if not least <= number <= _HIGHEST.get(key, 10**12):
         most = f" to {_HIGHEST[key]}" if key in _HIGHEST else ""
-        what = f"a whole number from 1{most}" if kind is int else "a number, 0 or more"
+        what = f"a whole number from {least}{most}" if kind is int else "a number, 0 or more"
         raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {key} must be {what}.")
     return number

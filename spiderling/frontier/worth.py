@@ -21,7 +21,8 @@ from spiderling.urls import name_of
 
 if TYPE_CHECKING:
     from spiderling.frontier.books import Books
-    from spiderling.frontier.strategies import FoundLink, LinkingPage
+    from spiderling.frontier.foundlink import FoundLink
+    from spiderling.frontier.strategies import LinkingPage
     from spiderling.frontier.yields import YieldAccount
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})

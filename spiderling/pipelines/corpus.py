@@ -47,6 +47,7 @@ class CorpusPipeline:
         assert page is not None and self._crawl is not None
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
+        weight = self._crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
         time = datetime.fromtimestamp(captured or self._crawl.clock.now(), timezone.utc)
         return {
@@ -74,5 +75,6 @@ class CorpusPipeline:
             "badness": f"{page.badness:.1f}",
             "known_share": f"{page.known_share:.2f}",
             "seen_share": f"{item.seen_share:.2f}" if item.seen_share else "",
+            "walk_weight": f"{weight:.4g}" if weight else "",
             **page.quality.attributes(),
         }

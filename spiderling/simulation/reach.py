@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiderling.frontier.strategies import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
+from spiderling.frontier.foundlink import FoundLink
+from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker, Strategy
 from spiderling.frontier.yields import YieldAccount
 from spiderling.simulation.pages import Array, PageWeb
 

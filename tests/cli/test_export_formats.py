@@ -311,7 +311,7 @@ def test_conditions(conditions, ids):
     assert taken(*conditions) == set(ids)
 
 
-@pytest.mark.parametrize("condition", ["", "lang", "lang=", "=cs", "lang~cs", "a b=c"])
+@pytest.mark.parametrize("condition", ["", "lang", "lang=", "=cs", "lang~cs", "a b=c", "badness=<10", "lang==cs"])
 def test_what_is_no_condition_is_refused(condition):
     with pytest.raises(BadInput, match="is no condition"):
         Selection([condition])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from conftest import Crawl, page, serving
+from conftest import Crawl, html, page, serving
 
 from spiderling.errors import BadInput
 from spiderling.extensions.control import ControlFile
@@ -88,3 +88,24 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
         "control.yaml: max_pages: None -> 10.0",
     ):  # fmt: skip
         assert change in events
+
+
+def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_path):
+    """The profile of the options was put in force over the strategy's word when control.yaml was first read."""
+    sites = {"poor.test": {f"/{n}": html(f'<a href="/{n + 1}">on</a>') for n in range(30)}}
+    (tmp_path / "told").mkdir()
+    (tmp_path / "told/control.yaml").write_text("yield_profile: normal\n")
+    with serving(FixedWeb(sites, {"poor.test": "127.84.4.9"})) as server:
+        for name, strategy, retires in (("bfs", "bfs", False), ("yield", "yield", True), ("told", "bfs", True)):
+            given = {
+                "STRATEGY": strategy,
+                "HOST_INTERVAL_S": 0.01,
+                "YIELD_PROFILE": "normal",
+                "YIELD_MIN_BYTES": 0,
+                "TRAP_COPIES": 0,
+            }
+            result = Crawl(tmp_path / name, server, **given).run("http://poor.test/0")
+            assert bool(result.lines("Retired poor.test")) is retires, name
+            assert result.lines(f"strategy {strategy}; "), "the start line says which"
+            if name == "bfs":
+                assert result.lines("no host is retired for its yield")

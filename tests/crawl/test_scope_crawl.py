@@ -62,6 +62,13 @@ def test_top_level_domains(crawled, tlds, expected):
     assert state.mentions.get("out-of-scope", 0) == len(set(NAMES) - set(expected))
 
 
+def test_a_random_walk_weighs_its_documents(crawled):
+    kept, _, crawl = crawled("strategy=random-walk", "follow=host")
+    assert kept == pages("a.cz")
+    weights = {doc.url: doc.attributes.get("walk_weight") for doc in crawl.documents()}
+    assert weights == {"http://a.cz/": "0.2", "http://a.cz/2": "1"}
+
+
 def test_none_follows_no_link_but_redirects(crawled):
     kept, state, _ = crawled("follow=none", seeds="http://a.cz/,http://old.cz/")
     assert kept == ["a.cz/", "d.example/"]

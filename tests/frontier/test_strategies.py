@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from spiderling.errors import BadInput
 from spiderling.frontier import Frontier
 from spiderling.frontier.books import Books
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import LAST_RANK
-from spiderling.frontier.strategies import DROPPED, STRATEGIES, FoundLink, LinkingPage, Ranker, Strategy, parse
-from spiderling.items import Link
+from spiderling.frontier.strategies import DROPPED, STRATEGIES, LinkingPage, Ranker, Strategy, parse
+from spiderling.items import Link, Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
@@ -192,4 +194,39 @@ def test_unknown_strategy_is_told(text: str, says: str) -> None:
 
 
 def test_strategy_with_parameters() -> None:
+    assert parse("spiderling:fewest=0").fewest == 0
     assert parse(" lswc: s=3, t=5") == STRATEGIES["lswc"](s=3, t=5)  # type: ignore[call-arg]
+
+
+def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:
+    """How often each of the *new* ones among so many links of a page was drawn to go on with."""
+    strategy, target = parse(f"random-walk:jump={jump}"), canonicalize("http://b.cz/")
+    crawl = VirtualCrawl({})
+    strategy.begin(crawl.frontier._books, Options(random_seed=7))
+    host, drawn = crawl.frontier._admission.host("a.cz", 0), [0] * new
+    assert target is not None
+    outcome = Outcome(1, "http://a.cz/", Reason.KEPT, 200, links=tuple(Link(f"http://b.cz/{n}") for n in range(links)))
+    for _ in range(pages):
+        strategy.learn(LinkingPage(host, Reason.KEPT), target, outcome)
+        rank_of = strategy.ranker(LinkingPage(host, Reason.KEPT))
+        ranks = [rank_of(FoundLink.to(target, 0, False)) for _ in range(new)]
+        assert sorted(ranks)[1:] == [9] * (new - 1), "one link of a page at most"
+        for place, rank in enumerate(ranks):
+            drawn[place] += rank == 1
+    return drawn
+
+
+@pytest.mark.parametrize(("jump", "links", "new"), [(0.0, 5, 5), (0.5, 5, 5), (0.0, 10, 5), (1.0, 5, 5)])
+def test_random_walk_goes_on_with_each_link_as_likely(jump: float, links: int, new: int) -> None:
+    expected = 4000 * (1 - jump) / links
+    assert all(abs(times - expected) <= 5 * math.sqrt(expected) for times in walked(jump, links, new))
+
+
+def test_random_walk_comes_back_to_what_it_passed_by() -> None:
+    web = {f"http://a.cz/{n}": page(f"http://a.cz/{2 * n}", f"http://a.cz/{2 * n + 1}") for n in range(1, 32)}
+    web |= {f"http://a.cz/{n}": page() for n in range(32, 64)}
+    crawl = VirtualCrawl(web, strategy="random-walk:jump=0").run("http://a.cz/1")
+    path = [int(name) for name in names(crawl)]
+    assert len(path) == 63
+    assert all(path[at] // 2 == path[at - 1] for at in range(1, 6)), "down to a leaf without a turn"
+    assert parse("random-walk").weight(8) == 0.125 and parse("bfs").weight(8) == 0

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.frontier import Frontier
+from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
-from spiderling.frontier.strategies import FoundLink, Heidix, LinkingPage, Spiderling
+from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.frontier.worth import Worth
 from spiderling.frontier.yields import YieldAccount
@@ -54,7 +55,7 @@ def test_page_quality_keeps_its_range(reason: Reason, relevant: bool, badness: f
 
 
 def strategy_of(frontier: Frontier) -> Spiderling:
-    strategy = frontier._strategy
+    strategy = frontier.strategy
     assert isinstance(strategy, Spiderling)
     return strategy
 
@@ -276,7 +277,7 @@ def test_any_url_has_a_guess(host: str, path: str, wanted: bool) -> None:
 
 def test_heidix_uses_the_papers_estimators_only_and_retires_nobody() -> None:
     frontier = Frontier(Options(lang="cs", strategy="heidix"))
-    strategy = frontier._strategy
+    strategy = frontier.strategy
     assert isinstance(strategy, Heidix)
     assert set(strategy.worth.names) < set(ESTIMATORS)
     assert (strategy.retires, strategy.power) == (False, 1.0)

@@ -56,7 +56,7 @@ class Checkpoint:
         self._told: dict[int, tuple[Outcome, int | None]] = {}
         """By URL key: its last outcome, and the place of the document among those of the batch."""
         self._outcomes = 0
-        self._meta: dict[str, str] = {}
+        self._meta: dict[str, str | Callable[[], object]] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: asyncio.Future[list[SegmentRow]] | None = None
         self.lengths = corpus.lengths()
@@ -81,8 +81,8 @@ class Checkpoint:
         self._entries[kind].append(entry)
 
     def note(self, key: str, value: object) -> None:
-        """Write *value* (JSON) under *key* in the store's table ``meta`` with the next batch."""
-        self._meta[key] = json.dumps(value)
+        """Write *value* (JSON), or what it then gives if it can be called, as ``meta[key]`` with the next batch."""
+        self._meta[key] = value if callable(value) else json.dumps(value)
 
     def tick(self) -> None:
         """Begin a batch if there is anything to write."""
@@ -127,8 +127,9 @@ class Checkpoint:
         now, frontier = self._now(), self._frontier
         changes = frontier.drain(now)
         ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
+        noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
         changes = replace(
-            changes, digests=self._digests, meta=changes.meta | self._meta, trail=replace(changes.trail, ends=ends),
+            changes, digests=self._digests, meta=changes.meta | noted, trail=replace(changes.trail, ends=ends),
             history=history_row(now, frontier.ledger, frontier.hosts),
         )  # fmt: skip
         batch = _Batch(self._entries, changes)

@@ -40,6 +40,7 @@ _KEY = "archive:"
 """Before an archive's name in the store's table ``meta``."""
 _PAGES_PER_WORKER = 6
 _MOST_BYTES = 64_000_000
+_MOST_SPREAD = 10_000
 _MOST_TOLD = 3
 """Damages of one archive that are logged one by one."""
 _MOST_NAMED = 5
@@ -120,6 +121,7 @@ class Archives:
         try:
             async for batch in readers.batches():
                 self.bytes_read += batch.bytes_read
+                await self._catches_up(self._places[batch.source])
                 for record in batch.records:
                     if is_stopping():
                         return
@@ -188,7 +190,7 @@ class Archives:
     def _end(self, source: str, position: Position) -> None:
         place = self._places[source]
         place.end(position)
-        self._note(_KEY + source, place.saved())
+        self._note(_KEY + source, place.saved)
 
     def _note_end(self, batch: Batch) -> None:
         if batch.error:
@@ -197,13 +199,19 @@ class Archives:
         elif batch.size is not None:
             place = self._places[batch.source]
             place.size = batch.size
-            self._note(_KEY + batch.source, place.saved())
+            self._note(_KEY + batch.source, place.saved)
 
     def _tell_damage(self, source: str, position: Position) -> None:
         place = self._places[source]
         place.damaged += 1
         if place.damaged <= _MOST_TOLD:
             logger.warning("%s is damaged in the part that begins at byte %d", source, max(position.member, 0))
+
+    async def _catches_up(self, place: Place) -> None:
+        """Wait for a page that takes long while very much behind it is done: each checkpoint names all of that."""
+        while place.spread > _MOST_SPREAD and self._in_work:
+            self._freed.clear()
+            await self._freed.wait()
 
     async def _has_room(self) -> None:
         """Wait while as many pages are in work as the text workers need; the one that waits is among them."""

@@ -7,6 +7,7 @@ read again after a kill, and nothing else is.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 
@@ -32,7 +33,7 @@ class Place:
         self.last = Position(*saved.get("last", BEGIN))
         """Everything up to here is done."""
         self._done = {Position(*position) for position in saved.get("done", ())}
-        self._open: dict[Position, bool] = {}
+        self._open: OrderedDict[Position, bool] = OrderedDict()
         """Records since ``last`` in the order of the archive: whether each is done."""
         self.size: int | None = saved.get("size")
         """Bytes of the archive when all of it had been read; None: it has not been, or its size is unknown."""
@@ -59,11 +60,14 @@ class Place:
         self._advance()
 
     def _advance(self) -> None:
-        for position, is_done in list(self._open.items()):
-            if not is_done:
-                return
-            self.last = position
-            del self._open[position]
+        while self._open and self._open[first := next(iter(self._open))]:
+            self.last = first
+            del self._open[first]
+
+    @property
+    def spread(self) -> int:
+        """Records since ``last``, done or not."""
+        return len(self._open)
 
     @property
     def is_idle(self) -> bool:

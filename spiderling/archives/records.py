@@ -115,7 +115,7 @@ class RecordReader:
                     record = self._record(found, Position(member.offset, found.stream_pos))
                     yield record
                     tries = 0
-                    behind = found.stream_pos + (0 if record.is_cut else found.content_length)
+                    behind = found.stream_pos + (0 if record.is_cut else max(1, found.content_length))
                 if behind > member.tell():
                     yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
                 if record is None or not record.is_cut:

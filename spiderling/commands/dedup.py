@@ -55,8 +55,8 @@ class Command(ScrapyCommand):
             raise UsageError("say what to take, and where to put it: scrapy dedup crawls/cs -o cs.prevert.zst")
         try:
             _dedup(args, opts)
-        except SpiderlingError as error:
-            print(f"scrapy dedup: {error}", file=sys.stderr)
+        except (SpiderlingError, MemoryError) as error:
+            print(f"scrapy dedup: {str(error) or 'there is too little memory.'}", file=sys.stderr)
             self.exitcode = 1
         except KeyboardInterrupt:
             print("scrapy dedup: interrupted; the same command goes on from here.", file=sys.stderr)

@@ -65,8 +65,8 @@ class Command(ScrapyCommand):
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
         try:
             _export(args, opts)
-        except SpiderlingError as error:
-            print(f"scrapy export: {error}", file=sys.stderr)
+        except (SpiderlingError, MemoryError) as error:
+            print(f"scrapy export: {str(error) or 'there is too little memory.'}", file=sys.stderr)
             self.exitcode = 1
         except KeyboardInterrupt:
             print("scrapy export: interrupted; nothing was written.", file=sys.stderr)

@@ -62,6 +62,15 @@ def test_a_member_of_nothing_but_beginnings_is_given_up(form):
         assert ends(read(start + FORMS[form](PAGES[:2]))) == ["damaged"] * 1000 + ["0", "1"]
 
 
+def test_a_damage_has_a_place_of_its_own():
+    """Or it would count only if its record were not done by then."""
+    empty = record("http://a.test/", b"text that is left over\r\n", "conversion", Content_Length="0")
+    records = read(PAGES[0] + empty + PAGES[1])
+    assert ends(records) == ["0", "record-kind", "damaged", "1"]
+    positions = [entry.position for entry in records]
+    assert positions == sorted(set(positions))
+
+
 CHUNKED = "Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
 
 

@@ -90,7 +90,10 @@ class DropList:
     """Hosts and URLs whose documents have to go; http and https, and a leading ``www.``, make no difference."""
 
     def __init__(self, hosts: Iterable[str] = (), urls: Iterable[str] = ()) -> None:
-        """*hosts* may hold ``*`` and ``?``, *urls* may end in ``*``; raises BadInput for what is no URL."""
+        """*hosts* may hold ``*`` and ``?``, or begin with a dot, *urls* may end in ``*``.
+
+        Raises BadInput for what is no URL.
+        """
         self._hosts: dict[str, str] = {}
         self._globs: dict[str, str] = {}
         self._urls: dict[str, str] = {}
@@ -107,8 +110,10 @@ class DropList:
             self.idle.add(entry)
 
     def _add_host(self, entry: str) -> None:
-        target = canonicalize(entry if "://" in entry else f"http://{entry}/")
-        if "*" in entry or "?" in entry:
+        target = canonicalize(entry if "://" in entry else f"http://{entry.removeprefix('.')}/")
+        if entry.startswith(".") and target is not None:  # the host and all below it, as in a file of hosts
+            self._globs[f"*.{target.host}"] = self._hosts[target.host] = entry
+        elif "*" in entry or "?" in entry:
             self._globs[entry.lower()] = entry
         elif target is None:
             raise BadInput(f"{entry!r} in the list of hosts is no host name; write one a line, such as a.example.")

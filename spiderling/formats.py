@@ -96,16 +96,22 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def format_of(name: str) -> str:
-    """What the name of a file says; prevertical if it says nothing."""
+    """What the name of a file says; prevertical if it says nothing.  Raises BadInput for packed Parquet."""
     ending = split_name(name)[1]
-    return next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
+    found = next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
+    return checked(name, found)
+
+
+def checked(name: str, format_name: str) -> str:
+    """*format_name*; raises BadInput where a file of that *name* cannot have it."""
+    if format_name == "parquet" and name.endswith(_PACKED):
+        raise BadInput(f"{name}: Parquet is packed by itself; leave the last ending out.")
+    return format_name
 
 
 def writer(path: Path, name: str, format_name: str) -> Writer:
     """Makes *path*, whose last *name* will be *name*; raises OSError, and BadInput for a name that does not fit."""
-    if format_name == "parquet":
-        if name.endswith(_PACKED):
-            raise BadInput(f"{name}: Parquet is packed by itself; leave the last ending out.")
+    if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
     return TextWriter(path, name, ENCODERS[format_name])
 

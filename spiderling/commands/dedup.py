@@ -67,13 +67,13 @@ def _dedup(names: list[str], opts: argparse.Namespace) -> None:
     out, rule = Path(opts.out), Rule(opts.n, opts.threshold, opts.unit, opts.mark)
     if out.exists():
         raise BadInput(f"{out} exists; remove it, or give another name.")
-    corpus = corpus_of(names)
+    corpus, format_name = corpus_of(names), format_of(out.name)
     work = Path(opts.temp or out.parent) / f"{out.name}.work"
     run = Deduplication(corpus, rule, work, size(opts.memory))
     try:
         totals = run.judge(with_progress)
         kept = export(
-            corpus, out, format_of(out.name), DropList(), {},
+            corpus, out, format_name, DropList(), {},
             lambda documents: run.without_duplicates(with_progress(documents, "documents written", totals.documents)),
             notes={"dedup": rule._asdict() | totals._asdict()},
         ).kept  # fmt: skip

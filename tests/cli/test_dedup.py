@@ -131,6 +131,13 @@ CHAIN = [
 ]
 
 
+def test_a_name_that_does_not_fit_is_refused_before_the_work(tmp_path):
+    source = written_to(tmp_path / "c.prevert", CHAIN).sources[0].path
+    ended = scrapy("dedup", str(source), "-o", str(tmp_path / "out.parquet.gz"))
+    assert ended.code == 1 and "Parquet is packed by itself" in ended.log
+    assert [path.name for path in tmp_path.iterdir()] == ["c.prevert"]
+
+
 def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_path):
     source = written_to(tmp_path / "c.prevert", CHAIN).sources[0].path
     out, temp = tmp_path / "out.prevert.gz", tmp_path / "temp"

@@ -49,6 +49,13 @@ def urls_in(path: Path) -> list[str]:
     return [document.attributes["url"] for document in stored_documents(Source(path))]
 
 
+def test_a_dot_stands_for_a_host_and_all_below_it():
+    drop = DropList([".b.cz"])
+    found = [drop.rule_for({"url": f"http://{host}/x"}) for host in ("b.cz", "www.b.cz", "a.b.cz", "ab.cz")]
+    assert found == [".b.cz", ".b.cz", ".b.cz", None]
+    assert not drop.idle
+
+
 def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
     job = tmp_path / "job"
     (job / "corpus").mkdir(parents=True)

@@ -164,9 +164,14 @@ class Closing:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
         hosts = self._books.hosts
         rule = self.rule.milder(host.leniency)
-        if host.is_closed or host.exempt or not (self._gives_up(host) or rule.retires(hosts.account_of(host))):
+        if host.is_closed or host.exempt:
             return ()
-        unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
+        if self._gives_up(host):
+            unit: tuple[Host, ...] = (host,)
+        elif rule.retires(hosts.account_of(host)):
+            unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
+        else:
+            return ()
         for member in unit:
             self.close(member, HostState.RETIRED)
             self._note_retired(member.id, member.account, member.leniency)

@@ -176,9 +176,19 @@ class Spiderling(Heidix):
 
     power: float = 20.0
     fewest: int = 40
+    patience: int = 5
+    """Pages in other languages after which a host that gave none in a wanted one is left alone; 0: it is not."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True
     retires = True
+
+    def begin(self, books: Books, options: Options) -> None:
+        super().begin(books, options)
+        if options.yield_profile == "off":  # who wants nobody retired means this too
+            self.patience = 0
+
+    def gives_up(self, host: Host) -> bool:
+        return 0 < self.patience <= self.worth.foreign_pages(host.id) and not host.documents
 
     def state(self) -> str:
         return self.worth.state() if self.worth.steps else ""
@@ -378,7 +388,7 @@ def _number(text: str, key: str, value: str, kind: type) -> int | float:
         number: int | float = kind(value)
     except ValueError:
         number = -1
-    least = int(kind is int and key != "fewest")
+    least = int(kind is int and key not in ("fewest", "patience"))
     if not least <= number <= _HIGHEST.get(key, 10**12):
         most = f" to {_HIGHEST[key]}" if key in _HIGHEST else ""
         what = f"a whole number from {least}{most}" if kind is int else "a number, 0 or more"

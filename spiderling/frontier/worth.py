@@ -152,6 +152,11 @@ class Worth:
         mean = self._pages[0] / (self._pages[0] + self._pages[1])
         return _beside((seen[0] + _HOST_PRIOR * mean) / (seen[0] + seen[1] + _HOST_PRIOR), mean)
 
+    def foreign_pages(self, host_id: int) -> int:
+        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
+        wanted, others = self._languages.get(host_id, (0, 0))
+        return 0 if wanted else others
+
     def _of_section(self, key: int) -> tuple[float, float]:
         section = self._sections.get(key)
         if section is None:

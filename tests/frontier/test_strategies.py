@@ -230,3 +230,17 @@ def test_random_walk_comes_back_to_what_it_passed_by() -> None:
     assert len(path) == 63
     assert all(path[at] // 2 == path[at - 1] for at in range(1, 6)), "down to a leaf without a turn"
     assert parse("random-walk").weight(8) == 0.125 and parse("bfs").weight(8) == 0
+
+
+@pytest.mark.parametrize(("patience", "profile", "fetched"), [(5, "normal", 5), (0, "normal", 20), (5, "off", 20)])
+def test_patience_with_hosts_of_other_languages(patience: int, profile: str, fetched: int) -> None:
+    """A host with one page in a wanted language is not left, nor are others of its registrable domain."""
+    foreign = {f"http://de.a.cz/{n}": poor() for n in range(20)}
+    mixed = {f"http://b.a.cz/{n}": page() if n == 1 else poor() for n in range(20)}
+    crawl = VirtualCrawl(
+        {**foreign, **mixed},
+        strategy=f"spiderling:patience={patience}",
+        yield_profile=profile,
+        yield_unit="registrable",
+    ).run(*foreign, *mixed)
+    assert (len(crawl.fetched("de.a.cz")), len(crawl.fetched("b.a.cz"))) == (fetched, 20)

@@ -31,7 +31,8 @@ def test_unknown_key() -> None:
 
 def test_refused_mentions_are_no_ends() -> None:
     values = {"bad-url", "out-of-scope", "seen", "too-far", "trap", "port-forbidden", "too-many-links"}
-    values |= {"trap-section", "trap-copy", "trap-subdomains", "cross-submit"}
+    values |= {"trap-section", "trap-copy", "trap-subdomains", "cross-submit", "unpromising"}
+    values |= {"damaged", "record-kind", "record-status", "revisit"}
     assert {reason.value for reason in MENTIONS} == values
     assert not MENTIONS & set(CLOSED_STATES.values())
 

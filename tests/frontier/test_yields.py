@@ -121,7 +121,7 @@ def test_rich_and_poor_side_by_side() -> None:
 def test_every_byte_counts_whatever_became_of_the_page(poor: Answer) -> None:
     """Known defect of the original: pages without accepted text counted as 0 bytes."""
     urls = [f"http://a.cz/{number}" for number in range(40)]
-    crawl = VirtualCrawl(dict.fromkeys(urls, poor)).run(*urls)
+    crawl = VirtualCrawl(dict.fromkeys(urls, poor), strategy="yield").run(*urls)
     assert crawl.host("a.cz").account == YieldAccount(11, 1_100_000, 0)
     assert crawl.ends[Reason.HOST_RETIRED] == 29
 

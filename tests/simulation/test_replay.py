@@ -82,7 +82,7 @@ def test_no_more_requests_than_allowed_are_open_or_started(web: PageWeb) -> None
 
 def test_time_and_pages_bound_a_run(web: PageWeb) -> None:
     ticks: list[int] = []
-    replay = Replay(web, world())
+    replay = Replay(web, world(strategy="bfs"))
     assert 300 <= replay.run(web.seed_urls(), pages=300, tick=ticks.append, every=50).pages < 305
     assert sum(ticks) == replay.samples[-1].pages
     assert len(ticks) >= 6

@@ -176,7 +176,7 @@ class Spiderling(Heidix):
 
     power: float = 20.0
     fewest: int = 40
-    patience: int = 5
+    patience: int = 10
     """Pages in other languages after which a host that gave none in a wanted one is left alone; 0: it is not."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True

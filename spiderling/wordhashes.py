@@ -1,0 +1,42 @@
+"""The words of a URL as numbers: what frontier/urlwords.py and the sections of frontier/worth.py count by.
+
+They are worked out where a link is found, in a text worker, and travel as columns of the batch.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from zlib import crc32
+
+BITS = 16
+OF_NAME, OF_PATH = 2, 4
+"""Numbers for the words of a host name, and for those of a path: the first ones; 0 stands for none."""
+_MASK = (1 << BITS) - 1
+_WORDS = re.compile(rb"[a-z]{2,}")
+_SLASH = crc32(b"/")
+_NONE = [0] * OF_PATH
+_MAX_BYTES = 80
+
+
+def word_hash(word: str) -> int:
+    """That of ``/word`` for one of a path or a first label, of ``.name`` for a top-level domain."""
+    return crc32(word.encode()) & _MASK or 1
+
+
+@lru_cache(maxsize=4096)
+def words_of_name(name: str) -> tuple[int, int]:
+    """Of a host name: its top-level domain, and its first label if that may be a code of a language."""
+    label = name.partition(".")[0]
+    return word_hash(name[name.rfind(".") :]), word_hash("/" + label) if len(label) == 2 else 0
+
+
+def words_of_path(path: bytes) -> list[int]:
+    words = _WORDS.findall(path[:_MAX_BYTES].lower())[:OF_PATH]
+    return [crc32(word, _SLASH) & _MASK or 1 for word in words] + _NONE[len(words) :]
+
+
+def section_of(path: bytes) -> int:
+    """A checksum of the first segment of a path; 0 when there is only one."""
+    end = path.find(b"/", 1)
+    return crc32(path[:end]) if end > 0 else 0

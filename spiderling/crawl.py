@@ -88,7 +88,6 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
-            begins = not self.jobdir.database.exists()
             store = SqliteStore(self.jobdir.database, synced=options.durability == "full")
             opened.callback(store.close)
             state = store.load()
@@ -98,7 +97,7 @@ class Crawl:
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents, notices = usable(filetypes.parse(options.documents))
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store)
-            self._restore(None if begins else state, only)
+            self._restore(state, only)
             corpus, *others = self._writers(state)
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
             self.near = self._open_near(state)
@@ -124,15 +123,15 @@ class Crawl:
             for directory in (path.absolute().parent, path, self.jobdir.state, self.jobdir.corpus):
                 sync_directory(directory)
 
-    def _restore(self, state: State | None, only: HostList) -> None:
-        """The frontier takes up *state*, None when nobody can have been asked before: then no interval is waited for.
+    def _restore(self, state: State, only: HostList) -> None:
+        """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any.
 
-        *only*: the hosts that are wanted, if there are any.
+        In a new directory nobody can have been asked before, so no interval is waited for.
         """
         if only:
             self.frontier.crawl_only(only.holds)
         self.frontier.block_where(self.blocked.holds)
-        if state is not None:
+        if not self.jobdir.is_new:
             self.frontier.restore(state, self.clock.now())
         self.frontier.block_where(self.blocked.holds)
 

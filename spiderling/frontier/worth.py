@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spiderling.frontier.hostlanguages import HostLanguages
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.reasons import Reason
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
+_FOREIGN = frozenset({Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY})
+"""Ends of pages that are in another language unless the rule of T06 says that they are not."""
 _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
 """The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts."""
-_YOUNG_BYTES = 60_000
-"""Of its first bytes, a host has by half what its links promised."""
+_YOUNG_BYTES = 40_000
+"""Bytes of a host for which what its links promised counts: with as many downloaded it is half of what is expected."""
 _SECTION_BYTES = 100_000
 _SECTIONS = 50_000
-_HOST_PRIOR = 0.3
-"""Pages of a host for which the crawl's mean share of wanted ones counts."""
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
@@ -70,9 +71,8 @@ class Worth:
         self._words = UrlWords(languages, ())
         self._sections: dict[int, _Section] = {}
         self._watched: dict[int, tuple[float, ...]] = {}
-        self._languages: dict[int, list[int]] = {}
-        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
-        self._pages = [1, 1]
+        self._languages = HostLanguages()
+        self.foreign_pages = self._languages.foreign_pages
         self._every = 1
 
     # -- the crawl's mean, and ranks beside it
@@ -85,11 +85,11 @@ class Worth:
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
-        """By what the host gave, and, as long as that is little, by what its next link promises."""
+        """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
         usual = self.usual
         promised = usual * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
         given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
-        beside = math.log(max(math.sqrt(given * promised), 1e-6) / usual)
+        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / usual)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
     # -- links
@@ -132,17 +132,9 @@ class Worth:
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
 
     def _of_language(self, host_id: int) -> float:
-        """Most hosts are in one language, so that the first page tells much."""
-        seen = self._languages.get(host_id)
-        if seen is None:
-            return 0.0
-        mean = self._pages[0] / (self._pages[0] + self._pages[1])
-        return _beside((seen[0] + _HOST_PRIOR * mean) / (seen[0] + seen[1] + _HOST_PRIOR), mean)
-
-    def foreign_pages(self, host_id: int) -> int:
-        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
-        wanted, others = self._languages.get(host_id, (0, 0))
-        return 0 if wanted else others
+        """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
+        expected = self._languages.expected(host_id)
+        return 0.0 if expected is None else _beside(expected, self._languages.mean)
 
     # -- learning
 
@@ -157,11 +149,8 @@ class Worth:
         self._sections[key] = (_beside(expected, rate), given[3] / given[2]), given
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
-        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:
-            self._pages[not page.is_relevant] += 1
-            self._languages.setdefault(page.host.id, [0, 0])[not page.is_relevant] += 1
-            if len(self._languages) > _SECTIONS:
-                del self._languages[next(iter(self._languages))]
+        if page.is_relevant or page.reason in _FOREIGN:
+            self._languages.learn(page.host.id, page.is_relevant)
             self._words.learn(name_of("http://" + page.host.name), path, page.is_relevant)
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:

@@ -150,20 +150,18 @@ class PageWeb:
                 for target, score in zip(pages, columns, strict=True)
             )
         paths, numbers, hosts = list(map(self.path, pages)), self.pages.host[targets].tolist(), self.hosts.names
-        places: dict[int, int] = {}
+        hashes, places = self._hashes, dict[int, int]()
         of_host = array("H", [places.setdefault(host, len(places)) for host in numbers])
         none = bytes(len(pages))
         return LinkBatch(
             tuple([hosts[host] for host in places]), b"\n".join(paths), of_host.tobytes(),
-            array("Q", map(self._hash, pages)).tobytes(), none, none, bytes([path.count(b"/") for path in paths]),
+            array("Q", [hashes[page] or self._hash(page) for page in pages]).tobytes(), none, none, bytes([path.count(b"/") for path in paths]),
             columns.translate(_FLAGS), columns, _ANCHOR * len(pages),
         )  # fmt: skip
 
     def _hash(self, page: int) -> int:
         """That of the page's URL, worked out once."""
-        known = self._hashes[page]
-        if not known:
-            known = self._hashes[page] = url_hash(self.url(page))
+        self._hashes[page] = known = url_hash(self.url(page))
         return known
 
 

@@ -107,8 +107,10 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     rows: list[tuple[str, str, bool, int, float, bool]] = []
     for (_, rel, anchor, block), target in resolve(parsed.links[: options.max_links], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
-        inside = (chances[block], good[block]) if block >= 0 else (0.0, False)
-        rows.append((target, anchor, "nofollow" in rel, block, *inside))
+        if block < 0:
+            rows.append((target, anchor, "nofollow" in rel, block, 0.0, False))
+        else:
+            rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
     known = {row[0] for row in rows} if page.alternates else set()
     for language, target in page.alternates.items():
         if language.partition("-")[0] in options.accepted and target not in known:

@@ -21,7 +21,7 @@ setup(
     package_dir={"spiderling": "spiderling", "spiderling.models": "models"},
     package_data={
         "spiderling.text": ["*.json"],
-        "spiderling.reporting": ["page.*"],
+        "spiderling.reporting": ["*.css", "*.js"],
         "spiderling.models": ["*/*", "cc-by-sa/*/*", "*.yaml", "*.md"],
     },
     install_requires=[requirement for requirement in REQUIREMENTS if requirement],

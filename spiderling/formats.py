@@ -6,8 +6,10 @@ Text formats are encoded a document at a time and packed in frames of about a me
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import re
+from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import zstandard
@@ -96,8 +98,16 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def format_of(name: str) -> str:
-    """What the name of a file says; prevertical if it says nothing.  Raises BadInput for packed Parquet."""
-    ending = split_name(name)[1]
+    """What the name of a file says; prevertical if it has no ending.
+
+    Raises BadInput for an ending of nothing known, and for packed Parquet.
+    """
+    stem, ending = split_name(name)
+    unknown = PurePath(stem).suffix
+    if unknown and ending in ("", *_PACKED):
+        near = difflib.get_close_matches(unknown, _ENDINGS, 1, 0.7)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BadInput(f"the ending {unknown} of {name} says no format; {hint}known are {', '.join(_ENDINGS)}.")
     found = next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
     return checked(name, found)
 

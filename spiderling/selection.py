@@ -22,6 +22,7 @@ _COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {
     "<": lambda a, b: a < b,  # type: ignore[operator]
     ">": lambda a, b: a > b,  # type: ignore[operator]
 }
+_MOST_VALUES, _MOST_NAMED = 1000, 5
 SCARCE_WORDS = 100_000_000
 """The corpora of scarce languages that H17 speaks of have 3 to 80 million words."""
 _WORTH_A_WARNING = 0.02
@@ -41,14 +42,22 @@ class Condition:
         self.text = text
         self.attribute, self._sign, self._value = match[1], match[2], match[3]
         self._number = number(self._value)
-        self.met_attribute = False
-        """Whether any document had the attribute."""
+        self.is_met = False
+        """By any document."""
+        self.others: Counter[str] = Counter()
+        """Values of the attribute in documents that do not meet it, the first few."""
 
     def holds(self, attributes: Mapping[str, str]) -> bool:
         value = attributes.get(self.attribute)
         if value is None:
             return False
-        self.met_attribute = True
+        is_met = self._compares(value)
+        self.is_met |= is_met
+        if not self.is_met and (value in self.others or len(self.others) < _MOST_VALUES):
+            self.others[value] += 1
+        return is_met
+
+    def _compares(self, value: str) -> bool:
         if self._sign in ("=", "!="):
             equal = any(fnmatch.fnmatchcase(value, wanted.strip()) for wanted in self._value.split(","))
             return equal is (self._sign == "=")
@@ -103,11 +112,7 @@ class Selection:
 
     def warnings(self) -> list[str]:
         """What the user should know of the result (H17: a cut by distance is not for scarce languages)."""
-        found = [
-            f"No document has the attribute {condition.attribute}, so none meets {condition.text}."
-            for condition in self.conditions
-            if not condition.met_attribute
-        ]
+        found = [_unmet(condition) for condition in self.conditions if not condition.is_met]
         for language in sorted({language for language, _ in self._words}):
             near, far = self._words[language, False], self._words[language, True]
             if near + far < SCARCE_WORDS and far > _WORTH_A_WARNING * (near + far):
@@ -116,6 +121,13 @@ class Selection:
                     "with so little text, what it loses may be worth more than the spam that it keeps out."
                 )
         return found
+
+
+def _unmet(condition: Condition) -> str:
+    if not condition.others:
+        return f"No document has the attribute {condition.attribute}, so none meets {condition.text}."
+    values = ", ".join(f"{value} ({number:,})" for value, number in condition.others.most_common(_MOST_NAMED))
+    return f"No document meets {condition.text}; what they have as {condition.attribute} is, for example, {values}."
 
 
 # -- parts

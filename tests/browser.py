@@ -23,6 +23,10 @@ FLAGS = (
 )  # fmt: skip
 
 
+_KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
+"""Their codes, and what they write."""
+
+
 class Browser:
     """One tab; ``messages`` are complaints of the page, ``requests`` all that it asked for."""
 
@@ -84,8 +88,11 @@ class Browser:
         return result["result"].get("value")
 
     async def press(self, key: str) -> None:
+        code, text = _KEYS[key]
         for kind in ("keyDown", "keyUp"):
-            await self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=9)
+            await self.send(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, text=text
+            )
 
     async def screenshot(self, path: Path, whole: bool = False) -> None:
         shot = await self.send("Page.captureScreenshot", captureBeyondViewport=whole)

@@ -193,11 +193,13 @@ class Archives:
         self._note(_KEY + source, place.saved)
 
     def _note_end(self, batch: Batch) -> None:
-        if batch.error:
-            self.errors[batch.source] = batch.error
-            logger.error("%s The same command tries it again.", batch.error)
+        place, error = self._places[batch.source], batch.error
+        if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
+            error = f"Nothing could be read of {batch.source}: it is no WARC file, or damaged throughout."
+        if error:
+            self.errors[batch.source] = error
+            logger.error("%s The same command tries it again.", error)
         elif batch.size is not None:
-            place = self._places[batch.source]
             place.size = batch.size
             self._note(_KEY + batch.source, place.saved)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import sys
 from contextlib import closing
@@ -17,10 +18,11 @@ from spiderling.errors import BadInput, SpiderlingError
 from spiderling.simulation.comparison import PERFECT, PERFECT_LANGUAGE, Run, Summary, Task, Terms, compare, summaries
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
+from spiderling.wholefiles import write_whole
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 DEFAULT = ("bfs", "yield", "spiderling", PERFECT)
 _HEAD = (
@@ -74,14 +76,19 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
-            terms, tasks = _terms(opts), _tasks(args, opts)
-            runs = _simulated(tasks, terms, opts.jobs)
-            table = summaries(runs)
-            print_table(table)
-            if opts.csv:
-                _write_csv(Path(opts.csv), runs)
-            if opts.html:
-                _write_page(Path(opts.html), runs, terms)
+            terms, tasks, outputs = _terms(opts), _tasks(args, opts), _outputs(opts)
+            runs: dict[Task, Run] = {}
+            try:
+                for run in _simulated(tasks, terms, opts.jobs):
+                    runs[run.task] = run
+                    for path, write in outputs:  # after each, so that what is done survives whatever comes
+                        write(path, [runs[task] for task in tasks if task in runs], terms)
+            except KeyboardInterrupt:
+                print(f"scrapy simulate: interrupted; {len(runs)} of {len(tasks)} crawls are done.", file=sys.stderr)
+                self.exitcode = 130
+            print_table(summaries(runs[task] for task in tasks if task in runs))
+            for path, _ in outputs if runs else ():
+                print(f"Written: {path}", file=sys.stderr)
         except SpiderlingError as error:
             print(f"scrapy simulate: {error}", file=sys.stderr)
             self.exitcode = 1
@@ -119,16 +126,23 @@ def _terms(opts: argparse.Namespace) -> Terms:
     )  # fmt: skip
 
 
-def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> list[Run]:
-    """All runs in the order of *tasks*, with a progress bar where somebody looks."""
+def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, Sequence[Run], Terms], None]]]:
+    """The files that are wanted, and what writes each; raises BadInput, before anything takes its time."""
+    found = [(Path(name), write) for name, write in ((opts.csv, _write_csv), (opts.html, _write_page)) if name]
+    for path, _ in found:
+        if not path.absolute().parent.is_dir():
+            raise BadInput(f"cannot write {path}: there is no directory {path.parent}; name another file.")
+    return found
+
+
+def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> Iterator[Run]:
+    """The runs as they end, with a progress bar where somebody looks."""
     from tqdm import tqdm
 
     with closing(tqdm(unit=" pages", disable=None, file=sys.stderr, smoothing=0.1)) as bar:
-        runs = {}
-        for run in compare(tasks, terms, min(jobs, len(tasks)), bar.update):
-            runs[run.task] = run
-            bar.set_description(f"{len(runs)} of {len(tasks)} crawls")
-    return [runs[task] for task in tasks]
+        for number, run in enumerate(compare(tasks, terms, min(jobs, len(tasks)), bar.update), 1):
+            bar.set_description(f"{number} of {len(tasks)} crawls")
+            yield run
 
 
 def row(summary: Summary) -> tuple[str, ...]:
@@ -151,27 +165,23 @@ def print_table(table: Iterable[Summary]) -> None:
         print("| " + " | ".join(row(summary)) + " |")
 
 
-def _write_csv(path: Path, runs: Iterable[Run]) -> None:
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(_CSV_HEAD)
-            for run in runs:
-                for at in run.samples:
-                    measures = at.harvest_rate, coverage(at, run.truth), word_coverage(at, run.truth)
-                    rates = at.yield_rate, at.words_per_mb, at.pages_per_s
-                    writer.writerow((*run.task, at.hours, *at[1:], *(f"{value:.6g}" for value in (*measures, *rates))))
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}; name another file.") from None
+def _write_csv(path: Path, runs: Sequence[Run], terms: Terms) -> None:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(_CSV_HEAD)
+    for run in runs:
+        for at in run.samples:
+            measures = at.harvest_rate, coverage(at, run.truth), word_coverage(at, run.truth)
+            rates = at.yield_rate, at.words_per_mb, at.pages_per_s
+            writer.writerow((*run.task, at.hours, *at[1:], *(f"{value:.6g}" for value in (*measures, *rates))))
+    write_whole(path, file.getvalue())
 
 
 def _write_page(path: Path, runs: Sequence[Run], terms: Terms) -> None:
     from spiderling.reporting.comparison import comparison_page  # heavy
-    from spiderling.wholefiles import write_whole
 
     rate = f"at most {terms.pages_per_s:g} requests a second" if terms.pages_per_s else "no limit but politeness"
     generated = any(run.task.web in RECIPES for run in runs)
     webs = f"Generated webs of {terms.pages:,} pages" if generated else "Recorded webs"
     given = "".join(f", {name} = {value}" for name, value in terms.options.items())
     write_whole(path, comparison_page(runs, f"{webs}; {rate}{given}."))
-    print(f"The page is in {path}", file=sys.stderr)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from spiderling.frontier.draws import Draw
 from spiderling.frontier.entries import line_of, url_of
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
+from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.journal import GENERATION, Journal
 from spiderling.frontier.ledger import Ledger
@@ -55,9 +55,8 @@ class Books:
     def _settled(self, shelf: Shelf) -> Iterator[HostMark]:
         """The marks of all hosts; the ends of what was in transit at closed ones are counted."""
         for mark in shelf.host_marks():
-            state = HostState(mark.state)
-            if mark.in_transit and state in CLOSED_STATES:
-                self.ledger.end_waiting(CLOSED_STATES[state])
+            if mark.in_transit and (reason := CLOSED_STATES.get(STATE_OF[mark.state])) is not None:
+                self.ledger.end_waiting(reason)
             yield mark
 
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -66,6 +67,20 @@ class Marks:
         self._distances.append(min(distance, _MAX_DISTANCE))
         self.queued.append(queued)
         self._tally[_CODES[state]] += 1
+
+    def extend(
+        self, states: list[HostState], distances: Sequence[int], queued: Sequence[int], preferred: Iterable[bool],
+        ranks: Iterable[int],
+    ) -> None:  # fmt: skip
+        """Note the hosts of the next ids, a column of each."""
+        codes = [_CODES[state] for state in states]
+        self._states.extend(codes)
+        self._distances.extend([min(distance, _MAX_DISTANCE) for distance in distances])
+        self.queued.extend(queued)
+        self.preferred.extend(preferred)
+        self.ranks.extend(ranks)
+        for code, number in Counter(codes).items():
+            self._tally[code] += number
 
     def __len__(self) -> int:
         return len(self._states) - 1

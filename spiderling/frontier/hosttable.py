@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import xxhash
@@ -23,6 +24,7 @@ from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
 
 _ID_BITS = 24
+_ROWS_AT_ONCE = 10_000
 
 
 class NameIndex:
@@ -140,27 +142,37 @@ class HostTable:
 
     def restore(self, marks: Iterator[HostMark]) -> list[int]:
         """Take up all hosts; gives the ids of those that are open, in the order in which they are due."""
-        names, ids, dues = [], array("I"), array("d")
-        for mark in marks:
-            if mark.id != len(self) + 1:
-                raise ValueError(f"host {len(self) + 1} is missing")
-            state = STATE_OF[mark.state]
-            standing = state if state in CLOSED_STATES else HostState.EXHAUSTED
-            rank = self._rank_of(mark.id, YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes))
-            self.marks.append(standing, mark.distance, mark.queued, self._prefers(mark.name), rank)
-            names.append(mark.name)
-            if state not in CLOSED_STATES:
-                ids.append(mark.id)
-                dues.append(mark.due)
-            if mark.exempt > 0:
-                self.exempt.add(mark.id)
-            if self._units is not None:
-                unit = self._units.setdefault(registrable_domain(mark.name), _Unit())
-                unit.account.add(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
-                unit.retired += state is HostState.RETIRED
+        names: list[str] = []
+        ids, dues = array("I"), array("d")
+        while rows := list(islice(marks, _ROWS_AT_ONCE)):
+            self._take_up(rows)
+            names += [row.name for row in rows]
+            still_open = [row for row in rows if STATE_OF[row.state] not in CLOSED_STATES]
+            ids.extend([row.id for row in still_open])
+            dues.extend([row.due for row in still_open])
         self._names.extend(names)
         order = np.argsort(np.frombuffer(dues, np.float64), kind="stable") if dues else np.empty(0, np.int64)
         return [ids[at] for at in order.tolist()]
+
+    def _take_up(self, rows: list[HostMark]) -> None:
+        """Note the marks of the next hosts."""
+        ids, names, states, distances, pages, downloaded, kept, queued, _, exempt, _ = zip(*rows, strict=True)
+        if (missing := next((n for n, host_id in enumerate(ids, len(self) + 1) if n != host_id), 0)) != 0:
+            raise ValueError(f"host {missing} is missing")
+        standing = [state if (state := STATE_OF[name]) in CLOSED_STATES else HostState.EXHAUSTED for name in states]
+        untried = self._rank_of(0, YieldAccount())
+        accounts = list(zip(pages, downloaded, kept, strict=True))
+        ranks = [
+            self._rank_of(host_id, YieldAccount(*account)) if account[1] else untried
+            for host_id, account in zip(ids, accounts, strict=True)
+        ]
+        self.marks.extend(standing, distances, queued, map(self._prefers, names), ranks)
+        self.exempt.update(host_id for host_id, value in zip(ids, exempt, strict=True) if value > 0)
+        if self._units is not None:
+            for name, account, state in zip(names, accounts, standing, strict=True):
+                unit = self._unit(name)
+                unit.account.add(*account)
+                unit.retired += state is HostState.RETIRED
 
     def queued(self, host_id: int) -> tuple[int, int, int]:
         """(waiting, parked, id)"""

@@ -160,8 +160,8 @@ class SqliteStore:
     def host_marks(self) -> Iterator[HostMark]:
         columns = "id, name, state, distance, pages, downloaded_bytes, kept_bytes, waiting + parked, due, exempt"
         try:
-            for row in self._reader.execute(f"SELECT {columns}, transit IS NOT NULL FROM host ORDER BY id"):
-                yield HostMark._make(row)
+            rows = self._reader.execute(f"SELECT {columns}, transit IS NOT NULL FROM host ORDER BY id")
+            yield from map(HostMark._make, rows)
         except sqlite3.Error as error:
             raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
 

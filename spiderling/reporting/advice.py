@@ -8,7 +8,7 @@ from spiderling.frontier.history import HistoryRow
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.reasons import Reason
 from spiderling.reporting.material import Material
-from spiderling.reporting.tables import duration, profiles, size
+from spiderling.reporting.tables import duration, profiles, size, used_profile
 
 _RECENT = 0.1
 """The part of the downloaded bytes that counts as the last ones."""
@@ -105,12 +105,13 @@ def _bound(material: Material) -> Iterator[str]:
 
 def _threshold(material: Material) -> Iterator[str]:
     table = profiles(material)
-    used = next(profile for profile in table if profile.name == material.options.yield_profile)
+    used = next(profile for profile in table if profile.name == used_profile(material))
+    needs = "" if used.name == material.options.yield_profile else ", with a strategy that retires hosts,"
     for profile in table:
         spared, lost = profile.spared_share - used.spared_share, profile.lost_share - used.lost_share
         if profile.factor > used.factor and spared > _WORTH_SPARING and lost < _TOO_MUCH_LOST:
             yield (
-                f"A stricter yield profile ({profile.name}, f={profile.factor:g}) would have spared about "
+                f"A stricter yield profile ({profile.name}, f={profile.factor:g}){needs} would have spared about "
                 f"{spared:.0%} of the download for {lost:.1%} of the text."
             )
             return
@@ -135,5 +136,5 @@ def _spent_on(material: Material) -> Iterator[str]:
         yield f"{ends[Reason.HOST_FULL.value]:,} URLs found their host's queue full: SPIDERLING_MAX_HOST_QUEUE."
     retired = int((material.hosts.states == HostState.RETIRED.value).sum())
     if retired:
-        parked = int(material.hosts.parked.sum())
+        parked = int((material.hosts.left - material.hosts.waiting).sum())
         yield f"{retired:,} hosts were retired; {parked:,} URLs are parked with hosts left alone."

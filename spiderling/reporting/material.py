@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spiderling.errors import JobdirError
 from spiderling.frontier.history import HistoryRow
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.trail import unpack_ends, unpack_keys
 from spiderling.inspection import Inspection
 from spiderling.options import Options
@@ -49,6 +50,11 @@ class Hosts:
     kept_bytes: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     parked: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     waiting: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def left(self) -> npt.NDArray[np.int64]:
+        """URLs that wait or are parked; none of a mirror's, whose pages its original has."""
+        return self.waiting + np.where(self.states == HostState.MIRROR.value, 0, self.parked)
 
     @property
     def rates(self) -> npt.NDArray[np.float64]:

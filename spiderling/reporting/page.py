@@ -2,7 +2,7 @@
 
 The page holds all that it needs; its Content-Security-Policy makes the browser refuse anything else.  Charts are drawn
 by Vega-Lite, whose script vl-convert-python brings along; what they show also stands in tables, which a keyboard and a
-screen reader reach, and which are there without scripts too.
+screen reader reach, which a click or key on a heading sorts, and which are there without scripts too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
 
@@ -18,14 +19,14 @@ from spiderling.reporting.tables import Cell, Table
 
 Block: TypeAlias = "Table | Chart | list[str]"
 
+_LONG_WORD = 24
+"""Characters in a row that may be broken to fit a table into the window."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 """Vega compiles the expressions of our specs, hence unsafe-eval; no data is among them."""
 
 
 def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]]) -> str:
     """The page: *sections* are (heading, blocks), a block is a table, a chart or a list of sentences."""
-    import vl_convert  # heavy, and only needed here
-
     parts, charts = [], 0
     for number, (heading, blocks) in enumerate(sections):
         parts.append(f'<section id="s{number}"><h2>{_text(heading)}</h2>')
@@ -39,17 +40,28 @@ def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block
                 parts.append("<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>")
         parts.append("</section>")
     links = "".join(f'<a href="#s{number}">{_text(heading)}</a>' for number, (heading, _) in enumerate(sections))
-    style, draw = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    script = f'<script type="module">{vl_convert.javascript_bundle(draw)}</script>' if charts else ""
+    script = f"<script>{_own('sort.js')}</script>" + (_drawing() if charts else "")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{style}</style></head>\n<body><header><h1>{_text(title)}</h1>"
+        f"<title>{_text(title)}</title><style>{_own('page.css')}</style></head>\n<body><header><h1>{_text(title)}</h1>"
         f'<p class="note">{_text(subtitle)}</p><nav aria-label="Sections">{links}</nav></header>\n<main>'
         + "\n".join(parts)
         + f"</main>{script}</body></html>\n"
     )
+
+
+def _own(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+@cache
+def _drawing() -> str:
+    """What draws charts; making it takes a second."""
+    import vl_convert  # heavy, and only needed here
+
+    return f'<script type="module">{vl_convert.javascript_bundle(_own("page.js"))}</script>'
 
 
 def _figure(chart: Chart, name: str) -> str:
@@ -90,7 +102,8 @@ def _cell(value: Cell, numeric: bool, total: float) -> str:
     if total and isinstance(value, (int, float)):
         return f'<td class="n bar" style="--w:{100 * value / total:.1f}%">{number(value)}</td>'
     text = _text(value) if isinstance(value, str) else "" if value is None else number(value)
-    return f"<td{' class=n' * numeric}>{text}</td>"
+    breaks = isinstance(value, str) and max(map(len, value.split()), default=0) > _LONG_WORD
+    return f"<td{' class=n' * numeric or ' class=long' * breaks}>{text}</td>"
 
 
 def number(value: float) -> str:

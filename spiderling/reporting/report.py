@@ -18,7 +18,7 @@ def report(material: Material) -> str:
         [
             ("What to do next", [advice(material)]),
             ("Summary", [tables.summary(material), tables.papers(material)]),
-            ("Hosts", [charts.scatter(material), tables.best(material), tables.dearest(material)]),
+            ("Hosts", [charts.scatter(material), *tables.notable_hosts(material)]),
             ("Thresholds", [tables.thresholds(material), tables.profile_table(material)]),
             ("Over time", [*charts.over_time(material), tables.history(material)]),
             ("Words", [tables.by_language(material), tables.by_tld(material), tables.by_distance(material)]),

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from spiderling.frontier.strategies import parse
 from spiderling.frontier.yields import threshold
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX, YIELD_PROFILES
@@ -139,6 +140,11 @@ def profiles(material: Material) -> list[Profile]:
     return [_profile(material, name, factors[name]) for name in sorted(factors, key=factors.__getitem__)]
 
 
+def used_profile(material: Material) -> str:
+    """The profile by which the crawl's strategy retires hosts; "off" for one that retires none."""
+    return material.options.yield_profile if parse(material.options.strategy).retires else "off"
+
+
 def _profile(material: Material, name: str, factor: float) -> Profile:
     hosts, options = material.hosts, material.options
     below = retired_by(material, factor)
@@ -169,7 +175,7 @@ def retired_by(material: Material, factor: float) -> _Mask:
 def profile_table(material: Material) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
-            profile.name + (" (used)" if profile.name == material.options.yield_profile else ""),
+            profile.name + (" (used)" if profile.name == used_profile(material) else ""),
             profile.factor, profile.retired, 100 * profile.spared_share, 100 * profile.lost_share,
             profile.more_bytes / 1e6,
         )
@@ -184,28 +190,33 @@ def profile_table(material: Material) -> Table:
     )
 
 
-def hosts_table(material: Material, title: str, order: npt.NDArray[np.intp], note: str = "") -> Table:
-    """The first hosts of *order* (places among the hosts)."""
+def hosts_table(
+    material: Material, title: str, order: npt.NDArray[np.intp], note: str = "", most: int = _MOST_ROWS
+) -> Table:
+    """The first *most* hosts of *order* (places among the hosts)."""
     hosts = material.hosts
     rows: list[tuple[Cell, ...]] = [
         (
             hosts.names[at], str(hosts.states[at]), int(hosts.distance[at]), int(hosts.pages[at]),
             int(hosts.documents[at]), hosts.downloaded_bytes[at] / 1e6, hosts.kept_bytes[at] / 1e6,
-            float(hosts.rates[at]), int(hosts.waiting[at] + hosts.parked[at]),
+            float(hosts.rates[at]), int(hosts.left[at]),
         )
-        for at in order[:_MOST_ROWS].tolist()
+        for at in order[:most].tolist()
     ]  # fmt: skip
     columns = ("host", "state", "distance", "pages", "documents", "down MB", "kept MB", "yield rate", "URLs left")
     return Table(title, columns, rows, note)
 
 
-def best(material: Material) -> Table:
-    return hosts_table(material, "Hosts that gave most", np.argsort(-material.hosts.kept_bytes, kind="stable"))
-
-
-def dearest(material: Material) -> Table:
-    order = np.argsort(material.hosts.kept_bytes - material.hosts.downloaded_bytes, kind="stable")
-    return hosts_table(material, "Hosts that cost most bytes without text", order)
+def notable_hosts(material: Material) -> list[Table]:
+    """Those that gave and that cost most; all in one table if they fit."""
+    kept, down = material.hosts.kept_bytes, material.hosts.downloaded_bytes
+    best, dearest = np.argsort(-kept, kind="stable"), np.argsort(kept - down, kind="stable")
+    if len(best) <= 2 * _MOST_ROWS:
+        return [hosts_table(material, "All hosts, those first that gave most", best, most=len(best))]
+    return [
+        hosts_table(material, "Hosts that gave most", best),
+        hosts_table(material, "Hosts that cost most bytes without text", dearest),
+    ]
 
 
 def left_alone(material: Material) -> Table:

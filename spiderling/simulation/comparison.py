@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,9 +139,9 @@ def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int]
     if jobs == 1:
         yield from (crawl(task, terms, tick) for task in tasks)
         return
-    count = multiprocessing.Value("q", 0)
+    count, is_over = multiprocessing.Value("q", 0), multiprocessing.Event()
     told = 0
-    with ProcessPoolExecutor(jobs, initializer=_share, initargs=(count,)) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_share, initargs=(count, is_over)) as pool:
         left: set[Future[Run]] = {pool.submit(_counted, task, terms) for task in tasks}
         try:
             while left:
@@ -148,20 +150,27 @@ def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int]
                 told = count.value
                 yield from (future.result() for future in done)
         finally:
+            is_over.set()
             pool.shutdown(cancel_futures=True)
 
 
-_shared: list[Synchronized[int]] = []
+_shared: list[tuple[Synchronized[int], Event]] = []
+"""Pages of all crawls together, and whether nobody waits for them any more."""
 
 
-def _share(count: Synchronized[int]) -> None:
-    _shared[:] = [count]
+def _share(count: Synchronized[int], is_over: Event) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked decides
+    _shared[:] = [(count, is_over)]
 
 
 def _counted(task: Task, terms: Terms) -> Run:
+    count, is_over = _shared[0]
+
     def tick(pages: int) -> None:
-        with _shared[0].get_lock():
-            _shared[0].value += pages
+        if is_over.is_set():
+            raise InterruptedError
+        with count.get_lock():
+            count.value += pages
 
     return crawl(task, terms, tick)
 

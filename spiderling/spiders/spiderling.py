@@ -77,7 +77,8 @@ class SpiderlingSpider(CorpusSpider):
         if seeds:
             self.logger.info("%d seeds from %s", len(seeds), self.seeds or "the language models")
             crawl.note_seeds(self.seeds or "the language models", [seed.url for seed in seeds])
-            if not crawl.frontier.hosts and crawl.options.follow == "all":
+            is_live = bool(crawl.options.contact)  # without one, no public address is asked
+            if is_live and not crawl.frontier.hosts and crawl.options.follow == "all":
                 notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)
                 if notice:
                     self.logger.info(notice)

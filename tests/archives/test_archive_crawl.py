@@ -217,6 +217,17 @@ def test_an_archive_that_grows_is_read_on_and_a_missing_one_is_no_success(tmp_pa
     assert crawl.state().counts["discovered"] == 2
 
 
+def test_a_file_that_is_no_archive_is_no_success(tmp_path):
+    (tmp_path / "README.md").write_text("# Notes\n" * 900)
+    made(tmp_path / "a.warc.gz", czech("http://a.cz/1"))
+    crawl = ArchiveCrawl(tmp_path / "job", f"{tmp_path}/README.md,{tmp_path}/a.warc.gz")
+    for _ in range(2):
+        result = crawl.run()
+        assert result.code == 1 and "is finished" not in result.output
+        assert result.lines("ERROR", "README.md: it is no WARC file, or damaged throughout.")
+    assert crawl.digests().keys() == {"http://a.cz/1"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

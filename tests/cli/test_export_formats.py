@@ -346,6 +346,14 @@ def test_a_cut_by_distance_warns_for_scarce_languages_and_typing_errors_are_told
     assert ended.out == f"5 documents in {tmp_path / 'd.prevert'}, 0 dropped, 6 left out by distance<=3.\n"
 
 
+def test_a_condition_that_no_document_meets_says_what_they_have():
+    selection = Selection(["lang=cz"])
+    assert not any(selection.takes({"lang": code}) for code in ("cs", "cs", "sk"))
+    (warning,) = selection.warnings()
+    assert warning == "No document meets lang=cz; what they have as lang is, for example, cs (2), sk (1)."
+    assert selection.takes({"lang": "cz"}) and not selection.warnings()
+
+
 # -- what goes wrong
 
 
@@ -381,6 +389,19 @@ def test_bad_arguments(corpus, tmp_path):
 def test_the_name_says_the_format(name, stem, found):
     assert split_name(name)[0] == stem and format_of(name) == found
     assert found in FORMATS
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("cs.parqet.zst", "did you mean .parquet"),
+        ("cs.conllu", "no format; known are .prevert"),
+        ("v1.2", ".2 of v1.2"),
+    ],
+)
+def test_an_ending_of_nothing_known_is_not_taken_for_prevertical(name, says):
+    with pytest.raises(BadInput, match=re.escape(says)):
+        format_of(name)
 
 
 def test_a_document_is_what_it_was_after_any_detour(tmp_path):

@@ -117,9 +117,27 @@ def test_what_cannot_be_done_is_said_in_a_sentence(crawl, tmp_path, what):
     assert ended.log.count("\n") == 1
 
 
+async def sorts_by_mouse_and_by_keyboard(tab):
+    await tab.value("window.hosts = [...document.querySelectorAll('table')].find(t => t.textContent.includes('state'))")
+    column = "[...hosts.tBodies[0].rows].map(row => row.cells[{}].textContent)"
+    heads = await tab.value("[...hosts.tHead.rows[0].cells].map(cell => cell.textContent)")
+    pages, name = heads.index("pages"), heads.index("host")
+    given = [int(cell) for cell in await tab.value(column.format(pages))]
+    press = f"hosts.tHead.rows[0].cells[{pages}].querySelector('button').{{}}()"
+    await tab.value(press.format("click"))
+    assert [int(cell) for cell in await tab.value(column.format(pages))] == sorted(given, reverse=True)
+    await tab.value(press.format("focus"))
+    await tab.press("Enter")
+    assert [int(cell) for cell in await tab.value(column.format(pages))] == sorted(given)
+    assert await tab.value(f"hosts.tHead.rows[0].cells[{pages}].ariaSort") == "ascending"
+    await tab.value(f"hosts.tHead.rows[0].cells[{name}].querySelector('button').click()")
+    assert await tab.value(column.format(name)) == ["a.test", "b.test", "nowhere.test", "poor.test"]
+    assert await tab.value("hosts.querySelectorAll('th[aria-sort]').length") == 1
+
+
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed (apt install chromium)")
 async def test_in_a_browser(report, tmp_path):
-    """No complaint, no request, every chart drawn, all reached by keyboard; in light and in dark."""
+    """No complaint, no request, every chart drawn, all reached by keyboard, tables sorted; in light and in dark."""
     async with browsing(tmp_path / "profile") as tab:
         await tab.open(report.as_uri())
         charts = await tab.value("document.querySelectorAll('figure[data-chart]').length")
@@ -135,22 +153,24 @@ async def test_in_a_browser(report, tmp_path):
         assert all(number > 0 for number in await tab.value(drawn))
         light = await tab.value("getComputedStyle(document.body).backgroundColor")
         await tab.value("document.body.focus()")
-        stops = "[...document.querySelectorAll('nav a, .chart, .scroll')]"
+        stops = "[...document.querySelectorAll('nav a, .chart, .scroll, th button')]"
         wanted = await tab.value(f"{stops}.length")
         reached = set()
         for _ in range(wanted + 5):
             await tab.press("Tab")
-            reached.add(
-                await tab.value(
-                    "[...document.querySelectorAll('nav a, .chart, .scroll')].indexOf(document.activeElement)"
-                )
-            )
+            reached.add(await tab.value(f"{stops}.indexOf(document.activeElement)"))
         assert len(reached - {-1}) == wanted
         unnamed = "[...document.querySelectorAll('.chart, .scroll')].filter(e => !e.getAttribute('aria-label')).length"
         assert await tab.value(unnamed) == 0
         assert await tab.value("document.documentElement.scrollWidth <= innerWidth"), (
             "no sideways scrolling on a laptop"
         )
+        await tab.look("light", width=1000)
+        wide = (
+            "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+        )
+        assert await tab.value(wide) == [], "nor in any table of a narrow window"
+        assert await tab.value("document.documentElement.scrollWidth <= innerWidth")
         await tab.value("delete document.body.dataset.drawn")
         await tab.look("dark")
         for _ in range(100):
@@ -159,5 +179,6 @@ async def test_in_a_browser(report, tmp_path):
             await asyncio.sleep(0.1)
         assert await tab.value("getComputedStyle(document.body).backgroundColor") != light
         assert all(number > 0 for number in await tab.value(drawn))
+        await sorts_by_mouse_and_by_keyboard(tab)
         assert tab.messages == []
         assert tab.requests == [report.as_uri()]

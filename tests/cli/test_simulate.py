@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from command_line import scrapy
+from command_line import ROOT, scrapy
 
 
 def test_strategies_side_by_side(tmp_path: Path) -> None:
@@ -45,7 +49,10 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
         (["bfs", "--max-pages", "-1"], "--max-pages is above 0; not -1"),
         (["bfs", "--seeds", "0"], "--seeds and --jobs are 1 or more"),
         (["bfs", "-s", "SPIDERLING_RETRIS=1"], "did you mean SPIDERLING_RETRIES?"),
-        (["bfs", "--pages", "200", "--csv", "/nowhere/x.csv"], "cannot write /nowhere/x.csv"),
+        (
+            ["bfs", "--pages", "200", "--csv", "/nowhere/x.csv"],
+            "there is no directory /nowhere",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) -> None:
@@ -53,6 +60,23 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) 
     assert ended.code == 1
     assert says in ended.log
     assert "Traceback" not in ended.log
+
+
+def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
+    curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
+    command = [sys.executable, "-m", "scrapy", "simulate", "bfs", "--pages", "2000", "--seeds", "900", "--jobs", "2"]
+    command += ["--csv", str(curves), "--html", str(page)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not page.exists() and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, log = process.communicate(timeout=30)
+    assert process.returncode == 130
+    done = re.search(r"interrupted; (\d+) of 900 crawls are done", log)
+    assert done and "Traceback" not in log
+    assert out.splitlines()[2].startswith("| thai | bfs |")
+    with curves.open(newline="") as file:
+        assert len({row["seed"] for row in csv.DictReader(file)}) in (int(done[1]), int(done[1]) - 1)
 
 
 def test_the_page_of_a_recorded_web_does_not_call_it_generated(tmp_path: Path) -> None:

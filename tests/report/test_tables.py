@@ -56,6 +56,12 @@ def test_a_profile_of_the_users_own_is_among_them():
     assert names == ["off", "permissive", "0.003 (used)", "normal", "paper", "0.02"]
 
 
+@pytest.mark.parametrize("strategy", ["bfs", "heidix", "lswc:s=3,t=5"])
+def test_a_strategy_that_retires_nobody_uses_no_profile(strategy):
+    names = [row[0] for row in tables.profile_table(material(HOSTS, strategy=strategy)).rows]
+    assert names == ["off (used)", "permissive", "normal", "paper", "0.02"]
+
+
 def test_words_by_top_level_domain():
     rows = tables.by_tld(material(HOSTS)).rows
     assert [row[:2] for row in rows] == [("cz", 2), ("com", 2), ("sk", 1)]
@@ -64,9 +70,17 @@ def test_words_by_top_level_domain():
 
 def test_hosts_that_cost_and_gave_most():
     given = material(HOSTS)
-    assert [row[0] for row in tables.best(given).rows][:2] == ["rich.cz", "fair.cz"]
-    assert [row[0] for row in tables.dearest(given).rows][:2] == ["fair.cz", "poor.com"]
+    (all_of_them,) = tables.notable_hosts(given)
+    assert [row[0] for row in all_of_them.rows] == ["rich.cz", "fair.cz", "poor.com", "bare.com", "new.sk"]
+    many = hosts_of(*((f"h{n}.cz", "ready", 10, n * MB, 60 * MB - n * MB, 0) for n in range(51)))
+    best, dearest = tables.notable_hosts(material(many))
+    assert (best.rows[0][0], dearest.rows[0][0], len(best.rows)) == ("h0.cz", "h50.cz", 25)
     assert [row[0] for row in tables.left_alone(given).rows] == ["poor.com", "bare.com"]
+
+
+def test_what_a_mirror_has_left_is_not_wanted():
+    hosts = hosts_of(("a.cz", "ready", 9, MB, MB, 0), ("b.cz", "mirror", 9, MB, 0, 50), ("c.cz", "spent", 9, MB, 0, 7))
+    assert [row[-1] for row in tables.notable_hosts(material(hosts))[0].rows] == [0, 0, 7]
 
 
 def test_seeds_are_counted_by_end_and_shown_best_host_first():
@@ -79,7 +93,8 @@ def test_seeds_are_counted_by_end_and_shown_best_host_first():
 
 def test_a_crawl_of_nothing_has_tables_too():
     given = material()
-    for name in ("summary", "papers", "thresholds", "profile_table", "best", "by_tld", "by_distance", "seeds", "ends"):
+    names = "summary papers thresholds profile_table notable_hosts by_tld by_distance seeds ends"
+    for name in names.split():
         getattr(tables, name)(given)
 
 

@@ -124,11 +124,15 @@ class Crawl:
                 sync_directory(directory)
 
     def _restore(self, state: State, only: HostList) -> None:
-        """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any."""
+        """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any.
+
+        In a new directory nobody can have been asked before, so no interval is waited for.
+        """
         if only:
             self.frontier.crawl_only(only.holds)
         self.frontier.block_where(self.blocked.holds)
-        self.frontier.restore(state, self.clock.now())
+        if not self.jobdir.is_new:
+            self.frontier.restore(state, self.clock.now())
         self.frontier.block_where(self.blocked.holds)
 
     def _open_archives(

@@ -27,6 +27,7 @@ class Jobdir:
         self.log = path / "crawl.log"
         self.control = path / "control.yaml"
         self.database = self.state / "frontier.sqlite"
+        self.is_new = not self.database.exists()
         try:
             self._refuse_foreign()
             self.state.mkdir(parents=True, exist_ok=True)

@@ -41,6 +41,13 @@ class DropPage(DropItem):
         self.reason = reason
 
 
+class PutBack(DropItem):
+    """A page that nobody can judge now: its URL waits again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, log_level="DEBUG")
+
+
 class Refused(IgnoreRequest):
     """A response that goes no further than the downloader middlewares."""
 

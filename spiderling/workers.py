@@ -30,6 +30,8 @@ from spiderling.pickles import read_page
 from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spiderling.text import Page
 
 __all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]
@@ -77,13 +79,27 @@ class WorkerPool:
         return len(self._waiting) + sum(len(worker.jobs) for worker in (*self._workers, *self._leaving))
 
     async def start(self) -> None:
-        """Return when all workers are ready; raises SpiderlingError with the worker's message when one cannot be."""
+        """Return when all workers are ready, pages handed in before wait for them; raises SpiderlingError with the
+        worker's message when one cannot be, and those pages' callers get it too."""
         workers = await asyncio.gather(*(self._launch() for _ in range(self._size)), return_exceptions=True)
         self._workers = [worker for worker in workers if isinstance(worker, _Worker)]
         failed = [error for error in workers if isinstance(error, BaseException)]
         if failed:
+            self._give_up(failed[0])
             await self.close()
             raise failed[0]
+        self.dispatch()
+
+    def start_aside(self, failed: Callable[[SpiderlingError], object]) -> None:
+        """`start` without waiting for it; *failed* gets its error."""
+
+        async def start() -> None:
+            try:
+                await self.start()
+            except SpiderlingError as error:
+                failed(error)
+
+        self._spawn(start())
 
     async def process(self, task: Task) -> Page:
         """The Page of *task*; raises WorkerCrash when the page could not be processed."""
@@ -97,9 +113,10 @@ class WorkerPool:
     async def close(self) -> None:
         """End all workers; pages still in work are cancelled."""
         self._closed = True
-        for task in self._tasks:
+        tasks = self._tasks - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         workers = [*self._workers, *self._leaving]
         for job in [*self._waiting, *(job for worker in workers for job in worker.jobs)]:
             job.future.cancel()
@@ -188,7 +205,7 @@ class WorkerPool:
             self._leaving.append(worn)
         self.dispatch()
 
-    def _give_up(self, error: SpiderlingError) -> None:
+    def _give_up(self, error: BaseException) -> None:
         jobs = list(self._waiting)
         self._waiting.clear()
         for job in jobs:
@@ -231,11 +248,11 @@ class _Worker(asyncio.BufferedProtocol):
             self.process = _popen(theirs)
         ours.setblocking(False)
         self._spare = ours.dup()
-        await self._loop.create_unix_connection(lambda: self, sock=ours)
-        assert self._transport
-        setup = pickle.dumps(self._config, 5)
-        self._transport.write(TASK.pack(len(setup), 0) + setup)
         try:
+            await self._loop.create_unix_connection(lambda: self, sock=ours)
+            assert self._transport
+            setup = pickle.dumps(self._config, 5)
+            self._transport.write(TASK.pack(len(setup), 0) + setup)
             await asyncio.wait_for(self._ready, START_TIMEOUT_S)
         except asyncio.TimeoutError:
             await self.end()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from spiderling import workers
 from spiderling.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
 from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
@@ -265,9 +266,40 @@ async def test_a_cancelled_caller_harms_nobody(pool):
 )
 async def test_a_worker_that_cannot_start_says_why(function, message):
     pool = WorkerPool(2, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:{function}"), 1.0)
+    early = asyncio.ensure_future(pool.process(order("a")))
     with pytest.raises(SpiderlingError, match=message):
         await pool.start()
     assert pool.pids == []
+    for page in (early, pool.process(order("b"))):
+        with pytest.raises(SpiderlingError) as told:
+            await page
+        assert not isinstance(told.value, WorkerCrash)  # no page is guilty
+
+
+async def test_pages_wait_for_workers_that_are_started_aside():
+    failures = []
+    pool = WorkerPool(2, FAKE, 10)
+    pool.start_aside(failures.append)
+    assert await outcomes(pool, ["a", "b", "c"]) == ["a", "b", "c"]
+    await pool.close()
+    pool = WorkerPool(1, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:failing"), 10)
+    pool.start_aside(failures.append)
+    with pytest.raises(SpiderlingError, match="there is no model"):
+        await pool.process(order("a"))
+    await asyncio.sleep(0)
+    assert [str(error) for error in failures] == ["there is no model"]
+
+
+@pytest.mark.parametrize("after_s", [0, 0.05])
+async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
+    started, popen = [], workers._popen
+    monkeypatch.setattr(workers, "_popen", lambda sock: started.append(popen(sock)) or started[-1])
+    pool = WorkerPool(2, FAKE, 10)
+    pool.start_aside(pytest.fail)
+    await asyncio.sleep(after_s)
+    await pool.close()
+    assert pool.pids == []
+    assert all(process.returncode is not None for process in started)
 
 
 async def test_an_unknown_language_is_reported_by_start():

@@ -13,7 +13,7 @@ from scrapy.http import Response
 
 from spiderling.crawl import crawl_of, fetch_of
 from spiderling.items import PageItem
-from spiderling.outcomes import further, of_item, of_response
+from spiderling.outcomes import PutBack, further, of_item, of_response
 from spiderling.reasons import Reason
 from spiderling.scheduler import PAGES, Scheduler
 
@@ -47,6 +47,9 @@ class YieldFeed:
     def _dropped(self, item: Any, exception: BaseException) -> None:
         if isinstance(item, PageItem):
             self._forget(item)
+            if isinstance(exception, PutBack):
+                self._give_back(item)
+                return
             reason = getattr(exception, "reason", None)
             self._settle(of_item(item, reason or Reason.DROPPED_BY_PIPELINE, str(exception)))
 
@@ -68,6 +71,11 @@ class YieldFeed:
             crawl.known_digests.difference_update(item.digests)
             if crawl.near is not None:
                 crawl.near.settle(id(item), kept=False)
+
+    def _give_back(self, item: PageItem) -> None:
+        scheduler, fetch = self._crawler.engine.scheduler, fetch_of(item.response.request)
+        if isinstance(scheduler, Scheduler) and fetch is not None and scheduler.crawl is not None:
+            scheduler.give_back(fetch)
 
     def _settle(self, outcome: Outcome) -> None:
         scheduler = self._crawler.engine.scheduler

@@ -11,7 +11,7 @@ from scrapy.exceptions import CloseSpider
 from spiderling.crawl import crawl_of
 from spiderling.errors import SpiderlingError
 from spiderling.items import PageItem
-from spiderling.outcomes import DropPage
+from spiderling.outcomes import DropPage, PutBack
 from spiderling.pipelines.optout import obey_opt_outs
 from spiderling.reasons import Reason
 from spiderling.scheduler import FAILED_STAT
@@ -42,7 +42,11 @@ class CleanPipeline:
         return cls(crawler)
 
     async def open_spider(self) -> None:
-        """Start the workers; raises CloseSpider, with the reason logged, when one cannot be (a damaged model)."""
+        """Start the workers, while the first hosts are asked for their robots.txt.
+
+        When one cannot be started (a damaged model) the crawl stops with the reason.  A crawl of archives waits for
+        them, and raises CloseSpider.
+        """
         crawl = crawl_of(self._crawler)
         if crawl is None:
             return
@@ -51,7 +55,10 @@ class CleanPipeline:
         try:
             config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
             self._workers = WorkerPool(options.text_workers(), config, options.page_timeout_s)
-            await self._workers.start()
+            if crawl.archives is None:
+                self._workers.start_aside(crawl.failed)
+            else:
+                await self._workers.start()
         except SpiderlingError as error:
             # Crawl.failed would close the spider while it is still being opened
             logger.error("The crawl stops: %s", error)
@@ -63,15 +70,23 @@ class CleanPipeline:
             await self._workers.close()
 
     async def process_item(self, item: Any) -> Any:
-        """Fill ``item.page``; raises DropPage(WORKER_CRASH, NOINDEX, OPTED_OUT, UNDECODABLE or BOILERPLATE_ONLY)."""
+        """Fill ``item.page``; raises DropPage(WORKER_CRASH, NOINDEX, OPTED_OUT, UNDECODABLE or BOILERPLATE_ONLY).
+
+        Without any worker the crawl stops, and raises PutBack.
+        """
         if not isinstance(item, PageItem) or self._workers is None:
             return item
-        response = item.response
+        response, crawl = item.response, crawl_of(self._crawler)
         try:
             item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
         except WorkerCrash as error:
             raise DropPage(Reason.WORKER_CRASH, str(error)) from error
-        crawl = crawl_of(self._crawler)
+        except SpiderlingError as error:
+            if crawl is None or crawl.archives is not None:
+                raise
+            if not crawl.stopping:
+                crawl.failed(error)
+            raise PutBack(str(error)) from None
         if crawl is not None:
             obey_opt_outs(item, crawl)
         check_text(item.page)

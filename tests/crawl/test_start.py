@@ -1,0 +1,40 @@
+"""How a crawl begins: hosts are asked at once unless somebody may have asked them before; workers come later."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from conftest import ROOT, Crawl, page, serving
+
+from spiderling.crawl import Crawl as OpenCrawl
+from spiderling.options import Options
+from spiderling.simulation.web import FixedWeb
+
+
+async def test_only_a_new_crawl_begins_at_once(tmp_path):
+    """The second one finds a directory whose crawl was killed before its first checkpoint."""
+    options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", host_interval_s=5)
+    for waits in (False, True):
+        crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
+        now = crawl.clock.now()
+        crawl.frontier.put_seed("http://a.test/", now)
+        crawl.frontier.resolved("a.test", ("127.84.9.2",), 600, now)
+        assert (crawl.frontier.take(now + 0.1) is None) == waits
+        assert not waits or crawl.frontier.take(now + 5.1) is not None
+        crawl.checkpoint._store.close()
+        crawl.jobdir.close()
+
+
+def test_no_page_is_lost_when_no_worker_can_be_started(tmp_path):
+    models = tmp_path / "models"
+    shutil.copytree(ROOT / "models/cs", models / "cs")
+    (models / "cs/ngrams.zst").write_bytes(b"no zstd")
+    with serving(FixedWeb({"a.test": {"/": page("a")}}, {"a.test": "127.84.9.2"})) as server:
+        crawl = Crawl(tmp_path / "job", server, MODELS=models)
+        result = crawl.run("http://a.test/")
+    assert result.code == 1
+    assert len(result.lines("ERROR", "The crawl stops: ngrams.zst of the model of cs cannot be read")) == 1
+    assert "Traceback" not in result.output
+    crawl.state().check()
+    assert crawl.state().urls == [("http://a.test/", 0)]

@@ -66,6 +66,8 @@ class RawLink(NamedTuple):
     rel: str
     anchor: str
     block: int
+    language: str = ""
+    """By its hreflang, else its lang."""
 
 
 class Parsed(NamedTuple):
@@ -344,7 +346,8 @@ class Builder:
         rel = attributes.get("rel", "").lower()
         if rel:
             self._metadata.rel(rel, href)
-        self._links.append([href, rel, attributes.get("alt", "")[:MAX_ANCHOR_CHARS], len(self._rows)])
+        language = attributes.get("hreflang") or attributes.get("lang") or ""
+        self._links.append([href, rel, attributes.get("alt", "")[:MAX_ANCHOR_CHARS], len(self._rows), language])
         if kind == LINK:
             self._anchor = []
 
@@ -380,7 +383,7 @@ class Builder:
         else:
             target = self._metadata.take(tag, attributes)
             if target is not None:
-                self._links.append([target, "", "", -1])
+                self._links.append([target, "", "", -1, ""])
                 self._first_link = len(self._links)
 
     def _want(self, collected: list[str] | None) -> None:

@@ -23,8 +23,8 @@ class Meter:
     """From spider_opened to spider_closed, into the file METER_FILE.
 
     ``lags_ms``: how late the event loop was, 20 times a second; ``own_ms``: the same, at most what the loop's thread
-    worked meanwhile, without the turns that other processes took; ``marks``: pages, seconds, CPU seconds, resident MB of
-    the main process and requests in work, once a second.
+    worked meanwhile, without the turns that other processes took; ``marks``: pages, seconds, CPU seconds and resident
+    MB of the main process, requests in work, once a second.
     """
 
     def __init__(self, crawler: Crawler) -> None:

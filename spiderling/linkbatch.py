@@ -9,10 +9,15 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from spiderling import filetypes
-from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_hash
+from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonical_each, prefix_of, url_hash
+from spiderling.wordhashes import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
 
 TEXT_BLOCK, NOFOLLOW = 1, 2
 """Flags of a link: its block was classified as running text; it has rel=nofollow."""
@@ -29,6 +34,8 @@ _NO_TEXT_SUFFIXES = (
 _FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
 _FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
 _MAX_BYTE, _MAX_HOSTS = 255, 0xFFFF
+WORDS = OF_NAME + OF_PATH
+"""Words of a URL that count."""
 
 
 class Link(NamedTuple):
@@ -38,7 +45,7 @@ class Link(NamedTuple):
     text_block: bool = False
     """Whether the block that encloses the link was classified as running text."""
     score: float = 0.0
-    """How likely that is."""
+    """How likely that is; 0 counts as certainty either way."""
     anchor: int = 0
     """Characters of the link's text."""
     nofollow: bool = False
@@ -53,6 +60,9 @@ class Form(NamedTuple):
     """Slashes, 255 at most."""
 
 
+_form = partial(tuple.__new__, Form)  # thrice as fast as the class
+
+
 def form_of(path: str) -> Form:
     """The form of a path with its query."""
     address = path.partition("?")[0]
@@ -60,7 +70,7 @@ def form_of(path: str) -> Form:
     kind = _FORMS.get(address.rpartition(".")[2].lower(), 0)
     if depth > MAX_REPEATED_SEGMENTS and _is_repetitive(address):
         kind |= REPETITIVE
-    return Form(kind, min(depth, _MAX_BYTE))
+    return _form((kind, depth if depth < _MAX_BYTE else _MAX_BYTE))
 
 
 def _is_repetitive(path: str) -> bool:
@@ -87,6 +97,10 @@ class LinkBatch(NamedTuple):
     """Place of each link's host in ``hosts``; two bytes."""
     hashes: bytes = b""
     """`spiderling.urls.url_hash` of each URL; eight bytes."""
+    sections: bytes = b""
+    """``section_of`` each path; four bytes."""
+    words: bytes = b""
+    """Hashes of the words of each URL (wordhashes.py), WORDS of two bytes."""
     prefixes: bytes = b""
     """Of the URL, as an index of `spiderling.urls.PREFIXES`: prefix + host + path is the whole URL."""
     forms: bytes = b""
@@ -134,11 +148,10 @@ class LinkBatch(NamedTuple):
 
     def only(self, places: list[int], others: tuple[Other, ...]) -> LinkBatch:
         """The links at *places* alone, and *others*."""
-        lines, of_host, hashes = self.paths.split(b"\n"), array("H", self.of_host), array("Q", self.hashes)
-        columns = (bytes([column[at] for at in places]) for column in self[4:-2])
-        head = self.hosts, b"\n".join([lines[at] for at in places])
-        kept = array("H", [of_host[at] for at in places]), array("Q", [hashes[at] for at in places])
-        return LinkBatch._make((*head, kept[0].tobytes(), kept[1].tobytes(), *columns, others, self.bad))
+        lines = self.paths.split(b"\n")
+        columns = zip(self[2:-2], _WIDTHS, strict=True)
+        kept = [np.frombuffer(column, f"V{width}")[places].tobytes() for column, width in columns]
+        return LinkBatch._make((self.hosts, b"\n".join([lines[at] for at in places]), *kept, others, self.bad))
 
     def followed(self) -> LinkBatch:
         """Those without rel=nofollow."""
@@ -148,6 +161,8 @@ class LinkBatch(NamedTuple):
 
 
 NONE = LinkBatch()
+_WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
+"""Bytes of one link in each column."""
 
 
 def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
@@ -156,35 +171,45 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
 
 def gathered(links: Iterable[Link]) -> LinkBatch:
     """*links* as a batch; their URLs need not be canonical, nor URLs at all."""
+    links = list(links)
     hosts: dict[str, int] = {}
-    paths: list[bytes] = []
-    of_host, hashes = array("H"), array("Q")
-    rows: list[tuple[int, ...]] = []
+    origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
+    """Prefix, place of the host and words of the name."""
+    kept: list[Link] = []
+    rows: list[tuple[str, str, int, int, tuple[int, ...]]] = []
     others: list[Other] = []
     bad = 0
-    origins: dict[str, tuple[int | None, int]] = {}
-    """Prefix and place of the host."""
-    for url, text_block, probability, length, nofollow in links:
-        target = canonicalize(url)
+    for link, target in zip(links, canonical_each([link[0] for link in links]), strict=True):
         if target is None:
             bad += 1
             continue
-        flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow
-        score, anchor = int(_MAX_BYTE * probability), min(length, _MAX_BYTE)
-        canonical, _, host, origin, path = target
+        canonical, name, host, origin, path = target
         if origin not in origins:
-            origins[origin] = prefix_of(target), hosts.setdefault(host, len(hosts))
-        prefix, number = origins[origin]
+            prefix = prefix_of(CanonicalUrl._make(target))
+            origins[origin] = prefix, hosts.setdefault(host, len(hosts)), words_of_name(name)
+        prefix, number, of_name = origins[origin]
         if prefix is None or number > _MAX_HOSTS or not path.isascii():
-            others.append((canonical, host, flags, score, anchor))
-            continue
-        paths.append(path.encode("ascii"))
-        of_host.append(number)
-        hashes.append(url_hash(canonical))
-        rows.append((prefix, *form_of(path), flags, score, anchor))
-    columns = map(bytes, zip(*rows, strict=True)) if rows else NONE[4:-2]
-    head = tuple(hosts), b"\n".join(paths), of_host.tobytes(), hashes.tobytes()
-    return LinkBatch._make((*head, *columns, tuple(others), bad))
+            others.append((canonical, host, *_cues(link)))
+        else:
+            kept.append(link)
+            rows.append((canonical, path, prefix, number, of_name))
+    if not rows:
+        return NONE._replace(hosts=tuple(hosts), others=tuple(others), bad=bad)
+    urls, paths, prefixes, of_host, of_names = zip(*rows, strict=True)
+    text = "\n".join(paths).encode("ascii")
+    lines = text.split(b"\n")
+    words = array("H", chain.from_iterable(chain.from_iterable(zip(of_names, map(words_of_path, lines), strict=True))))
+    wide = array("H", of_host), array("Q", map(url_hash, urls)), array("I", map(section_of, lines)), words
+    columns = prefixes, *zip(*map(form_of, paths), strict=True), *zip(*map(_cues, kept), strict=True)
+    head = tuple(hosts), text, *(column.tobytes() for column in wide)
+    return LinkBatch._make((*head, *map(bytes, columns), tuple(others), bad))
+
+
+def _cues(link: Link) -> tuple[int, int, int]:
+    """Flags, score and characters of the text."""
+    _, text_block, score, anchor, nofollow = link
+    flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow
+    return flags, int(_MAX_BYTE * score) or _MAX_BYTE * text_block, anchor if anchor < _MAX_BYTE else _MAX_BYTE
 
 
 def received(*values: object) -> LinkBatch:
@@ -193,8 +218,7 @@ def received(*values: object) -> LinkBatch:
     if not all(isinstance(column, bytes) for column in batch[1:-2]) or not isinstance(batch.bad, int):
         raise ValueError("links that are none")
     number, lines = batch.size, b"\n" + batch.paths
-    sizes = {len(column) for column in batch[4:-2]}
-    whole = sizes == {number} and len(batch.of_host) == 2 * number and len(batch.hashes) == 8 * number
+    whole = all(len(column) == width * number for column, width in zip(batch[2:-2], _WIDTHS, strict=True))
     straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
     if not (whole and straight and max(batch.prefixes, default=0) < len(PREFIXES)):
         raise ValueError("links that do not fit together")

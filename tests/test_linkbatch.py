@@ -15,6 +15,7 @@ from spiderling.linkbatch import NOFOLLOW, NONE, TEXT_BLOCK, form_of, gathered, 
 from spiderling.options import Options
 from spiderling.pickles import read_page
 from spiderling.urls import canonicalize, url_hash
+from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
 HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "[::1]:81", "1.2.3.4", "a.cz:443", "ž.cz", "x_", ""])
 PATHS = st.lists(st.sampled_from([*"aZ0./?&=;%#' \n", "žluť", "dir/", ".jpg", ".PDF", "//", "%2e"]), max_size=12)
@@ -37,6 +38,10 @@ def test_what_goes_in_comes_out(links: list[Link]) -> None:
     assert sorted(found + others) == sorted(expected)
     assert [other[1] for other in batch.others] == [target.host for target, _ in others if target]
     assert array("Q", batch.hashes).tolist() == [url_hash(target.url) for target, _ in found]
+    names = [(target.path.encode(), target.name) for target, _ in found]
+    assert array("I", batch.sections).tolist() == [section_of(path) for path, _ in names]
+    words = [word for path, name in names for word in (*words_of_name(name), *words_of_path(path))]
+    assert array("H", batch.words).tolist() == words
     urls = [target.url for target, _ in found] + [url for url, *_ in batch.others]
     assert [url for url, _, _ in batch.rows()] == urls
     scope = Scope(Options(documents="pdf"))
@@ -80,6 +85,9 @@ GOOD = gathered([Link("http://a.cz/1"), Link("https://www.b.cz/2?x"), Link("http
         {"of_host": b"\0"},
         {"hashes": array("Q", [1, 1 << 40]).tobytes()},
         {"hashes": b""},
+        {"sections": b"\0" * 9},
+        {"words": b"\0\0"},
+        {"words": [0] * 12},
         {"prefixes": bytes([0, 4])},
         {"flags": b"\0"},
         {"anchors": b"\0\0\0"},

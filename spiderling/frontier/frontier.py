@@ -109,7 +109,7 @@ class Frontier:
         visit: Visit | None = None,
     ) -> None:  # fmt: skip
         """Accept the links of one page as a batch; *page* is its key."""
-        self._intake.put(linking, batch_of(links), self.strategy.ranker(linking), now, page, visit)
+        self._intake.put(linking, batch_of(links), self.strategy.batch_ranker(linking), now, page, visit)
 
     def _accept(
         self, target: CanonicalUrl, distance: int, rank: int, now: float,

@@ -1,7 +1,7 @@
-"""How the links of a page come in: one batch, of which only the new ones are looked at one by one.
+"""How the links of a page come in: one batch, of which only the new ones are looked at.
 
 Known hosts are found by name once a batch, and the keys that are in the seen set by one pass over them.  What a new
-link has to pass is in admission.py, its rank in strategies.py.
+link has to pass is in admission.py; those that pass are ranked side by side (strategies.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.entries import HEADS
-from spiderling.frontier.foundlink import FoundLink
+from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker
+from spiderling.frontier.strategies import DROPPED, BatchRanker, LinkingPage
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
-from spiderling.urls import PREFIXES, canonicalize, key_of
+from spiderling.urls import PREFIXES, canonicalize
 
-Entry = tuple[int, bytes, FoundLink]
-"""Rank and line of a URL that comes into a queue, and the link to it."""
+Entry = tuple[int, bytes, int]
+"""Rank and line of a URL that comes into a queue, and its place in the batch."""
 
 
 class Intake:
@@ -34,7 +34,7 @@ class Intake:
         self._books, self._admission, self._schedule = books, admission, schedule
 
     def put(
-        self, linking: LinkingPage, links: LinkBatch, rank_of: Ranker, now: float, page: int, visit: Visit | None
+        self, linking: LinkingPage, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
         """Accept the links of a page, ranked by *rank_of*; *page* is its key."""
         source = linking.host
@@ -48,42 +48,56 @@ class Intake:
             self._put_other(source, url, flags, rank_of, now, page, visit)
 
     def _put_columns(
-        self, source: Host, links: LinkBatch, rank_of: Ranker, now: float, page: int, visit: Visit | None
+        self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
         books, ids = self._books, self._ids(source, links.hosts)
-        of_host = np.frombuffer(links.of_host, np.uint16)
-        places = books.seen.missing(np.array(ids, np.uint64)[of_host], np.frombuffer(links.hashes, np.uint64))
-        keys: list[int] = []
-        waiting = self._admitted(source, links, ids, places, rank_of, keys)
+        of_host, hashes = np.frombuffer(links.of_host, np.uint16), np.frombuffer(links.hashes, np.uint64)
+        places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
+        known, numbers, lines = links.size - len(places), of_host.tolist(), links.paths.split(b"\n")
+        allowed = self._allowed(source, links, ids, places, numbers, lines)
+        ranks = rank_of(NewLinks(links, np.array(allowed), ids)) if allowed else []
+        if DROPPED in ranks:
+            self._admission.refuse(Reason.UNPROMISING, ranks.count(DROPPED))
+            allowed = [at for at, rank in zip(allowed, ranks, strict=True) if rank != DROPPED]
+            ranks = [rank for rank in ranks if rank != DROPPED]
+        for at in allowed:
+            number = numbers[at]
+            ids[number] = ids[number] or self._admission.host(links.hosts[number], source.distance + 1).id
+        new, keys = books.seen.add_all(np.array(ids, np.uint64)[of_host[allowed]], hashes[allowed])
+        if known := known + len(allowed) - len(new):
+            self._admission.refuse(Reason.SEEN, known)
         books.ledger.discover(len(keys))
         books.trail.found(keys, page)
+        waiting: dict[int, list[Entry]] = {}
+        for place in new:
+            at, rank = allowed[place], ranks[place]
+            entry = rank, HEADS[links.prefixes[at]][rank] + lines[at], at
+            waiting.setdefault(ids[numbers[at]], []).append(entry)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
-                self._wait_singly(host_id, entries, visit, now)
+                self._wait_singly(host_id, entries, links, visit, now)
             elif books.wait_all(host_id, entries):
                 self._schedule.wake(host_id, now, min([entry[0] for entry in entries]))
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
-        hosts, lower, near = self._books.hosts, self._admission.lower, source.distance
-        ids = [hosts.find(name) for name in names]
+        distance_of, distance = self._books.marks.distance, source.distance + 1
+        ids = list(map(self._books.hosts.find, names))
         for host_id in ids:
-            if host_id and host_id != source.id:
-                lower(host_id, near + 1)
+            if host_id and distance < distance_of(host_id) and host_id != source.id:
+                self._admission.lower(host_id, distance)
         return ids
 
-    def _admitted(
-        self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int], rank_of: Ranker, keys: list[int]
-    ) -> dict[int, list[Entry]]:
-        """What comes into each host's queue of the links at *places*; their keys, entered as seen, go to *keys*."""
-        refuse, refusal_of_form = self._admission.refuse, self._books.scope.refusal_of_form
-        seen, traps, names = self._books.seen, self._admission.traps, links.hosts
-        of_host, digests, lines = array("H", links.of_host), array("Q", links.hashes), links.paths.split(b"\n")
+    def _allowed(
+        self, source: Host, links: LinkBatch, ids: list[int], places: list[int], numbers: list[int], lines: list[bytes]
+    ) -> list[int]:
+        """Those of *places* whose links are not refused; *numbers* of the hosts and *lines* of the paths of all."""
+        refusal_of_form = self._books.scope.refusal_of_form
+        traps, names = self._admission.traps, links.hosts
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
-        waiting: dict[int, list[Entry]] = {}
-        known = links.size - len(places)
+        allowed = []
         for at in places:
-            number, prefix, path = of_host[at], links.prefixes[at], lines[at]
+            number, prefix, path = numbers[at], links.prefixes[at], lines[at]
             if number not in gates:
                 gates[number] = self._gate(source, names[number], ids[number])
             reason = gates[number][prefix & 1] or refusal_of_form(
@@ -91,24 +105,11 @@ class Intake:
             )
             if reason is None and ids[number] in traps.closed:
                 reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
-            if reason is not None:
-                refuse(reason)
-                continue
-            origin, line = PREFIXES[prefix] + names[number], path.decode("ascii")
-            link = FoundLink(origin, names[number], line, ids[number], *links.cues(at))
-            if (rank := rank_of(link)) == DROPPED:
-                refuse(Reason.UNPROMISING)
-                continue
-            host_id = ids[number] = ids[number] or self._admission.host(names[number], source.distance + 1).id
-            key = key_of(host_id, digests[at])
-            if seen.add(key):
-                keys.append(key)
-                waiting.setdefault(host_id, []).append((rank, HEADS[prefix][rank] + path, link))
+            if reason is None:
+                allowed.append(at)
             else:
-                known += 1
-        if known:
-            refuse(Reason.SEEN, known)
-        return waiting
+                self._admission.refuse(reason)
+        return allowed
 
     def _gate(self, source: Host, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
         """``Admission.gate``; a name that no worker of ours makes is no host."""
@@ -117,22 +118,22 @@ class Intake:
         distance = self._books.marks.distance(host_id) if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 
-    def _wait_singly(self, host_id: int, entries: list[Entry], visit: Visit, now: float) -> None:
+    def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:
         """Each is shown to *visit* as soon as it waits."""
         for entry in entries:
             if self._books.wait_all(host_id, [entry]):
                 self._schedule.wake(host_id, now, entry[0])
-                visit.found(entry[2].target)
+                visit.found(links.target(entry[2]))
 
     def _put_other(
-        self, source: Host, url: str, flags: int, rank_of: Ranker, now: float, page: int, visit: Visit | None
+        self, source: Host, url: str, flags: int, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
         target = canonicalize(url)
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return
-        rank = rank_of(FoundLink.to(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK)))
-        if rank == DROPPED:
+        link = FoundLink.to(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK))
+        if (rank := rank_of(NewLinks.of(link))[0]) == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
             return
         accepted = self._admission.accept(target, source.distance + (target.host != source.name), rank, page=page)

@@ -3,13 +3,18 @@
 After the FocusedWalker of HeidiX (Schäfer et al. 2014, section 5), a container of pluggable
 weight estimators: host yield, quality of the linking page, the block of the link and the
 language guessed from the URL are the paper's, the others ours.  An estimator gives -1 to 1,
-0 when it knows nothing; worth.py weighs them and makes a rank of the sum.
+0 when it knows nothing; worth.py weighs them and makes a rank of the sum.  It is arithmetic
+without branches, so that Cues of numbers give a number, and those of arrays (an entry for
+each link of a page) an array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from spiderling.reasons import Reason
 
@@ -30,33 +35,36 @@ _QUALITY = {
 }
 _WORST_BADNESS = 40.0
 _USUAL_ANCHOR, _LONG_ANCHOR = 15, 60
+_ANCHORS = ((np.arange(256) - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR)).clip(-1.0, 1.0) * (np.arange(256) > 0)
 _FAR = 10
+Signal: TypeAlias = Any
+"""A number, or an array of numbers."""
 
 
 @dataclass(slots=True)
 class Cues:
     """What is known of a link before it is followed."""
 
-    same_host: bool = False
-    quality: float = 0.0
+    same_host: Signal = False
+    quality: Signal = 0.0
     """Of the linking page, as ``page_quality`` has it."""
-    distance: int = 0
+    distance: Signal = 0
     """Host hops of the linking page's host."""
-    block: float = 0.0
+    block: Signal = 0.0
     """Probability that the link stands in running text, 0 to 1."""
-    anchor: int = 0
-    """Characters of its text."""
-    host: float = 0.0
+    anchor: Signal = 0
+    """Characters of its text, 255 at most."""
+    host: Signal = 0.0
     """What the target's host has given for its bytes beside the whole crawl, -1 to 1 ..."""
-    trust: float = 0.0
+    trust: Signal = 0.0
     """... and how far that is known, 0 (new host) to 1."""
-    language: float = 0.0
+    language: Signal = 0.0
     """How much oftener its host's pages were in a wanted language than those of the whole crawl, -1 to 1."""
-    section: float = 0.0
+    section: Signal = 0.0
     """The same of the target's path section beside its host."""
-    repeats: float = 0.0
+    repeats: Signal = 0.0
     """Share of that section's pages that repeated others, 0 to 1."""
-    url: float = 0.0
+    url: Signal = 0.0
     """What the words of the URL say of its language (urlwords.py), -1 to 1."""
 
 
@@ -66,23 +74,17 @@ def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
     return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
 
 
-def _anchor(cues: Cues) -> float:
-    return max(-1.0, min(1.0, (cues.anchor - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR))) if cues.anchor else 0.0
-
-
-ESTIMATORS: dict[str, tuple[Callable[[Cues], float], float]] = {
+ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "host": (lambda cues: cues.host * cues.trust, 3.0),
     "language": (lambda cues: cues.language, 2.0),
     "section": (lambda cues: cues.section, 1.5),
-    "page-inside": (lambda cues: cues.quality if cues.same_host else 0.0, 0.7),
-    "page-outside": (lambda cues: 0.0 if cues.same_host else cues.quality * (1.0 - cues.trust), 1.5),
-    "block-inside": (lambda cues: 2.0 * cues.block - 1.0 if cues.same_host else 0.0, 0.8),
-    "block-outside": (lambda cues: 0.0 if cues.same_host else 2.0 * cues.block - 1.0, 0.8),
-    "anchor": (_anchor, 0.2),
+    "page-inside": (lambda cues: cues.quality * cues.same_host, 0.7),
+    "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
+    "block-inside": (lambda cues: (2.0 * cues.block - 1.0) * cues.same_host, 0.8),
+    "block-outside": (lambda cues: (2.0 * cues.block - 1.0) * (1.0 - cues.same_host), 0.8),
+    "anchor": (lambda cues: _ANCHORS.take(cues.anchor), 0.2),
     "url": (lambda cues: cues.url * (1.0 - cues.trust), 1.5),
     "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),
     "novelty": (lambda cues: -cues.repeats, 1.0),
 }
 """Name -> estimator, and its weight before anything was learnt, in log-odds."""
-OF_LINK = frozenset({"section", "block-inside", "block-outside", "anchor", "url", "novelty"})
-"""Those that tell a page's links to one host apart; the others say the same of all."""

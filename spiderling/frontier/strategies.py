@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from spiderling.errors import BadInput
 from spiderling.frontier.draws import chance
-from spiderling.frontier.foundlink import FoundLink
+from spiderling.frontier.foundlink import FoundLink, NewLinks
+from spiderling.frontier.linkingpage import LinkingPage as LinkingPage
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
 from spiderling.frontier.worth import Worth
 from spiderling.linkbatch import batch_of
@@ -39,40 +40,11 @@ DROPPED = -1
 """In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
 _RANK = 5
 """Of all links where none is better than another."""
-_RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
-"""Ends of pages that were found to be in an accepted language."""
-
 
 Ranker = Callable[[FoundLink], int]
 """A rank, 0 to 9, 0 first; or DROPPED."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkingPage:
-    """What a strategy knows of the page whose links it ranks."""
-
-    host: Host
-    reason: Reason
-    """How the page ended."""
-    rank: int = SEED_RANK
-    """Of the page's own URL."""
-    relevant: bool = False
-    """Whether it is in an accepted language by the rule of T06, whatever became of it."""
-    language: str = ""
-    """By that rule; '' for unknown."""
-    badness: float = 0.0
-    pages: int = 0
-    """Judged responses of the whole crawl so far."""
-
-    @classmethod
-    def of(cls, host: Host, rank: int, outcome: Outcome, pages: int) -> LinkingPage:
-        """The page of *host* that *outcome* tells of, its URL being of *rank*."""
-        return cls(host, outcome.reason, rank, outcome.relevant, outcome.page_language, outcome.badness, pages)
-
-    @property
-    def is_relevant(self) -> bool:
-        """Whether it is in an accepted language."""
-        return self.relevant or self.reason in _RELEVANT
+BatchRanker = Callable[[NewLinks], list[int]]
+"""The same for links side by side."""
 
 
 class Strategy:
@@ -102,6 +74,11 @@ class Strategy:
         """How the links of *page* are ranked."""
         return lambda link: _RANK
 
+    def batch_ranker(self, page: LinkingPage) -> BatchRanker:
+        """``ranker`` for all links at once: to be overridden where that is faster."""
+        rank = self.ranker(page)
+        return lambda links: [rank(link) for link in links]
+
     def begin(self, books: Books, options: Options) -> None:
         """The strategy is that of the crawl with these *books* from now on."""
 
@@ -116,7 +93,7 @@ class Strategy:
         """Take up what ``state`` gave before a restart."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
-        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
+        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*; no better for a worse one."""
         return 0
 
     def gives_up(self, host: Host) -> bool:
@@ -161,7 +138,10 @@ class Heidix(Strategy):
         self.worth = Worth(weights, self.learns and options.learning == "on", books, options.lang.split(","))
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        return self.worth.ranker(page)
+        return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]
+
+    def batch_ranker(self, page: LinkingPage) -> BatchRanker:
+        return lambda links: self.worth.ranks(page, links)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
         return self.worth.host_rank(host_id, account, head)

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
+import numpy as np
+
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.reasons import Reason
-from spiderling.urls import name_of
+from spiderling.urls import name_of, url_hash
+from spiderling.wordhashes import section_of
 
 if TYPE_CHECKING:
     from spiderling.frontier.books import Books
-    from spiderling.frontier.foundlink import FoundLink
+    from spiderling.frontier.foundlink import NewLinks
     from spiderling.frontier.strategies import LinkingPage
     from spiderling.frontier.yields import YieldAccount
 
@@ -39,9 +41,12 @@ _SCALE = 3.0
 _WATCHED = 20_000
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
+_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
+"""The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
 _RATE, _PULL, _BOUND = 0.3, 0.0005, 8.0
-_OfHost = tuple[bool, float, float, float]
-"""Whether it is the linking page's; host, trust and language as in Cues."""
+_Section = tuple[tuple[float, float], tuple[int, int, int, int]]
+"""``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
+_NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
 
 
 def _logit(share: float) -> float:
@@ -55,8 +60,7 @@ class Worth:
         """*weights*: those to begin with; estimators without are switched off."""
         self._books, self._learns = books, learns
         self.names = [name for name in ESTIMATORS if weights.get(name)]
-        self._of_link = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names) if name in OF_LINK]
-        self._of_target = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names) if name not in OF_LINK]
+        self._estimators = [ESTIMATORS[name][0] for name in self.names]
         self._first = [*(weights[name] for name in self.names), _logit(_USUAL_RATE)]
         self.weights = list(self._first)
         """In the order of ``names``; the bias last."""
@@ -65,7 +69,7 @@ class Worth:
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
         self._words = UrlWords(languages, ())
-        self._sections: dict[int, list[float]] = {}
+        self._sections: dict[int, _Section] = {}
         self._watched: dict[int, tuple[float, ...]] = {}
         self._languages: dict[int, list[int]] = {}
         """Pages in a wanted language and in others, by host; and of the whole crawl:"""
@@ -91,48 +95,31 @@ class Worth:
 
     # -- links
 
-    def ranker(self, page: LinkingPage) -> Callable[[FoundLink], int]:
-        """How the links of *page* are ranked; what is the same for all links to one host is worked out once."""
-        of_link, weights, usual = self._of_link, self.weights, self.usual
-        cues = Cues(quality=page_quality(page.reason, page.is_relevant, page.badness), distance=page.host.distance)
-        hosts: dict[int, tuple[_OfHost, list[float]]] = {}
-        origins: dict[str, tuple[Callable[[str], float], int, dict[str, tuple[float, float]]]] = {}
-
-        def rank(link: FoundLink) -> int:
-            origin, _, path, host_id, text_block, score, anchor = link
-            if host_id not in hosts:
-                hosts[host_id] = self._about(host_id, page.host.id, usual, cues)
-            if origin not in origins:
-                origins[origin] = self._words.guesser(name_of(origin)), zlib.crc32(origin.encode()), {}
-            (cues.same_host, cues.host, cues.trust, cues.language), values = hosts[host_id]
-            guess, crc, sections = origins[origin]
-            end = path.find("/", 1)
-            section = path[:end] if end > 0 else ""
-            if section not in sections:
-                sections[section] = self._of_section(_section(host_id, path)) if host_id else (0.0, 0.0)
-            cues.section, cues.repeats = sections[section]
-            cues.block, cues.anchor, cues.url = score or float(text_block), anchor, guess(path)
-            values = values.copy()
-            for at, estimator in of_link:
-                values[at] = estimator(cues)
-            odds = weights[-1]
-            for weight, value in zip(weights, values):  # noqa: B905 - the bias is left over, and this runs for each link
-                odds += weight * value
-            if self._learns and not (key := zlib.crc32(path.encode(), crc)) % self._every:
-                self._watch(key, values)
-            place = 1.0 + (_BEST - math.log(1.0 / (1.0 + math.exp(-odds)) / usual)) / _STEP
-            return max(1, min(LAST_RANK, math.ceil(place)))
-
-        return rank
-
-    def _about(self, host_id: int, source_id: int, usual: float, cues: Cues) -> tuple[_OfHost, list[float]]:
-        """What all links to a host have in common, and what the estimators say of it; 0 for those of links."""
-        about = host_id == source_id, *self._of_host(host_id, usual), self._of_language(host_id)
-        cues.same_host, cues.host, cues.trust, cues.language = about
-        values = [0.0] * len(self.names)
-        for at, estimator in self._of_target:
+    def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
+        """Those of links of *page*, worked out side by side."""
+        usual, source_id = self.usual, page.host.id
+        quality = page_quality(page.reason, page.is_relevant, page.badness)
+        ids = links.ids.tolist()
+        hosts = {i: (i == source_id, *self._of_host(i, usual), self._of_language(i)) for i in {*ids}}
+        same_host, host, trust, language = np.array([cue for i in ids for cue in hosts[i]]).reshape(-1, 4).T
+        keys = [host_id << 32 | section for host_id, section in zip(ids, links.sections.tolist(), strict=True)]
+        sections = [cue for key in keys for cue in self._sections.get(key, _NOTHING)[0]]
+        section, repeats = np.array(sections).reshape(-1, 2).T
+        url = self._words.guesses(links.words)
+        cues = Cues(
+            same_host, quality, page.host.distance, links.blocks, links.anchors, host, trust, language, section,
+            repeats, url,
+        )  # fmt: skip
+        values = np.empty((len(self.names), len(ids)))
+        for at, estimator in enumerate(self._estimators):
             values[at] = estimator(cues)
-        return about, values
+        if self._learns:
+            for at, key in enumerate(links.hashes.tolist()):
+                if not key % self._every:
+                    self._watch(key, values[:, at].tolist())
+        odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
+        ranks: list[int] = (_LEAST.searchsorted(usual + usual * np.exp(-odds)) + 1).tolist()
+        return ranks
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
@@ -157,25 +144,17 @@ class Worth:
         wanted, others = self._languages.get(host_id, (0, 0))
         return 0 if wanted else others
 
-    def _of_section(self, key: int) -> tuple[float, float]:
-        section = self._sections.get(key)
-        if section is None:
-            return 0.0, 0.0
-        kept, downloaded, host_rate, pages, repeats = section
-        return _beside((kept + _SECTION_BYTES * host_rate) / (downloaded + _SECTION_BYTES), host_rate), repeats / pages
-
     # -- learning
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
         account = page.host.account
         rate = max(account.rate, 1e-3)
-        section = self._sections.setdefault(_section(page.host.id, path), [0.0, 0.0, rate, 0.0, 0.0])
-        section[0] += kept_bytes
-        section[1] += body_bytes
-        section[2] = rate
-        section[3] += 1
-        section[4] += page.reason in _REPEATS
+        key = page.host.id << 32 | section_of(path.encode())
+        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
+        given = kept + kept_bytes, downloaded + body_bytes, pages + 1, repeats + (page.reason in _REPEATS)
+        expected = (given[0] + _SECTION_BYTES * rate) / (given[1] + _SECTION_BYTES)
+        self._sections[key] = (_beside(expected, rate), given[3] / given[2]), given
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:
@@ -183,13 +162,13 @@ class Worth:
             self._languages.setdefault(page.host.id, [0, 0])[not page.is_relevant] += 1
             if len(self._languages) > _SECTIONS:
                 del self._languages[next(iter(self._languages))]
-            self._words.learn(page.host.name.partition(":")[0], path, page.is_relevant)
-        values = self._watched.pop(zlib.crc32(url.encode()), None)
+            self._words.learn(name_of("http://" + page.host.name), path, page.is_relevant)
+        values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
             self._step([*values, 1.0], min(1.0, kept_bytes / body_bytes))
 
     def _watch(self, key: int, values: list[float]) -> None:
-        """Remember what was said of a link, by its URL's checksum, in a sample that is halved whenever it is full."""
+        """Remember what was said of a link, by its URL's hash, in a sample that is halved whenever it is full."""
         if len(self._watched) >= _WATCHED:
             self._every *= 2
             self._watched = {key: value for key, value in self._watched.items() if not key % self._every}
@@ -249,9 +228,3 @@ def learnt_of(state: str) -> Learnt | None:
 def _beside(rate: float, usual: float) -> float:
     """log(rate / usual) on a scale of -1 to 1, which stand for a twentieth and for twenty times."""
     return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
-
-
-def _section(host_id: int, path: str) -> int:
-    """The key of the first segment of *path* on a host."""
-    end = path.find("/", 1)
-    return hash((host_id, zlib.crc32(path[:end].encode()) if end > 0 else 0))

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.items import Outcome
-from spiderling.linkbatch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
+from spiderling.linkbatch import NONE, TEXT_BLOCK, WORDS, Link, LinkBatch, gathered
 from spiderling.reasons import Reason
 from spiderling.simulation.measures import Truth
 from spiderling.urls import url_hash
+from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
 Array = NDArray[Any]
 VERDICTS = (
@@ -32,6 +33,7 @@ BYTES_PER_WORD = 7
 _MIX = 0x9E3779B97F4A7C15
 _FLAGS = bytes(TEXT_BLOCK * (score >= TEXT_SCORE) for score in range(256))
 _ANCHOR = b"\x14"
+_ROW = np.dtype([("hash", "u8"), ("section", "u4"), ("words", "u2", WORDS), ("depth", "u1")])
 
 
 @dataclass(slots=True, eq=False)
@@ -89,14 +91,15 @@ class PageWeb:
     _latency_s: list[float] = field(init=False)
     _host: dict[str, int] = field(init=False)
     _views: tuple[memoryview, ...] = field(init=False)
-    _hashes: array[int] = field(init=False)
+    _rows: Array = field(init=False)
+    """What a batch says of each URL, worked out when it is first linked to."""
 
     def __post_init__(self) -> None:
         pages = self.pages
         # a memoryview gives Python's own numbers, five times as fast as an array
         columns = (pages.body_bytes, pages.kept_bytes, pages.verdict, pages.language, pages.sketch, pages.badness)
         self._views = tuple(np.ascontiguousarray(column).data for column in columns)
-        self._hashes = array("Q", bytes(8 * len(pages.host)))
+        self._rows = np.zeros(len(pages.host), _ROW)
         self._host = {name: number for number, name in enumerate(self.hosts.names)}
         self._latency_s = self.hosts.latency_s.tolist()
 
@@ -149,22 +152,26 @@ class PageWeb:
                 Link(self.url(target), score >= TEXT_SCORE, score=score / 255)
                 for target, score in zip(pages, columns, strict=True)
             )
-        paths, numbers, hosts = list(map(self.path, pages)), self.pages.host[targets].tolist(), self.hosts.names
+        numbers, hosts = self.pages.host[targets].tolist(), self.hosts.names
         places: dict[int, int] = {}
         of_host = array("H", [places.setdefault(host, len(places)) for host in numbers])
+        rows = self._rows[targets]
+        if not rows["depth"].all():
+            self._note(targets[rows["depth"] == 0].tolist())
+            rows = self._rows[targets]
+        wide = (rows[name].tobytes() for name in ("hash", "section", "words"))
         none = bytes(len(pages))
-        return LinkBatch(
-            tuple([hosts[host] for host in places]), b"\n".join(paths), of_host.tobytes(),
-            array("Q", map(self._hash, pages)).tobytes(), none, none, bytes([path.count(b"/") for path in paths]),
-            columns.translate(_FLAGS), columns, _ANCHOR * len(pages),
-        )  # fmt: skip
+        head = tuple([hosts[host] for host in places]), b"\n".join(map(self.path, pages)), of_host.tobytes()
+        form = none, none, rows["depth"].tobytes()
+        return LinkBatch._make((*head, *wide, *form, columns.translate(_FLAGS), columns, _ANCHOR * len(pages), (), 0))
 
-    def _hash(self, page: int) -> int:
-        """That of the page's URL, worked out once."""
-        known = self._hashes[page]
-        if not known:
-            known = self._hashes[page] = url_hash(self.url(page))
-        return known
+    def _note(self, pages: list[int]) -> None:
+        """Fill the rows of *pages*."""
+        assert self.path is not None
+        for page in pages:
+            path = self.path(page)
+            words = (*words_of_name(self.hosts.names[self.pages.host[page]]), *words_of_path(path))
+            self._rows[page] = url_hash(self.url(page)), section_of(path), words, path.count(b"/")
 
 
 def sketches(pages: Array) -> Array:

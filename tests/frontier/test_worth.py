@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from virtual_crawl import VirtualCrawl, page
 from spiderling.frontier import Frontier
 from spiderling.frontier.foundlink import FoundLink
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, OF_LINK, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.frontier.worth import Worth
@@ -36,16 +35,6 @@ def test_estimators_keep_their_range_and_say_nothing_of_what_they_do_not_know(na
     assert -1 <= ESTIMATORS[name][0](cues) <= 1
     if not name.startswith("block"):
         assert ESTIMATORS[name][0](Cues(block=cues.block)) == 0
-
-
-@given(CUES, CUES)
-def test_only_estimators_of_links_look_at_the_link(cues: Cues, other: Cues) -> None:
-    same_target = replace(
-        other, same_host=cues.same_host, quality=cues.quality, distance=cues.distance,
-        host=cues.host, trust=cues.trust, language=cues.language,
-    )  # fmt: skip
-    for name in set(ESTIMATORS) - OF_LINK:
-        assert ESTIMATORS[name][0](cues) == ESTIMATORS[name][0](same_target)
 
 
 @given(st.sampled_from(list(Reason)), st.booleans(), st.floats(0, 1e6))

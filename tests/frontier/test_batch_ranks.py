@@ -1,0 +1,174 @@
+"""The links of a page, ranked side by side, get the ranks that docs/strategies.md describes for each link alone."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spiderling.frontier import Frontier
+from spiderling.frontier.foundlink import FoundLink, NewLinks
+from spiderling.frontier.priority import page_quality
+from spiderling.frontier.strategies import Heidix, LinkingPage, Ranker, Strategy
+from spiderling.items import Link, Outcome
+from spiderling.linkbatch import gathered
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
+
+HOSTS = ("rich.cz", "poor.cz", "cs.b.com", "other.de", "[::1]:8080")
+URLS = st.builds(
+    lambda scheme, host, path: f"{scheme}{host}/{path}".replace("www.[", "["),
+    st.sampled_from(["http://", "https://www."]),
+    st.sampled_from([*HOSTS, "new.cz", "en.new.com"]),
+    st.sampled_from(["", "forum", "forum/7", "forum/cs/Dve-slova?a=b/c", "goods/8.html", "en/a/list/of/goods", "1/2"]),
+)  # fmt: skip
+PAGES = st.lists(
+    st.tuples(URLS, st.sampled_from(list(Reason)), st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)),
+    max_size=12,
+)
+LINKS = st.lists(
+    st.builds(Link, URLS, st.booleans(), st.sampled_from([0.0, 0.2, 1.0]), st.integers(0, 300)), min_size=1, max_size=9
+)
+
+
+def clipped(value: float) -> float:
+    return max(-1.0, min(1.0, value))
+
+
+def beside(rate: float, usual: float) -> float:
+    return clipped(math.log(max(rate, 1e-6) / usual) / 3)
+
+
+def words_of(link: FoundLink) -> list[str]:
+    name = link.target.name
+    label = name.partition(".")[0]
+    of_path = [f"/{word}" for word in re.findall("[a-z]{2,}", link.path[:80].lower())[:4]]
+    return [name[name.rfind(".") :], *([f"/{label}"] if len(label) == 2 else []), *of_path]
+
+
+class Plain:
+    """What was learnt, kept in the plainest way, and the formulas for one link."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.words = defaultdict(Counter, {True: Counter({"/cs": 8}), False: Counter()})
+        self.words[False].update({f"/{code}": 8 for code in ("en", "de", "fr", "es", "ru", "ja", "zh", "pt", "it")})
+        self.read: Counter[bool] = Counter({True: 1, False: 1})
+        self.languages: dict[str, Counter[bool]] = defaultdict(Counter)
+        self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 5)
+
+    def learn(self, page: LinkingPage, link: FoundLink, kept: int, body: int) -> None:
+        section = self.sections[link.host, section_of(link)]
+        values = kept, body, 1, page.reason in (Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND)
+        section[:4] = [old + new for old, new in zip(section, values, strict=False)]
+        section[4] = max(page.host.account.rate, 1e-3)
+        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:
+            self.read[page.is_relevant] += 1
+            self.languages[link.host][page.is_relevant] += 1
+            names = words_of(link._replace(origin=f"http://{link.host}"))
+            self.words[page.is_relevant].update(names)
+
+    def values(self, page: LinkingPage, link: FoundLink, usual: float) -> dict[str, float]:
+        host = self.frontier.hosts.get(link.host)
+        worth = trust = language = section = novelty = 0.0
+        if host is not None:
+            account = host.account
+            worth = beside((account.kept_bytes + 6e4 * usual) / (account.downloaded_bytes + 6e4), usual)
+            trust = account.downloaded_bytes / (account.downloaded_bytes + 6e4)
+        if seen := self.languages.get(link.host):
+            mean = self.read[True] / self.read.total()
+            language = beside((seen[True] + 0.3 * mean) / (seen.total() + 0.3), mean)
+        if told := self.sections.get((link.host, section_of(link))):
+            section, novelty = beside((told[0] + 1e5 * told[4]) / (told[1] + 1e5), told[4]), -told[3] / told[2]
+        quality = page_quality(page.reason, page.is_relevant, page.badness)
+        block, inside = 2 * (link.score or float(link.text_block)) - 1, link.host == page.host.name
+        return {
+            "host": worth * trust, "language": language, "section": section,
+            "page-inside": quality if inside else 0.0, "page-outside": 0.0 if inside else quality * (1 - trust),
+            "block-inside": block if inside else 0.0, "block-outside": 0.0 if inside else block,
+            "anchor": clipped((link.anchor - 15) / 45) if link.anchor else 0.0,
+            "url": self.guess(link) * (1 - trust), "distance": -min(page.host.distance, 10) / 10, "novelty": novelty,
+        }  # fmt: skip
+
+    def guess(self, link: FoundLink) -> float:
+        odds, bias = 0.0, math.log(self.read[False] / self.read[True])
+        for word in words_of(link):
+            one, other = self.words[True][word], self.words[False][word]
+            if one + other >= 2:
+                odds += math.log((one + 0.5) / (other + 0.5)) + bias * (1 - 1 / (one + other))
+        return clipped(odds / 3)
+
+
+def section_of(link: FoundLink) -> str:
+    end = link.path.find("/", 1)
+    return link.path[:end] if end > 0 else ""
+
+
+def link_to(frontier: Frontier, link: Link) -> FoundLink:
+    target = canonicalize(link.url)
+    assert target is not None
+    score, anchor = int(255 * link.score) / 255, min(link.anchor, 255)
+    return FoundLink.to(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block, anchor)
+
+
+@settings(max_examples=40, deadline=None)
+@given(PAGES, LINKS, st.sampled_from(["spiderling", "heidix"]), st.sampled_from(list(Reason)), st.integers(0, 20))
+def test_a_batch_is_ranked_by_the_formulas(
+    pages: list[tuple[str, Reason, bool, int, int]], links: list[Link], name: str, reason: Reason, distance: int
+) -> None:
+    frontier = Frontier(Options(lang="cs", strategy=name, learning="off"))
+    for host in HOSTS:
+        frontier.put_seed(f"http://{host}/", 0.0, distance)
+    strategy, plain = frontier.strategy, Plain(frontier)
+    assert isinstance(strategy, Heidix)
+    for url, end, relevant, kept, body in pages:
+        if (found := link_to(frontier, Link(url))).host_id:
+            page = LinkingPage(frontier.hosts.by_id(found.host_id), end, relevant=relevant)
+            frontier.hosts.account(page.host, 1, body, min(kept, body))
+            strategy.learn(page, found.target, Outcome(1, url, end, 200, body_bytes=body, kept_bytes=min(kept, body)))
+            plain.learn(page, found, min(kept, body), body)
+    page = LinkingPage(frontier.hosts.by_id(1), reason, badness=7.0)
+    usual, expected = strategy.worth.usual, []
+    for link in links:
+        values = plain.values(page, link_to(frontier, link), usual)
+        weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights)]  # noqa: B905 - the bias
+        odds = sum(weighed) + strategy.worth.weights[-1]
+        expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / usual)) / math.log(1.7))
+    batch = gathered(links)
+    ids = [frontier.hosts.find(host) for host in batch.hosts]
+    ranks = strategy.batch_ranker(page)(NewLinks(batch, np.arange(batch.size), ids))
+    for rank, place in zip(ranks, expected, strict=True):
+        assert rank in {max(1, min(9, math.ceil(place + off))) for off in (-1e-9, 1e-9)}
+    singly = strategy.ranker(page)
+    assert ranks == [singly(link_to(frontier, link)) for link in links]
+
+
+class Shown(Strategy):
+    """Ranks link by link, and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[FoundLink] = []
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        return lambda link: self.shown.append(link) or 3  # type: ignore[func-returns-value]
+
+
+@settings(max_examples=20, deadline=None)
+@given(LINKS, st.data())
+def test_a_strategy_of_ones_own_sees_each_new_link(links: list[Link], data: Any) -> None:
+    strategy = Shown()
+    frontier = Frontier(Options(lang="cs"), strategy=strategy)
+    frontier.put_seed("http://rich.cz/", 0.0)
+    known = data.draw(st.sets(st.sampled_from(sorted({link.url for link in links}))))
+    page = LinkingPage(frontier.hosts.by_id(1), Reason.KEPT)
+    for url in known:
+        frontier.put_seed(url, 0.0)
+    expected = [link_to(frontier, link) for link in links if link.url not in {*known, "http://rich.cz/"}]
+    frontier.put_links(page, links, 0.0)
+    assert strategy.shown == expected

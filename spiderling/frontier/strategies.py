@@ -93,7 +93,7 @@ class Strategy:
         """Take up what ``state`` gave before a restart."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
-        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*."""
+        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*; no better for a worse one."""
         return 0
 
     def gives_up(self, host: Host) -> bool:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords
@@ -42,6 +41,8 @@ _SCALE = 3.0
 _WATCHED = 20_000
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
+_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
+"""The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
 _RATE, _PULL, _BOUND = 0.3, 0.0005, 8.0
 _Section = tuple[tuple[float, float], tuple[int, int, int, int]]
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
@@ -98,11 +99,10 @@ class Worth:
         """Those of links of *page*, worked out side by side."""
         usual, source_id = self.usual, page.host.id
         quality = page_quality(page.reason, page.is_relevant, page.badness)
-        places: dict[int, int] = {}
-        of_host = [places.setdefault(host_id, len(places)) for host_id in links.ids.tolist()]
-        hosts = [cue for i in places for cue in (i == source_id, *self._of_host(i, usual), self._of_language(i))]
-        same_host, host, trust, language = np.array(hosts, np.float64).reshape(-1, 4).T.take(of_host, axis=1)
-        keys = (links.ids << np.uint64(32) | links.sections).tolist()
+        ids = links.ids.tolist()
+        hosts = {i: (i == source_id, *self._of_host(i, usual), self._of_language(i)) for i in {*ids}}
+        same_host, host, trust, language = np.array([cue for i in ids for cue in hosts[i]]).reshape(-1, 4).T
+        keys = [host_id << 32 | section for host_id, section in zip(ids, links.sections.tolist(), strict=True)]
         sections = [cue for key in keys for cue in self._sections.get(key, _NOTHING)[0]]
         section, repeats = np.array(sections).reshape(-1, 2).T
         url = self._words.guesses(links.words)
@@ -110,7 +110,7 @@ class Worth:
             same_host, quality, page.host.distance, links.blocks, links.anchors, host, trust, language, section,
             repeats, url,
         )  # fmt: skip
-        values = np.empty((len(self.names), len(keys)))
+        values = np.empty((len(self.names), len(ids)))
         for at, estimator in enumerate(self._estimators):
             values[at] = estimator(cues)
         if self._learns:
@@ -118,7 +118,7 @@ class Worth:
                 if not key % self._every:
                     self._watch(key, values[:, at].tolist())
         odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
-        ranks: list[int] = (LAST_RANK - _least_odds(usual).searchsorted(odds, "right")).tolist()
+        ranks: list[int] = (_LEAST.searchsorted(usual + usual * np.exp(-odds)) + 1).tolist()
         return ranks
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
@@ -223,12 +223,6 @@ def learnt_of(state: str) -> Learnt | None:
     fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0
     bounded = all(abs(weight) <= _BOUND for weight in weights.values()) and all(value > 0 for value in gradients)
     return learnt if fits and bounded and all(0 <= value < math.inf for value in gradients + errors) else None
-
-
-def _least_odds(usual: float) -> NDArray[np.float64]:
-    """Log-odds from which on a link is of rank 8, 7 ... 1 in a crawl with the yield rate *usual*."""
-    shares = [usual * math.exp(_BEST - _STEP * (rank - 1)) for rank in range(LAST_RANK - 1, 0, -1)]
-    return np.array([_logit(share) if share < 1.0 else math.inf for share in shares])
 
 
 def _beside(rate: float, usual: float) -> float:

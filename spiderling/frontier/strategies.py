@@ -21,9 +21,10 @@ from spiderling.errors import BadInput
 from spiderling.frontier.draws import chance
 from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.linkingpage import LinkingPage as LinkingPage
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK, parse_weights
 from spiderling.frontier.worth import Worth
 from spiderling.linkbatch import batch_of
+from spiderling.optionvalues import parse_tlds
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
@@ -133,9 +134,13 @@ class Heidix(Strategy):
     learns: ClassVar[bool] = False
     ranks_hosts = True
 
+    def weights(self, options: Options) -> dict[str, float]:
+        """Of the estimators, before anything was learnt."""
+        return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
+
     def begin(self, books: Books, options: Options) -> None:
-        weights = {name: ESTIMATORS[name][1] for name in self.estimators}
-        self.worth = Worth(weights, self.learns and options.learning == "on", books, options.lang.split(","))
+        learns, tlds = self.learns and options.learning == "on", parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
+        self.worth = Worth(self.weights(options), learns, books, options.lang.split(","), tlds)
 
     def ranker(self, page: LinkingPage) -> Ranker:
         return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
@@ -43,7 +43,7 @@ _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
 _LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
 """The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
-_RATE, _PULL, _BOUND = 0.3, 0.0005, 8.0
+_RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
 _Section = tuple[tuple[float, float], tuple[int, int, int, int]]
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
 _NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
@@ -56,8 +56,13 @@ def _logit(share: float) -> float:
 class Worth:
     """The estimators with their weights, and what they look at."""
 
-    def __init__(self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = ()) -> None:
-        """*weights*: those to begin with; estimators without are switched off."""
+    def __init__(
+        self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = (),
+        top_level_domains: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
+        whose URLs have them as words or are under *top_level_domains*.
+        """
         self._books, self._learns = books, learns
         self.names = [name for name in ESTIMATORS if weights.get(name)]
         self._estimators = [ESTIMATORS[name][0] for name in self.names]
@@ -68,7 +73,7 @@ class Worth:
         self.steps = 0
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._words = UrlWords(languages, ())
+        self._words = UrlWords(languages, top_level_domains)
         self._sections: dict[int, _Section] = {}
         self._watched: dict[int, tuple[float, ...]] = {}
         self._languages: dict[int, list[int]] = {}
@@ -108,7 +113,7 @@ class Worth:
         url = self._words.guesses(links.words)
         cues = Cues(
             same_host, quality, page.host.distance, links.blocks, links.anchors, host, trust, language, section,
-            repeats, url,
+            repeats, url, links.said,
         )  # fmt: skip
         values = np.empty((len(self.names), len(ids)))
         for at, estimator in enumerate(self._estimators):
@@ -192,12 +197,20 @@ class Worth:
     def state(self) -> str:
         """What was learnt, as JSON."""
         learnt = dict(zip([*self.names, "bias"], self.weights, strict=True))
-        return json.dumps({"weights": learnt, "gradients": self._gradients, "steps": self.steps, "errors": self.errors})
+        return json.dumps(
+            {
+                "weights": learnt,
+                "gradients": self._gradients,
+                "steps": self.steps,
+                "errors": self.errors,
+                "first": self._first,
+            }
+        )
 
     def restore(self, state: str) -> None:
-        """Take up what ``state`` gave, unless other estimators were in use then, or it is damaged: learnt anew."""
+        """Take up what ``state`` gave, unless the weights began otherwise then, or it is damaged: learnt anew."""
         saved = learnt_of(state)
-        if saved is not None and list(saved.weights) == [*self.names, "bias"]:
+        if saved is not None and list(saved.weights) == [*self.names, "bias"] and saved.first == self._first:
             self.weights, self._gradients = list(saved.weights.values()), saved.gradients
             self.steps, self.errors = saved.steps, saved.errors
 
@@ -209,6 +222,8 @@ class Learnt(NamedTuple):
     gradients: list[float]
     steps: int
     errors: list[float]
+    first: list[float]
+    """Weights to begin with."""
 
 
 def learnt_of(state: str) -> Learnt | None:
@@ -216,8 +231,9 @@ def learnt_of(state: str) -> Learnt | None:
     try:
         saved = json.loads(state)
         weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
-        gradients, errors = ([float(value) for value in saved[name]] for name in ("gradients", "errors"))
-        learnt = Learnt(weights, gradients, int(saved["steps"]), errors)
+        lists = ([float(value) for value in saved[name]] for name in ("gradients", "errors", "first"))
+        gradients, errors, first = lists
+        learnt = Learnt(weights, gradients, int(saved["steps"]), errors, first)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
     fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0

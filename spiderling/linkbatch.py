@@ -9,16 +9,19 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from spiderling import filetypes
-from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_hash
+from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonical_each, prefix_of, url_hash
 from spiderling.wordhashes import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
 
-TEXT_BLOCK, NOFOLLOW = 1, 2
-"""Flags of a link: its block was classified as running text; it has rel=nofollow."""
+TEXT_BLOCK, NOFOLLOW, WANTED, FOREIGN = 1, 2, 4, 8
+"""Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
+alternate version of the page, says that it leads to a wanted language, or to another one."""
 MAX_REPEATED_SEGMENTS = 3
 NO_TEXT = 1
 REPETITIVE = 0x80
@@ -47,6 +50,8 @@ class Link(NamedTuple):
     anchor: int = 0
     """Characters of the link's text."""
     nofollow: bool = False
+    said: int = 0
+    """WANTED, FOREIGN or 0."""
 
 
 class Form(NamedTuple):
@@ -58,6 +63,9 @@ class Form(NamedTuple):
     """Slashes, 255 at most."""
 
 
+_form = partial(tuple.__new__, Form)  # thrice as fast as the class
+
+
 def form_of(path: str) -> Form:
     """The form of a path with its query."""
     address = path.partition("?")[0]
@@ -65,7 +73,7 @@ def form_of(path: str) -> Form:
     kind = _FORMS.get(address.rpartition(".")[2].lower(), 0)
     if depth > MAX_REPEATED_SEGMENTS and _is_repetitive(address):
         kind |= REPETITIVE
-    return Form(kind, min(depth, _MAX_BYTE))
+    return _form((kind, depth if depth < _MAX_BYTE else _MAX_BYTE))
 
 
 def _is_repetitive(path: str) -> bool:
@@ -166,38 +174,45 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
 
 def gathered(links: Iterable[Link]) -> LinkBatch:
     """*links* as a batch; their URLs need not be canonical, nor URLs at all."""
+    links = list(links)
     hosts: dict[str, int] = {}
-    paths: list[bytes] = []
-    of_host, hashes, sections, words = array("H"), array("Q"), array("I"), array("H")
-    rows: list[tuple[int, ...]] = []
-    others: list[Other] = []
-    bad = 0
     origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
     """Prefix, place of the host and words of the name."""
-    for url, text_block, probability, length, nofollow in links:
-        target = canonicalize(url)
+    kept: list[Link] = []
+    rows: list[tuple[str, str, int, int, tuple[int, ...]]] = []
+    others: list[Other] = []
+    bad = 0
+    for link, target in zip(links, canonical_each([link[0] for link in links]), strict=True):
         if target is None:
             bad += 1
             continue
-        flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow
-        score, anchor = int(_MAX_BYTE * probability) or _MAX_BYTE * text_block, min(length, _MAX_BYTE)
         canonical, name, host, origin, path = target
         if origin not in origins:
-            origins[origin] = prefix_of(target), hosts.setdefault(host, len(hosts)), words_of_name(name)
+            prefix = prefix_of(CanonicalUrl._make(target))
+            origins[origin] = prefix, hosts.setdefault(host, len(hosts)), words_of_name(name)
         prefix, number, of_name = origins[origin]
         if prefix is None or number > _MAX_HOSTS or not path.isascii():
-            others.append((canonical, host, flags, score, anchor))
-            continue
-        line = path.encode("ascii")
-        paths.append(line)
-        of_host.append(number)
-        hashes.append(url_hash(canonical))
-        sections.append(section_of(line))
-        words.extend((*of_name, *words_of_path(line)))
-        rows.append((prefix, *form_of(path), flags, score, anchor))
-    columns = map(bytes, zip(*rows, strict=True)) if rows else NONE[6:-2]
-    wide = (column.tobytes() for column in (of_host, hashes, sections, words))
-    return LinkBatch._make((tuple(hosts), b"\n".join(paths), *wide, *columns, tuple(others), bad))
+            others.append((canonical, host, *_cues(link)))
+        else:
+            kept.append(link)
+            rows.append((canonical, path, prefix, number, of_name))
+    if not rows:
+        return NONE._replace(hosts=tuple(hosts), others=tuple(others), bad=bad)
+    urls, paths, prefixes, of_host, of_names = zip(*rows, strict=True)
+    text = "\n".join(paths).encode("ascii")
+    lines = text.split(b"\n")
+    words = array("H", chain.from_iterable(chain.from_iterable(zip(of_names, map(words_of_path, lines), strict=True))))
+    wide = array("H", of_host), array("Q", map(url_hash, urls)), array("I", map(section_of, lines)), words
+    columns = prefixes, *zip(*map(form_of, paths), strict=True), *zip(*map(_cues, kept), strict=True)
+    head = tuple(hosts), text, *(column.tobytes() for column in wide)
+    return LinkBatch._make((*head, *map(bytes, columns), tuple(others), bad))
+
+
+def _cues(link: Link) -> tuple[int, int, int]:
+    """Flags, score and characters of the text."""
+    _, text_block, score, anchor, nofollow, said = link
+    flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow | said
+    return flags, int(_MAX_BYTE * score) or _MAX_BYTE * text_block, anchor if anchor < _MAX_BYTE else _MAX_BYTE
 
 
 def received(*values: object) -> LinkBatch:

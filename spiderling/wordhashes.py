@@ -5,7 +5,6 @@ They are worked out where a link is found, in a text worker, and travel as colum
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from zlib import crc32
 
@@ -13,7 +12,8 @@ BITS = 16
 OF_NAME, OF_PATH = 2, 4
 """Numbers for the words of a host name, and for those of a path: the first ones; 0 stands for none."""
 _MASK = (1 << BITS) - 1
-_WORDS = re.compile(rb"[a-z]{2,}")
+_LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256)).lower()
+"""Lower-case ASCII letters, spaces for all else."""
 _SLASH = crc32(b"/")
 _NONE = [0] * OF_PATH
 _MAX_BYTES = 80
@@ -32,8 +32,13 @@ def words_of_name(name: str) -> tuple[int, int]:
 
 
 def words_of_path(path: bytes) -> list[int]:
-    words = _WORDS.findall(path[:_MAX_BYTES].lower())[:OF_PATH]
-    return [crc32(word, _SLASH) & _MASK or 1 for word in words] + _NONE[len(words) :]
+    found: list[int] = []
+    for word in path[:_MAX_BYTES].translate(_LETTERS).split():
+        if len(word) > 1:
+            found.append(crc32(word, _SLASH) & _MASK or 1)
+            if len(found) == OF_PATH:
+                return found
+    return found + _NONE[len(found) :]
 
 
 def section_of(path: bytes) -> int:

@@ -33,6 +33,7 @@ from spiderling.frontier.reading import urls_of
 from spiderling.simulation.server import serve
 from spiderling.simulation.web import html
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
 ROOT = Path(__file__).resolve().parents[1]
 NETWORK = "127.84.0.0/16"
 DEFAULTS = {

@@ -24,6 +24,7 @@ class Admission:
         self._scope = books.scope
         self.traps = Traps(options, books.hosts)
         self.allows_port = self._scope.allows_port
+        self._of_usual_ports = self._by_port(80), self._by_port(443)
         self._max_distance = options.max_distance
         self._follow = options.follow
         self.is_blocked: Callable[[str], bool] = lambda name: False
@@ -86,10 +87,12 @@ class Admission:
             reason = Reason.TOO_FAR
         if reason is None and not host_id:
             reason = self.traps.refusal(0, name, "")
-        return self._by_port(reason, port_of(name, False)), self._by_port(reason, port_of(name, True))
+        if reason is not None or ":" not in name:
+            return (reason, reason) if reason is not None else self._of_usual_ports
+        return self._by_port(port_of(name, False)), self._by_port(port_of(name, True))
 
-    def _by_port(self, reason: Reason | None, port: int) -> Reason | None:
-        return reason or (None if self.allows_port(port) else Reason.PORT_FORBIDDEN)
+    def _by_port(self, port: int) -> Reason | None:
+        return None if self.allows_port(port) else Reason.PORT_FORBIDDEN
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.linkbatch import WORDS, LinkBatch
+from spiderling.linkbatch import FOREIGN, WANTED, WORDS, LinkBatch
 from spiderling.urls import PREFIXES, CanonicalUrl, name_of, url_hash
 from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
 _SHARES = np.arange(256) / 255
+_SAID = np.array([bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)])
 
 
 class FoundLink(NamedTuple):
@@ -93,6 +94,11 @@ class NewLinks:
     def blocks(self) -> NDArray[np.float64]:
         """How likely each stands in running text, 0 to 1."""
         return _SHARES.take(np.frombuffer(self._batch.scores, np.uint8)[self._places])
+
+    @property
+    def said(self) -> NDArray[np.int64]:
+        """What hreflang says of each: 1 a wanted language, -1 another one, 0 nothing."""
+        return _SAID.take(np.frombuffer(self._batch.flags, np.uint8)[self._places])
 
     @property
     def anchors(self) -> NDArray[np.uint8]:

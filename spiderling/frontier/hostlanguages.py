@@ -8,6 +8,13 @@ Bayes), and are estimated while the crawl goes on: near 0 where every host keeps
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
 _MOST_HOSTS = 50_000
 _SPLIT, _PAIRS = 0.23, 20.0
 """How often pages of one host differ, against any two, before anything is known, and the pages for which that counts.
@@ -16,6 +23,8 @@ _SPLIT, _PAIRS = 0.23, 20.0
 to wanted ones, and 12 % of all pages are.
 """
 _LEAST, _MOST = 0.05, 0.75
+_MOST_PAGES = 2**50
+"""Far beyond any crawl."""
 
 
 class HostLanguages:
@@ -60,3 +69,21 @@ class HostLanguages:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
         wanted, others = self._hosts.get(host_id, (0, 0))
         return 0 if wanted else others
+
+    def columns(self) -> list[bytes]:
+        """All of it, to be kept."""
+        pages, spread = chain(self._pages, chain.from_iterable(self._hosts.values())), (self._differ, self._pairs)
+        return [column.tobytes() for column in (array("Q", self._hosts), array("Q", pages), array("d", spread))]
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        """Take up what ``columns`` gave; raises ValueError for what that cannot be."""
+        kinds = (np.uint64, np.uint64, np.float64)
+        hosts, pages, spread = (np.frombuffer(c, kind) for c, kind in zip(columns, kinds, strict=True))
+        counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
+        self._pages = counts.pop(0)
+        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST_PAGES):
+            raise ValueError("hosts that are none")
+        self._differ, self._pairs = spread.tolist()
+        if not 0 <= self._differ <= self._pairs < _MOST_PAGES:
+            raise ValueError("a spread that is none")
+        self._hosts = dict(zip(hosts.tolist(), counts, strict=True))

@@ -46,7 +46,7 @@ _MAX_DISTANCE = 65535
 
 
 class Marks:
-    """State, distance and length of the queue of every host, by id, in 9 bytes each."""
+    """State, distance and length of the queue of every host, by id, in 10 bytes each."""
 
     def __init__(self) -> None:
         self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
@@ -54,7 +54,9 @@ class Marks:
         self.queued = array("I", [0])
         """URLs in each host's queue, parked ones included."""
         self.ranks = bytearray(1)
-        """What each host is worth now, 0 to 9 (strategies.py)."""
+        """What each host is worth now, 0 to 9 (strategies.py) ..."""
+        self.heads = bytearray(1)
+        """... and the rank of the best of its URLs, by which that was worked out; 255: not known."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
         self._tally = [0] * len(_STATES)
@@ -63,6 +65,7 @@ class Marks:
         """Note the host of the next id."""
         self.preferred.append(preferred)
         self.ranks.append(rank)
+        self.heads.append(0)
         self._states.append(_CODES[state])
         self._distances.append(min(distance, _MAX_DISTANCE))
         self.queued.append(queued)
@@ -79,6 +82,7 @@ class Marks:
         self.queued.extend(queued)
         self.preferred.extend(preferred)
         self.ranks.extend(ranks)
+        self.heads.extend(b"\xff" * (len(self.ranks) - len(self.heads)))
         for code, number in Counter(codes).items():
             self._tally[code] += number
 

@@ -21,7 +21,7 @@ from spiderling.frontier.strategies import DROPPED, BatchRanker, LinkingPage
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
-from spiderling.urls import PREFIXES, canonicalize, key_of
+from spiderling.urls import PREFIXES, canonicalize
 
 Entry = tuple[int, bytes, int]
 """Rank and line of a URL that comes into a queue, and its place in the batch."""
@@ -51,17 +51,28 @@ class Intake:
         self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
         books, ids = self._books, self._ids(source, links.hosts)
-        of_host = np.frombuffer(links.of_host, np.uint16)
-        places = books.seen.missing(np.array(ids, np.uint64)[of_host], np.frombuffer(links.hashes, np.uint64))
-        if len(places) < links.size:
-            self._admission.refuse(Reason.SEEN, links.size - len(places))
-        allowed = self._allowed(source, links, ids, places)
-        if not allowed:
-            return
-        ranks = rank_of(NewLinks(links, np.array(allowed), ids))
-        keys, waiting = self._entered(source, links, ids, allowed, ranks)
+        of_host, hashes = np.frombuffer(links.of_host, np.uint16), np.frombuffer(links.hashes, np.uint64)
+        places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
+        known, numbers, lines = links.size - len(places), of_host.tolist(), links.paths.split(b"\n")
+        allowed = self._allowed(source, links, ids, places, numbers, lines)
+        ranks = rank_of(NewLinks(links, np.array(allowed), ids)) if allowed else []
+        if DROPPED in ranks:
+            self._admission.refuse(Reason.UNPROMISING, ranks.count(DROPPED))
+            allowed = [at for at, rank in zip(allowed, ranks, strict=True) if rank != DROPPED]
+            ranks = [rank for rank in ranks if rank != DROPPED]
+        for at in allowed:
+            number = numbers[at]
+            ids[number] = ids[number] or self._admission.host(links.hosts[number], source.distance + 1).id
+        new, keys = books.seen.add_all(np.array(ids, np.uint64)[of_host[allowed]], hashes[allowed])
+        if known := known + len(allowed) - len(new):
+            self._admission.refuse(Reason.SEEN, known)
         books.ledger.discover(len(keys))
         books.trail.found(keys, page)
+        waiting: dict[int, list[Entry]] = {}
+        for place in new:
+            at, rank = allowed[place], ranks[place]
+            entry = rank, HEADS[links.prefixes[at]][rank] + lines[at], at
+            waiting.setdefault(ids[numbers[at]], []).append(entry)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
                 self._wait_singly(host_id, entries, links, visit, now)
@@ -70,22 +81,23 @@ class Intake:
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
-        hosts, lower, near = self._books.hosts, self._admission.lower, source.distance
-        ids = [hosts.find(name) for name in names]
+        distance_of, distance = self._books.marks.distance, source.distance + 1
+        ids = list(map(self._books.hosts.find, names))
         for host_id in ids:
-            if host_id and host_id != source.id:
-                lower(host_id, near + 1)
+            if host_id and distance < distance_of(host_id) and host_id != source.id:
+                self._admission.lower(host_id, distance)
         return ids
 
-    def _allowed(self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int]) -> list[int]:
-        """Those of *places* whose links are not refused."""
-        refuse, refusal_of_form = self._admission.refuse, self._books.scope.refusal_of_form
-        traps, names, of_host = self._admission.traps, links.hosts, array("H", links.of_host)
-        lines = links.paths.split(b"\n")
+    def _allowed(
+        self, source: Host, links: LinkBatch, ids: list[int], places: list[int], numbers: list[int], lines: list[bytes]
+    ) -> list[int]:
+        """Those of *places* whose links are not refused; *numbers* of the hosts and *lines* of the paths of all."""
+        refusal_of_form = self._books.scope.refusal_of_form
+        traps, names = self._admission.traps, links.hosts
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
         allowed = []
         for at in places:
-            number, prefix, path = of_host[at], links.prefixes[at], lines[at]
+            number, prefix, path = numbers[at], links.prefixes[at], lines[at]
             if number not in gates:
                 gates[number] = self._gate(source, names[number], ids[number])
             reason = gates[number][prefix & 1] or refusal_of_form(
@@ -96,30 +108,8 @@ class Intake:
             if reason is None:
                 allowed.append(at)
             else:
-                refuse(reason)
+                self._admission.refuse(reason)
         return allowed
-
-    def _entered(
-        self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int], ranks: Sequence[int]
-    ) -> tuple[list[int], dict[int, list[Entry]]]:
-        """The keys of the links at *places*, which are seen now, and what comes into each host's queue."""
-        refuse, seen = self._admission.refuse, self._books.seen
-        of_host, digests, lines = array("H", links.of_host), array("Q", links.hashes), links.paths.split(b"\n")
-        waiting: dict[int, list[Entry]] = {}
-        keys = []
-        for at, rank in zip(places, ranks, strict=True):
-            if rank == DROPPED:
-                refuse(Reason.UNPROMISING)
-                continue
-            number = of_host[at]
-            host_id = ids[number] = ids[number] or self._admission.host(links.hosts[number], source.distance + 1).id
-            key = key_of(host_id, digests[at])
-            if seen.add(key):
-                keys.append(key)
-                waiting.setdefault(host_id, []).append((rank, HEADS[links.prefixes[at]][rank] + lines[at], at))
-            else:
-                refuse(Reason.SEEN)
-        return keys, waiting
 
     def _gate(self, source: Host, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
         """``Admission.gate``; a name that no worker of ours makes is no host."""

@@ -37,6 +37,7 @@ _LOOKS_PER_STEP = 16
 """Hosts of the backlog that are looked at in one call, so that none takes long."""
 _LET_IN = 4
 """Of so many hosts of crowded addresses in a row, one is let in."""
+_NOTHING = YieldAccount()
 
 
 def next_up(host: Host, queues: Queues) -> RobotsTask | QueuedUrl:
@@ -150,15 +151,19 @@ class Schedule:
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
-        live, ranks = self._hosts.live(host_id), self._hosts.marks.ranks
-        worth = self._strategy.host_rank(host_id, live.account if live else YieldAccount(), rank)
+        marks = self._hosts.marks
+        if not is_at_rest and rank >= marks.heads[host_id]:
+            return  # it has as good a one already
+        live = self._hosts.live(host_id)
+        worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
+        marks.heads[host_id] = rank
         if is_at_rest:
-            ranks[host_id] = worth
-        elif worth < ranks[host_id]:
-            ranks[host_id] = worth
+            marks.ranks[host_id] = worth
+        elif worth < marks.ranks[host_id]:
+            marks.ranks[host_id] = worth
             if live is not None and live.active:
                 self.place(live, now)
-            elif self._hosts.marks.state(host_id) is HostState.READY:
+            elif marks.state(host_id) is HostState.READY:
                 self._backlog.push(host_id, now, now)
 
     def place(self, host: Host, now: float) -> None:
@@ -174,7 +179,9 @@ class Schedule:
         head = next_up(host, self._queues)
         name = self.lookup(head, now)
         if isinstance(head, QueuedUrl):
-            self._hosts.marks.ranks[host.id] = rank = self._strategy.host_rank(host.id, host.account, head.rank)
+            marks = self._hosts.marks
+            marks.heads[host.id] = head.rank
+            marks.ranks[host.id] = rank = self._strategy.host_rank(host.id, host.account, head.rank)
             self._holding.count(host, rank)
         if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)

@@ -23,6 +23,10 @@ _HASH_MASK = (1 << HASH_BITS) - 1
 _KEYS_MOVED_AT_ONCE = 4096
 _RECENT_KEYS = 60_000
 """Of each of two generations; both take about 10 MB."""
+_HASH_SHIFT = np.uint64(64 - HASH_BITS)
+_ID_SHIFT = np.uint64(HASH_BITS)
+_LEAST = np.uint64(1)
+Keys = NDArray[np.uint64]
 
 
 class SeenSet:
@@ -51,9 +55,9 @@ class SeenSet:
         turned = _turned(key)
         return turned in self._table or (self._bloom is not None and turned in self._bloom)
 
-    def missing(self, host_ids: NDArray[np.uint64], digests: NDArray[np.uint64]) -> list[int]:
+    def missing(self, host_ids: Keys, digests: Keys) -> list[int]:
         """The places of the URLs that were never entered, by the two parts of their keys."""
-        turned = (np.maximum(digests << np.uint64(24) | host_ids, np.uint64(1))).tolist()
+        turned = _spread(host_ids, digests).tolist()
         young, old = self._recent
         asked = [at for at, key in enumerate(turned) if key not in young and key not in old]
         missing = [asked[place] for place in self._table.missing([turned[at] for at in asked])]
@@ -72,7 +76,16 @@ class SeenSet:
 
     def add(self, key: int) -> bool:
         """Enter *key*; True if it was not there."""
-        turned = _turned(key)
+        return self._add(key, _turned(key))
+
+    def add_all(self, host_ids: Keys, digests: Keys) -> tuple[list[int], list[int]]:
+        """Enter URLs by the two parts of their keys; the places of those that were not there, and their keys."""
+        keys = (host_ids << _ID_SHIFT | digests).view(np.int64).tolist()
+        pairs = zip(keys, _spread(host_ids, digests).tolist(), strict=True)
+        places = [at for at, (key, turned) in enumerate(pairs) if self._add(key, turned)]
+        return places, [keys[at] for at in places]
+
+    def _add(self, key: int, turned: int) -> bool:
         if self._bloom is None:
             if not self._table.add(turned):
                 return False
@@ -140,8 +153,12 @@ def _turned(key: int) -> int:
     return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
 
 
-def _turned_all(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _turned_all(keys: NDArray[np.int64]) -> Keys:
     unsigned = keys.view(np.uint64)
-    turned = (unsigned & np.uint64(_HASH_MASK)) << np.uint64(24) | unsigned >> np.uint64(HASH_BITS)
-    spread: NDArray[np.uint64] = np.maximum(turned, np.uint64(1))
-    return spread
+    return _spread(unsigned >> _ID_SHIFT, unsigned & np.uint64(_HASH_MASK))
+
+
+def _spread(host_ids: Keys, digests: Keys) -> Keys:
+    """``_turned`` of the keys that these are the parts of."""
+    turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _LEAST)
+    return turned

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spiderling.frontier.hostlanguages import HostLanguages
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
-from spiderling.frontier.urlwords import UrlWords
+from spiderling.frontier.notes import Note, Notes
+from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
+from spiderling.frontier.urlwords import UrlWords, words_of
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
 from spiderling.wordhashes import section_of
@@ -41,9 +43,13 @@ _SECTIONS = 50_000
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
+_MOST = 2**50
+"""Bytes or pages, far beyond any crawl."""
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
-_RATE, _PULL, _BOUND = 0.3, 0.0005, 8.0
+_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
+"""The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
+_RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
 _Section = tuple[tuple[float, float], tuple[int, int, int, int]]
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
 _NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
@@ -56,8 +62,13 @@ def _logit(share: float) -> float:
 class Worth:
     """The estimators with their weights, and what they look at."""
 
-    def __init__(self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = ()) -> None:
-        """*weights*: those to begin with; estimators without are switched off."""
+    def __init__(
+        self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = (),
+        top_level_domains: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
+        whose URLs have them as words or are under *top_level_domains*.
+        """
         self._books, self._learns = books, learns
         self.names = [name for name in ESTIMATORS if weights.get(name)]
         self._estimators = [ESTIMATORS[name][0] for name in self.names]
@@ -68,12 +79,11 @@ class Worth:
         self.steps = 0
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._words = UrlWords(languages, ())
-        self._sections: dict[int, _Section] = {}
         self._watched: dict[int, tuple[float, ...]] = {}
-        self._languages = HostLanguages()
-        self.foreign_pages = self._languages.foreign_pages
         self._every = 1
+        self._known = tuple(languages), tuple(top_level_domains)
+        self.forget()
+        self.notes = Notes(self)
 
     # -- the crawl's mean, and ranks beside it
 
@@ -98,19 +108,18 @@ class Worth:
         """Those of links of *page*, worked out side by side."""
         usual, source_id = self.usual, page.host.id
         quality = page_quality(page.reason, page.is_relevant, page.badness)
-        places: dict[int, int] = {}
-        of_host = [places.setdefault(host_id, len(places)) for host_id in links.ids.tolist()]
-        hosts = [cue for i in places for cue in (i == source_id, *self._of_host(i, usual), self._of_language(i))]
-        same_host, host, trust, language = np.array(hosts, np.float64).reshape(-1, 4).T.take(of_host, axis=1)
-        keys = (links.ids << np.uint64(32) | links.sections).tolist()
+        ids = links.ids.tolist()
+        hosts = {i: (i == source_id, *self._of_host(i, usual), self._of_language(i)) for i in {*ids}}
+        same_host, host, trust, language = np.array([cue for i in ids for cue in hosts[i]]).reshape(-1, 4).T
+        keys = [host_id << 32 | section for host_id, section in zip(ids, links.sections.tolist(), strict=True)]
         sections = [cue for key in keys for cue in self._sections.get(key, _NOTHING)[0]]
         section, repeats = np.array(sections).reshape(-1, 2).T
         url = self._words.guesses(links.words)
         cues = Cues(
             same_host, quality, page.host.distance, links.blocks, links.anchors, host, trust, language, section,
-            repeats, url,
+            repeats, url, links.said,
         )  # fmt: skip
-        values = np.empty((len(self.names), len(keys)))
+        values = np.empty((len(self.names), len(ids)))
         for at, estimator in enumerate(self._estimators):
             values[at] = estimator(cues)
         if self._learns:
@@ -118,7 +127,7 @@ class Worth:
                 if not key % self._every:
                     self._watch(key, values[:, at].tolist())
         odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
-        ranks: list[int] = (LAST_RANK - _least_odds(usual).searchsorted(odds, "right")).tolist()
+        ranks: list[int] = (_LEAST.searchsorted(usual + usual * np.exp(-odds)) + 1).tolist()
         return ranks
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
@@ -136,22 +145,19 @@ class Worth:
         expected = self._languages.expected(host_id)
         return 0.0 if expected is None else _beside(expected, self._languages.mean)
 
+    def foreign_pages(self, host_id: int) -> int:
+        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
+        return self._languages.foreign_pages(host_id)
+
     # -- learning
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
-        account = page.host.account
-        rate = max(account.rate, 1e-3)
-        key = page.host.id << 32 | section_of(path.encode())
-        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
-        given = kept + kept_bytes, downloaded + body_bytes, pages + 1, repeats + (page.reason in _REPEATS)
-        expected = (given[0] + _SECTION_BYTES * rate) / (given[1] + _SECTION_BYTES)
-        self._sections[key] = (_beside(expected, rate), given[3] / given[2]), given
-        if len(self._sections) > _SECTIONS:
-            del self._sections[next(iter(self._sections))]
-        if page.is_relevant or page.reason in _FOREIGN:
-            self._languages.learn(page.host.id, page.is_relevant)
-            self._words.learn(name_of("http://" + page.host.name), path, page.is_relevant)
+        host, rate = page.host, max(page.host.account.rate, 1e-3)
+        is_wanted = page.is_relevant if page.is_relevant or page.reason in _FOREIGN else None
+        words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
+        key, repeats = section_of(path.encode()), page.reason in _REPEATS
+        self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
             self._step([*values, 1.0], min(1.0, kept_bytes / body_bytes))
@@ -176,17 +182,59 @@ class Worth:
             moved = weights[at] - _RATE * gradient / math.sqrt(self._gradients[at])
             weights[at] = max(-_BOUND, min(_BOUND, moved))
 
+    # -- tables of what pages gave
+
+    def forget(self) -> None:
+        self._words = UrlWords(*self._known)
+        self._sections: dict[int, _Section] = {}
+        self._languages = HostLanguages()
+
+    def take(self, note: Note) -> None:
+        key = note.host_id << 32 | note.section
+        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
+        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1, repeats + note.repeats
+        expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
+        self._sections[key] = (_beside(expected, note.rate), given[3] / given[2]), given
+        if len(self._sections) > _SECTIONS:
+            del self._sections[next(iter(self._sections))]
+        if note.is_wanted is not None:
+            self._languages.learn(note.host_id, note.is_wanted)
+            self._words.count(note.words, note.is_wanted)
+
+    def columns(self) -> list[bytes]:
+        values = chain.from_iterable(map(chain.from_iterable, self._sections.values()))
+        wide = array("Q", self._sections), array("d", values)
+        return [*(column.tobytes() for column in wide), *self._languages.columns(), *self._words.columns()]
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:2], (np.uint64, np.float64), strict=True))
+        about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
+        if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
+            raise ValueError("sections that are none")
+        pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
+        self._sections = dict(zip(keys.tolist(), pairs, strict=True))
+        self._languages.fill(columns[2:5])
+        self._words.fill(columns[5:])
+
     # -- kept with the crawl
 
     def state(self) -> str:
         """What was learnt, as JSON."""
         learnt = dict(zip([*self.names, "bias"], self.weights, strict=True))
-        return json.dumps({"weights": learnt, "gradients": self._gradients, "steps": self.steps, "errors": self.errors})
+        return json.dumps(
+            {
+                "weights": learnt,
+                "gradients": self._gradients,
+                "steps": self.steps,
+                "errors": self.errors,
+                "first": self._first,
+            }
+        )
 
     def restore(self, state: str) -> None:
-        """Take up what ``state`` gave, unless other estimators were in use then, or it is damaged: learnt anew."""
+        """Take up what ``state`` gave, unless the weights began otherwise then, or it is damaged: learnt anew."""
         saved = learnt_of(state)
-        if saved is not None and list(saved.weights) == [*self.names, "bias"]:
+        if saved is not None and list(saved.weights) == [*self.names, "bias"] and saved.first == self._first:
             self.weights, self._gradients = list(saved.weights.values()), saved.gradients
             self.steps, self.errors = saved.steps, saved.errors
 
@@ -198,6 +246,8 @@ class Learnt(NamedTuple):
     gradients: list[float]
     steps: int
     errors: list[float]
+    first: list[float]
+    """Weights to begin with."""
 
 
 def learnt_of(state: str) -> Learnt | None:
@@ -205,19 +255,14 @@ def learnt_of(state: str) -> Learnt | None:
     try:
         saved = json.loads(state)
         weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
-        gradients, errors = ([float(value) for value in saved[name]] for name in ("gradients", "errors"))
-        learnt = Learnt(weights, gradients, int(saved["steps"]), errors)
+        lists = ([float(value) for value in saved[name]] for name in ("gradients", "errors", "first"))
+        gradients, errors, first = lists
+        learnt = Learnt(weights, gradients, int(saved["steps"]), errors, first)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
     fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0
     bounded = all(abs(weight) <= _BOUND for weight in weights.values()) and all(value > 0 for value in gradients)
     return learnt if fits and bounded and all(0 <= value < math.inf for value in gradients + errors) else None
-
-
-def _least_odds(usual: float) -> NDArray[np.float64]:
-    """Log-odds from which on a link is of rank 8, 7 ... 1 in a crawl with the yield rate *usual*."""
-    shares = [usual * math.exp(_BEST - _STEP * (rank - 1)) for rank in range(LAST_RANK - 1, 0, -1)]
-    return np.array([_logit(share) if share < 1.0 else math.inf for share in shares])
 
 
 def _beside(rate: float, usual: float) -> float:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
 
-from spiderling.linkbatch import Link, gathered
+from spiderling.linkbatch import FOREIGN, WANTED, Link, gathered
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
-from spiderling.text.declared import WEIGHT, declared_language, lswc_among
+from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
 from spiderling.text.encoding import decode
 from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse
@@ -45,33 +46,37 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
     text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
-        recoded = text.encode("utf-8", "replace")
+        # what is UTF-8 without a mark in front or damage needs no coding again
+        same = detected == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
+        recoded = body if same else text.encode("utf-8", "replace")
         page.utf8_bytes = len(recoded)
         parsed = parse(recoded)
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
         _links(page, parsed, url, options, scores)
-    _measured(page, options, url)
-    if text is not None and page.clean_bytes and page.language is not None:
-        page.quality = with_spam_signs(page, clean_text(page.paragraphs), text, url, models[page.language])
+    clean = _measured(page, options, url)
+    if text is not None and clean and page.language is not None:
+        page.quality = with_spam_signs(page, clean, text, url, models[page.language])
     return page
 
 
 def measure_clean(page: Page) -> str:
     """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
     clean = clean_text(page.paragraphs)
-    page.clean_bytes, page.clean_chars = len(clean.encode("utf-8")), len(clean)
-    page.words = sum(len(paragraph.text.split()) for paragraph in page.paragraphs if paragraph.kept)
+    page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
+    page.clean_chars, page.words = len(clean), len(clean.split())
     return clean
 
 
-def _measured(page: Page, options: TextOptions, url: str = "") -> Page:
+def _measured(page: Page, options: TextOptions, url: str = "") -> str:
+    """What follows from the paragraphs; returns the clean text."""
     page.has_text = any(paragraph.cls == boilerplate.GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
-    page.text_digest = xxhash.xxh3_128_digest(measure_clean(page).encode("utf-8"))
-    if options.with_shingles and page.clean_bytes:
+    clean = measure_clean(page)
+    page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
+    if options.with_shingles and clean:
         page.shingles = shingles([paragraph.text for paragraph in page.paragraphs if paragraph.kept])
-    return page
+    return clean
 
 
 def process_document(
@@ -88,7 +93,8 @@ def process_document(
         page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
         lenient = replace(options, boilerplate="justext", preset="permissive")
         _Judge(page, models, lenient).judge("", document.blocks, Tree())
-    return _measured(page, options)
+    _measured(page, options)
+    return page
 
 
 def clean_text(paragraphs: Collection[Paragraph]) -> str:
@@ -105,19 +111,36 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     chances = scores if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
-    for (_, rel, anchor, block), target in resolve(parsed.links[: options.max_links], url, parsed.base):
+    said: dict[str, int] = {}
+    for (_, rel, anchor, block, language), target in resolve(parsed.links[: options.max_links], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
-        inside = (chances[block], good[block]) if block >= 0 else (0.0, False)
-        rows.append((target, anchor, "nofollow" in rel, block, *inside))
+        if block < 0:
+            rows.append((target, anchor, "nofollow" in rel, block, 0.0, False))
+        else:
+            rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
+        if language:
+            said[target] = _flag(language, options)
     known = {row[0] for row in rows} if page.alternates else set()
     for language, target in page.alternates.items():
-        if language.partition("-")[0] in options.accepted and target not in known:
+        flag = _flag(language, options)
+        if said.setdefault(target, flag) != WANTED:
+            said[target] = flag or said[target]
+        if flag == WANTED and target not in known:
             rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
     page.links = made(PageLink, rows)
     page.batch = gathered(
-        made(Link, [(url, is_text, score, len(anchor), nofollow) for url, anchor, nofollow, _, score, is_text in rows])
-    )
+        made(Link, [
+            (url, is_text, score, len(anchor), nofollow, said.get(url, 0))
+            for url, anchor, nofollow, _, score, is_text in rows
+        ])
+    )  # fmt: skip
+
+
+def _flag(language: str, options: TextOptions) -> int:
+    """What hreflang says of the page that it names, as a flag; 0 when that is no language ("x-default")."""
+    code = language_of_tag(language)
+    return 0 if code is None else WANTED if code in options.accepted else FOREIGN
 
 
 class _Judge:

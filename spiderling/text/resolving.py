@@ -28,6 +28,7 @@ def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple
     """The links that lead to http(s) URLs, each once, with that URL; fragments are cut off."""
     root = (join(page_url, base) if base else None) or page_url
     own = _SERIALISED.match(join(root, "") or "")
+    origin, folder = (own[1], own[0]) if own is not None else ("", "")
     found: dict[str, RawLink] = {}
     tried = {""}
     for link in links:
@@ -35,16 +36,17 @@ def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple
         if href in tried:
             continue
         tried.add(href)
-        plain = _PLAIN.fullmatch(href)
+        plain = _PLAIN.fullmatch(href) if own is not None else None
         url: str | None
-        if plain is None or own is None:
+        if plain is None:
             url = join(root, href)
-        elif plain["relative"] is not None:
-            url = own[1] + own[2] + href
+            if url is None or not url.startswith(("http://", "https://")):
+                continue
+        elif plain.lastindex:  # the group `relative`
+            url = folder + href
         else:
-            url = own[1] + href if href[0] == "/" else href
-        if url is not None and url.startswith(("http://", "https://")):
-            found.setdefault(url, link)
+            url = origin + href if href[0] == "/" else href
+        found.setdefault(url, link)
     return [(link, url) for url, link in found.items()]
 
 

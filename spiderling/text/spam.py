@@ -51,14 +51,17 @@ def packed_share(text: str) -> float:
 def top_word_share(text: str, stoplist: Collection[str]) -> float:
     """The most frequent word that is no stop word / words, over the first 8,000 characters."""
     words = text[:_TEXT_CHARS].lower().split()
-    found = (number for word, number in Counter(words).items() if len(word) > 1 and word not in stoplist)
-    return max(found, default=0) / max(1, len(words))
+    most = 0
+    for word, number in Counter(words).items():
+        if number > most and len(word) > 1 and word not in stoplist:
+            most = number
+    return most / max(1, len(words))
 
 
 def _other_hosts(page: Page, url: str) -> int:
     """Distinct addresses on other hosts that running text links to."""
     own = _host(url)
-    return len({link.url for link in page.links if link.text_block and _host(link.url) != own})
+    return len({url for url, _, _, _, _, text_block in page.links if text_block and _host(url) != own})
 
 
 def _host(url: str) -> str:
@@ -68,7 +71,8 @@ def _host(url: str) -> str:
 def translated(page: Page, html: str, url: str) -> str:
     """Who translated the page by machine: ``google`` where that is sure; the name of a plugin where it is likely,
     since the page is not the one that it names as its site's original; else empty."""
-    if _host(url).endswith(".translate.goog") or _SAVED.search(html[:_HEAD_CHARS]):
+    head = html[:_HEAD_CHARS]
+    if _host(url).endswith(".translate.goog") or ("translated-" in head.lower() and _SAVED.search(head)):
         return GOOGLE
     original = page.alternates.get("x-default", "").rstrip("/")
     if not original or original in (url.rstrip("/"), (page.canonical or "").rstrip("/")):

@@ -34,7 +34,11 @@ PAGES = st.lists(
     max_size=12,
 )
 LINKS = st.lists(
-    st.builds(Link, URLS, st.booleans(), st.sampled_from([0.0, 0.2, 1.0]), st.integers(0, 300)), min_size=1, max_size=9
+    st.builds(
+        Link, URLS, st.booleans(), st.sampled_from([0.0, 0.2, 1.0]), st.integers(0, 300), st.booleans(), st.just(0)
+    ),
+    min_size=1,
+    max_size=9,
 )
 
 
@@ -94,6 +98,7 @@ class Plain:
             "block-inside": block if inside else 0.0, "block-outside": 0.0 if inside else block,
             "anchor": clipped((link.anchor - 15) / 45) if link.anchor else 0.0,
             "url": self.guess(link) * (1 - trust), "distance": -min(page.host.distance, 10) / 10, "novelty": novelty,
+            "hreflang": 0.0,
         }  # fmt: skip
 
     def guess(self, link: FoundLink) -> float:

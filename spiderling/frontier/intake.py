@@ -55,7 +55,11 @@ class Intake:
         places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
         known, numbers, lines = links.size - len(places), of_host.tolist(), links.paths.split(b"\n")
         allowed = self._allowed(source, links, ids, places, numbers, lines)
-        ranks = rank_of(NewLinks(links, np.array(allowed), ids)) if allowed else []
+        if not allowed:
+            if known:
+                self._admission.refuse(Reason.SEEN, known)
+            return
+        ranks = rank_of(NewLinks(links, np.array(allowed), ids))
         if DROPPED in ranks:
             self._admission.refuse(Reason.UNPROMISING, ranks.count(DROPPED))
             allowed = [at for at, rank in zip(allowed, ranks, strict=True) if rank != DROPPED]

@@ -58,7 +58,7 @@ class Intake:
         allowed = self._allowed(source, links, ids, places) if places else []
         if not allowed:
             return
-        ranks = rank_of(NewLinks(links, np.array(allowed), ids))
+        ranks = rank_of(NewLinks(links, allowed, ids))
         keys, waiting = self._entered(source, links, ids, zip(allowed, ranks, strict=True))
         books.ledger.discover(len(keys))
         books.trail.found(keys, page)

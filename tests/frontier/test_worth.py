@@ -23,9 +23,7 @@ from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
-CUES = st.builds(
-    Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, st.integers(0, 255), SIGNED, SHARE, SIGNED, SHARE, SIGNED
-)
+CUES = st.builds(Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, SIGNED, SIGNED, SHARE, SIGNED, SHARE, SIGNED)
 WRONG = Reason.WRONG_LANGUAGE
 
 

@@ -11,13 +11,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.linkoutput import LinkLine, links_of_crawl
 
 ROOT = Path(__file__).resolve().parent.parent
+_SERVER = "spiderling.simulation.server"
 METER = {"benchmarks.meter.Meter": 1000}  # after Progress, which sets the stats
 
 
@@ -32,6 +33,22 @@ class Measured:
     cpu_s: float
     main_cpu_s: float
     main_rss_mb: float
+    worker_rss_mb: float = 0.0
+    lags_ms: tuple[float, ...] = ()
+    own_ms: tuple[float, ...] = ()
+    """How late the event loop was, 20 times a second, and how much of that is its own work at most."""
+    marks: tuple[tuple[int, float, float, float, int], ...] = ()
+    """Pages, seconds, CPU seconds, resident MB of the main process and requests in work, once a second."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Requests that ended without an answer, by reason."""
+
+    @property
+    def lag_p99_ms(self) -> float:
+        return _p99(self.lags_ms)
+
+    @property
+    def own_lag_p99_ms(self) -> float:
+        return _p99(self.own_ms)
 
     @property
     def cpu_ms_per_page(self) -> float:
@@ -42,6 +59,10 @@ class Measured:
         return 1000 * self.main_cpu_s / max(self.pages, 1)
 
 
+def _p99(values: Sequence[float]) -> float:
+    return sorted(values)[int(0.99 * len(values))] if values else 0.0
+
+
 def arguments(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
@@ -50,12 +71,16 @@ def arguments(description: str | None) -> argparse.Namespace:
 
 
 @contextmanager
-def served(web: str) -> Iterator[str]:
-    """*web* as the server's CLI names it, in a process of its own; gives the value of SPIDERLING_HOSTS."""
+def served(web: str, *changes: str, log: Path | None = None) -> Iterator[str]:
+    """*web* as the server's CLI names it, in a process of its own; gives the value of SPIDERLING_HOSTS.
+
+    *changes*: options of webs.py; *log*: where the access log goes.
+    """
     with tempfile.TemporaryDirectory() as directory:
         ready = Path(directory, "ready.json")
-        command = [sys.executable, "-m", "spiderling.simulation.server", "--web", web]
-        command += ["--port", "0", "--ready-file", str(ready), "--log", str(ready.with_name("access.tsv"))]
+        program = ["benchmarks/webs.py", web, *changes] if changes else ["-m", _SERVER, "--web", web, "--port", "0"]
+        log = log or ready.with_name("access.tsv")
+        command = [sys.executable, *program, "--ready-file", str(ready), "--log", str(log)]
         server = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
         try:
             while server.poll() is None and not ready.exists():
@@ -86,6 +111,11 @@ def crawl(
         cpu_s=result["main_cpu_s"] + result["worker_cpu_s"],
         main_cpu_s=result["main_cpu_s"],
         main_rss_mb=result["main_rss_mb"],
+        worker_rss_mb=result["worker_rss_mb"],
+        lags_ms=tuple(result["lags_ms"]),
+        own_ms=tuple(result["own_ms"]),
+        marks=tuple(map(tuple, result["marks"])),
+        errors=result["errors"],
     )
 
 

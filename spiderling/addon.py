@@ -14,10 +14,9 @@ from scrapy.settings import BaseSettings
 COMPONENTS: dict[str, Any] = {
     "SCHEDULER": "spiderling.scheduler.Scheduler",
     "LOG_FORMATTER": "spiderling.logformat.QuietLogFormatter",
-    # The frontier hands out only what is due; Scrapy's slots, as its project template sets them,
-    # would hold it back again.
+    # The frontier hands out only what is due; Scrapy's slots would hold it back again.
+    "DOWNLOADER": "spiderling.downloader.DirectDownloader",
     "DOWNLOAD_DELAY": 0,
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
     "AUTOTHROTTLE_ENABLED": False,
     "ROBOTSTXT_OBEY": False,  # the frontier obeys it, before a request is made
 }
@@ -38,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "LOG_LEVEL": "INFO",
+    "STATS_CLASS": "spiderling.stats.PlainStats",
     "STATS_DUMP": False,  # the summary says what matters; the stats are there for -s STATS_DUMP=True
     "USER_AGENT": "",
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import ada_url
 
@@ -50,6 +51,8 @@ _NOT_PUBLIC_V6 = tuple(
     )
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_REMEMBERED = 20_000
+"""Addresses whose judgement is kept: each is asked about several times a request."""
 
 
 def is_public(address: str) -> bool:
@@ -179,6 +182,7 @@ def _glob_pattern(glob: str) -> re.Pattern[str]:
     return re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in glob))
 
 
+@lru_cache(_REMEMBERED)
 def _parsed(address: str) -> IPAddress | None:
     """*address* as a value, IPv4-mapped IPv6 as the IPv4 address that the system connects to; None: no address."""
     try:
@@ -188,6 +192,7 @@ def _parsed(address: str) -> IPAddress | None:
     return (parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None) or parsed
 
 
+@lru_cache(_REMEMBERED)
 def _is_public(address: IPAddress) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)

@@ -145,7 +145,7 @@ class Crawl:
         return archives
 
     def _spelled_out(self, documents: Iterable[str]) -> Options:
-        """The options as the frontier takes them: usable kinds of documents, the languages' top-level domains."""
+        """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
         options, national = self.options, [tld for info in self.accepted for tld in info.tlds]
         if "national" in options.tlds and not national:
             raise BadInput(
@@ -156,6 +156,7 @@ class Crawl:
         first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
         return replace(
             options,
+            lang=",".join(info.code for info in self.accepted),
             documents=",".join(sorted(documents)),
             tlds="all" if only is None else ",".join(sorted(only)),
             prefer_tlds=",".join(sorted(first)),

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
 import yarl
@@ -36,14 +37,18 @@ from spiderling.resolver import Resolver
 from spiderling.text.declared import language_of_tag
 from spiderling.warc import EXCHANGE, Exchange
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+if sys.version_info >= (3, 11):
+    from asyncio import timeout
+else:
+    from async_timeout import timeout
 
+if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
+_NOT_SENT = ("Proxy-Authorization", "Accept-Encoding")
 _SOME_NAME = "judged.invalid"
 """Stands for a name with several addresses in the client's URL, where JudgedAddresses answers for it."""
 
@@ -145,36 +150,34 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _connect(self, request: Request, url: yarl.URL, target: yarl.URL) -> Reply:
         """Send *request* for *url* to *target*, the same URL with an address for host; returns at the headers."""
-        headers = request.headers.copy()
-        headers.pop(b"Proxy-Authorization", None)
-        headers.setdefault(b"Host", url.host_port_subcomponent or "")
-        headers[b"Accept-Encoding"] = ACCEPT_ENCODING
+        headers = [field for field in request.headers.to_tuple_list() if field[0] not in _NOT_SENT]
+        if b"Host" not in request.headers:
+            headers.append(("Host", url.host_port_subcomponent or ""))
+        headers.append(("Accept-Encoding", ACCEPT_ENCODING))
         name = (url.raw_host or "").rstrip(".")
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
-        send = functools.partial(
-            self._session.request,
-            request.method,
-            target,
-            data=request.body or None,
-            headers=headers.to_tuple_list(),
-            allow_redirects=False,
-            ssl=self._ssl_context,
-            server_hostname=name if target.scheme == "https" and literal_address(name) is None else None,
-            timeout=aiohttp.ClientTimeout(total=total_s),
-        )
-        turn = self._at_its_turn(request, send)
-        reply: Reply = await asyncio.wait_for(turn, min(self._options.first_byte_timeout_s, total_s))
-        return reply
+        async with timeout(min(self._options.first_byte_timeout_s, total_s)):
+            await self._its_turn(request)
+            reply: Any = await self._session.request(
+                request.method,
+                target,
+                data=request.body or None,
+                headers=headers,
+                allow_redirects=False,
+                ssl=self._ssl_context,
+                server_hostname=name if target.scheme == "https" and literal_address(name) is None else None,
+                timeout=aiohttp.ClientTimeout(total=total_s),
+            )
+        return cast("Reply", reply)
 
-    async def _at_its_turn(self, request: Request, send: Callable[[], Awaitable[Any]]) -> Any:
-        """*send* when the address is due: another connection, granted before this one, may have been opened late.
+    async def _its_turn(self, request: Request) -> None:
+        """Return when the address is due: another connection, granted before this one, may have been opened late.
 
         Nothing is waited for between here and the socket, unless two addresses race.
         """
         wait_s = getattr(self.crawler.engine.scheduler, "connect_in", lambda request: 0.0)
         while (seconds := wait_s(request)) > 0:
             await asyncio.sleep(seconds)
-        return await send()
 
     async def _response(self, reply: Reply, request: Request) -> Response:
         headers = Headers(reply.raw_headers)

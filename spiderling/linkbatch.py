@@ -19,8 +19,9 @@ from spiderling import filetypes
 from spiderling.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonical_each, prefix_of, url_hash
 from spiderling.wordhashes import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
 
-TEXT_BLOCK, NOFOLLOW = 1, 2
-"""Flags of a link: its block was classified as running text; it has rel=nofollow."""
+TEXT_BLOCK, NOFOLLOW, WANTED, FOREIGN = 1, 2, 4, 8
+"""Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
+alternate version of the page, says that it leads to a wanted language, or to another one."""
 MAX_REPEATED_SEGMENTS = 3
 NO_TEXT = 1
 REPETITIVE = 0x80
@@ -49,6 +50,8 @@ class Link(NamedTuple):
     anchor: int = 0
     """Characters of the link's text."""
     nofollow: bool = False
+    said: int = 0
+    """WANTED, FOREIGN or 0."""
 
 
 class Form(NamedTuple):
@@ -207,8 +210,8 @@ def gathered(links: Iterable[Link]) -> LinkBatch:
 
 def _cues(link: Link) -> tuple[int, int, int]:
     """Flags, score and characters of the text."""
-    _, text_block, score, anchor, nofollow = link
-    flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow
+    _, text_block, score, anchor, nofollow, said = link
+    flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow | said
     return flags, int(_MAX_BYTE * score) or _MAX_BYTE * text_block, anchor if anchor < _MAX_BYTE else _MAX_BYTE
 
 

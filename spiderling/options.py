@@ -52,6 +52,9 @@ class Options:
         "spiderling",
         "What is fetched first and left out, such as lswc:s=3,t=5 (docs/strategies.md); also -a strategy=.",
     )
+    estimators: str = _option(
+        "", "Weights of signs of a good link in spiderling and heidix, as host=3,section=0 (docs/strategies.md)."
+    )
     learning: str = _option("on", "Whether the strategy spiderling learns to weigh its signs.", choices=("on", "off"))
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0

@@ -100,10 +100,17 @@ def _check_strategy(text: str) -> None:
     parse(text)
 
 
+def _check_estimators(text: str) -> None:
+    from spiderling.frontier.priority import parse_weights  # numpy
+
+    parse_weights(text)
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "justext_preset": _check_preset,
     "documents": filetypes.parse,
+    "estimators": _check_estimators,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
     "strategy": _check_strategy,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spiderling.frontier.scope import Scope
 from spiderling.items import Link
-from spiderling.linkbatch import NOFOLLOW, NONE, TEXT_BLOCK, form_of, gathered, received
+from spiderling.linkbatch import FOREIGN, NOFOLLOW, NONE, TEXT_BLOCK, WANTED, form_of, gathered, received
 from spiderling.options import Options
 from spiderling.pickles import read_page
 from spiderling.urls import canonicalize, url_hash
@@ -22,7 +22,10 @@ PATHS = st.lists(st.sampled_from([*"aZ0./?&=;%#' \n", "žluť", "dir/", ".jpg", 
 SCHEMES = st.sampled_from(["http", "https", "ftp"])
 URLS = st.builds(lambda scheme, host, path: f"{scheme}://{host}/{''.join(path)}", SCHEMES, HOSTS, PATHS)
 LINKS = st.lists(
-    st.builds(Link, URLS, st.booleans(), st.floats(0, 1), st.integers(0, 300), st.booleans()), max_size=30
+    st.builds(
+        Link, URLS, st.booleans(), st.floats(0, 1), st.integers(0, 300), st.booleans(),
+        st.sampled_from([0, WANTED, FOREIGN]),
+    ), max_size=30
 )  # fmt: skip
 
 
@@ -34,7 +37,7 @@ def test_what_goes_in_comes_out(links: list[Link]) -> None:
     assert batch.bad == len(links) - len(valid)
     found = [(batch.target(at), batch.flags[at]) for at in range(batch.size)]
     others = [(canonicalize(url), flags) for url, _, flags, _, _ in batch.others]
-    expected = [(target, TEXT_BLOCK * link.text_block | NOFOLLOW * link.nofollow) for target, link in valid]
+    expected = [(target, TEXT_BLOCK * link.text_block | NOFOLLOW * link.nofollow | link.said) for target, link in valid]
     assert sorted(found + others) == sorted(expected)
     assert [other[1] for other in batch.others] == [target.host for target, _ in others if target]
     assert array("Q", batch.hashes).tolist() == [url_hash(target.url) for target, _ in found]

@@ -16,7 +16,7 @@ from scrapy.exceptions import UsageError
 from spiderling.checking import problems
 from spiderling.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.strategies import STATE
+from spiderling.frontier.strategies import STATE, Heidix, parse
 from spiderling.frontier.worth import learnt_of
 from spiderling.inspection import Ended, Inspection, Story
 from spiderling.reasons import Reason
@@ -105,9 +105,14 @@ def overview(crawl: Inspection) -> Iterator[str]:
         rows = crawl.rows(query)
         if rows:
             yield from (title, *table(rows), "")
-    if (learnt := learnt_of(crawl.meta.get(STATE, ""))) is not None:
-        rows = [{"sign": name, "weight": round(weight, 2)} for name, weight in learnt.weights.items()]
-        yield from ("How much each sign of a good link counts by now, in log-odds", *table(rows), "")
+    strategy, learnt = parse(crawl.options.strategy), learnt_of(crawl.meta.get(STATE, ""))
+    if isinstance(strategy, Heidix):
+        first, now = strategy.weights(crawl.options), learnt.weights if learnt else {}
+        rows = [
+            {"sign": name, "at first": first.get(name, ""), "now": round(now.get(name, first.get(name, 0)), 2)}
+            for name in first | now
+        ]
+        yield from ("How much each sign of a good link counts, in log-odds; 0: off", *table(rows), "")
 
 
 _TRAIL_SIZE = """

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.frontier.priority import ANCHORS
-from spiderling.linkbatch import WORDS, LinkBatch
+from spiderling.linkbatch import FOREIGN, WANTED, WORDS, LinkBatch
 from spiderling.urls import PREFIXES, CanonicalUrl, name_of, url_hash
 from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
 _SHARES, _ANCHORS = np.arange(256) / 255, np.array(ANCHORS)
+_SAID = [bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)]
+_SAID_OF = np.array(_SAID)
 
 
 class FoundLink(NamedTuple):
@@ -75,13 +77,13 @@ class NewLinks:
             origin, path = PREFIXES[batch.prefixes[at]] + name, lines[at].decode("ascii")
             yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
 
-    def rows(self) -> Iterator[tuple[int, int, int, float, float, Sequence[int]]]:
-        """Of each link its ``parts``, block, anchor and words."""
+    def rows(self) -> Iterator[tuple[int, int, int, float, float, int, Sequence[int]]]:
+        """Of each link its ``parts``, block, anchor, what hreflang says, and words."""
         batch, ids, numbers = self._batch, self._ids, array("H", self._batch.of_host)
         hashes, sections, words = array("Q", batch.hashes), array("I", batch.sections), array("H", batch.words)
         for at in self._places:
-            block, anchor = batch.scores[at] / 255, ANCHORS[batch.anchors[at]]
-            yield hashes[at], ids[numbers[at]], sections[at], block, anchor, words[WORDS * at : WORDS * (at + 1)]
+            cues = batch.scores[at] / 255, ANCHORS[batch.anchors[at]], _SAID[batch.flags[at]]
+            yield hashes[at], ids[numbers[at]], sections[at], *cues, words[WORDS * at : WORDS * (at + 1)]
 
     def parts(self) -> Iterator[tuple[int, int, int]]:
         """Of each link its URL's hash, its host's id and its path's section."""
@@ -97,6 +99,11 @@ class NewLinks:
     def blocks(self) -> NDArray[np.float64]:
         """How likely each stands in running text, 0 to 1."""
         return _SHARES.take(np.frombuffer(self._batch.scores, np.uint8)[self._places])
+
+    @property
+    def said(self) -> NDArray[np.int64]:
+        """What hreflang says of each: 1 a wanted language, -1 another one, 0 nothing."""
+        return _SAID_OF.take(np.frombuffer(self._batch.flags, np.uint8)[self._places])
 
     @property
     def anchors(self) -> NDArray[np.float64]:

@@ -33,7 +33,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._hosts: dict[int, HostRow] = {}
-        self._chunks: dict[int, list[bytes]] = {}
+        self._chunks: dict[int, dict[int, list[bytes]]] = {}
+        """By host and id."""
         self._tails: dict[int, list[bytes]] = {}
         self._robots: dict[str, RobotsRow] = {}
         self._consent: dict[tuple[str, ...], ConsentRow] = {}
@@ -63,11 +64,11 @@ class MemoryStore:
         return (mark_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
 
     def chunk_ids(self, host_id: int) -> list[int]:
-        return sorted(chunk for chunk in self._chunks if chunk >> HOST_SHIFT == host_id)
+        return sorted(self._chunks.get(host_id, ()))
 
     def chunk(self, chunk_id: int) -> list[bytes]:
         try:
-            return list(self._chunks[chunk_id])
+            return list(self._chunks[chunk_id >> HOST_SHIFT][chunk_id])
         except KeyError:
             raise StorageError(f"the store has no chunk {chunk_id}.") from None
 
@@ -80,18 +81,17 @@ class MemoryStore:
         self._hosts.update((row.id, row) for row in changes.hosts)
         for waiting, parked, host_id in changes.queued:
             self._hosts[host_id] = self._hosts[host_id]._replace(waiting=waiting, parked=parked)
-        dropped, used = set(changes.dropped), set(changes.used)
-        self._chunks = {
-            chunk: lines
-            for chunk, lines in self._chunks.items()
-            if chunk not in used and chunk >> HOST_SHIFT not in dropped
-        }
+        for host_id in changes.dropped:
+            self._chunks.pop(host_id, None)
+        for chunk in changes.used:
+            self._chunks.get(chunk >> HOST_SHIFT, {}).pop(chunk, None)
         if changes.flush is None:
             replay(self._tails, changes.added, changes.popped.items())
         else:
             self._tails = {}
             for slot, lines in changes.flush.tails.items():
-                self._chunks.update(chunks_of(slot, changes.flush.generation, list(lines)))
+                for chunk, part in chunks_of(slot, changes.flush.generation, list(lines)):
+                    self._chunks.setdefault(chunk >> HOST_SHIFT, {})[chunk] = part
         self._robots.update((row.origin, row) for row in changes.robots)
         for row in changes.consent:
             former = self._consent.get(row[:4], row)

@@ -10,10 +10,12 @@ each link of a page) an array.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from spiderling.errors import BadInput
 from spiderling.reasons import Reason
 
 SEED_RANK = 0
@@ -65,6 +67,8 @@ class Cues:
     """Share of that section's pages that repeated others, 0 to 1."""
     url: Signal = 0.0
     """What the words of the URL say of its language (urlwords.py), -1 to 1."""
+    said: Signal = 0
+    """What hreflang says: 1 a wanted language, -1 another one, 0 nothing."""
 
 
 def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
@@ -83,7 +87,29 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "block-outside": (lambda cues: (2.0 * cues.block - 1.0) * (1.0 - cues.same_host), 0.8),
     "anchor": (lambda cues: cues.anchor, 0.2),
     "url": (lambda cues: cues.url * (1.0 - cues.trust), 1.5),
+    "hreflang": (lambda cues: cues.said, 1.0),
     "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),
     "novelty": (lambda cues: -cues.repeats, 1.0),
 }
 """Name -> estimator, and its weight before anything was learnt, in log-odds."""
+HIGHEST_WEIGHT = 8.0
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """The weights of a list such as ``host=3,section=0``; raises BadInput for anything else."""
+    weights: dict[str, float] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, value = map(str.strip, part.partition("="))
+        if name not in ESTIMATORS:
+            near = difflib.get_close_matches(name, ESTIMATORS, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise BadInput(f"SPIDERLING_ESTIMATORS has {name!r}; {hint}known are {', '.join(ESTIMATORS)}.")
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            weights[name] = -1.0
+        if not 0 <= weights[name] <= HIGHEST_WEIGHT:
+            raise BadInput(
+                f"SPIDERLING_ESTIMATORS has {part!r}; write a weight of 0 (off) to {HIGHEST_WEIGHT:g}, as {name}=1."
+            )
+    return weights

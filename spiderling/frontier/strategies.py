@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,9 +21,10 @@ from spiderling.errors import BadInput
 from spiderling.frontier.draws import chance
 from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.linkingpage import LinkingPage as LinkingPage
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK
+from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK, parse_weights
 from spiderling.frontier.worth import Worth
 from spiderling.linkbatch import batch_of
+from spiderling.optionvalues import parse_tlds
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from spiderling.urls import CanonicalUrl
 
 STATE = "strategy"
-"""Key under which the store keeps what a strategy learnt."""
+"""Key under which the store keeps the weights that a strategy learnt."""
 DROPPED = -1
 """In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
 _RANK = 5
@@ -85,12 +86,12 @@ class Strategy:
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         """What came of *target*, the page whose links are ranked next."""
 
-    def state(self) -> str:
-        """What was learnt, as JSON, for the checkpoint; '' for nothing."""
-        return ""
+    def state(self) -> dict[str, str]:
+        """What was learnt since the last call, for the next checkpoint: entries, in JSON, of the store's ``meta``."""
+        return {}
 
-    def restore(self, state: str) -> None:
-        """Take up what ``state`` gave before a restart."""
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Take up what ``state`` gave before a restart; damage must not stop the crawl."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
         """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*; no better for a worse one."""
@@ -133,9 +134,13 @@ class Heidix(Strategy):
     learns: ClassVar[bool] = False
     ranks_hosts = True
 
+    def weights(self, options: Options) -> dict[str, float]:
+        """Of the estimators, before anything was learnt."""
+        return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
+
     def begin(self, books: Books, options: Options) -> None:
-        weights = {name: ESTIMATORS[name][1] for name in self.estimators}
-        self.worth = Worth(weights, self.learns and options.learning == "on", books, options.lang.split(","))
+        learns, tlds = self.learns and options.learning == "on", parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
+        self.worth = Worth(self.weights(options), learns, books, options.lang.split(","), tlds)
 
     def ranker(self, page: LinkingPage) -> Ranker:
         return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]
@@ -148,6 +153,13 @@ class Heidix(Strategy):
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
+
+    def state(self) -> dict[str, str]:
+        return ({STATE: self.worth.state()} if self.worth.steps else {}) | self.worth.notes.entries()
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        self.worth.restore(meta.get(STATE, ""))
+        self.worth.notes.restore(meta)
 
 
 @dataclass
@@ -169,13 +181,6 @@ class Spiderling(Heidix):
 
     def gives_up(self, host: Host) -> bool:
         return 0 < self.patience <= self.worth.foreign_pages(host.id) and not host.documents
-
-    def state(self) -> str:
-        return self.worth.state() if self.worth.steps else ""
-
-    def restore(self, state: str) -> None:
-        if state:
-            self.worth.restore(state)
 
 
 @dataclass

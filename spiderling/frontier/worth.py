@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
-from spiderling.frontier.urlwords import UrlWords
+from spiderling.frontier.notes import Note, Notes
+from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
+from spiderling.frontier.urlwords import UrlWords, words_of
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
 from spiderling.wordhashes import section_of
@@ -41,11 +44,13 @@ _HOST_PRIOR = 0.3
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
+_MOST = 2**50
+"""Bytes or pages, far beyond any crawl."""
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
-_RATE, _PULL, _BOUND = 0.3, 0.0005, 8.0
+_RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
 _FEW = 16
 """Up to so many links of a page arrays cost more than they save."""
 _Hosts = dict[int, tuple[bool, float, float, float]]
@@ -62,8 +67,13 @@ def _logit(share: float) -> float:
 class Worth:
     """The estimators with their weights, and what they look at."""
 
-    def __init__(self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = ()) -> None:
-        """*weights*: those to begin with; estimators without are switched off."""
+    def __init__(
+        self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = (),
+        top_level_domains: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
+        whose URLs have them as words or are under *top_level_domains*.
+        """
         self._books, self._learns = books, learns
         self.names = [name for name in ESTIMATORS if weights.get(name)]
         self._estimators = [ESTIMATORS[name][0] for name in self.names]
@@ -74,13 +84,11 @@ class Worth:
         self.steps = 0
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._words = UrlWords(languages, ())
-        self._sections: dict[int, _Section] = {}
         self._watched: dict[int, tuple[float, ...]] = {}
-        self._languages: dict[int, list[int]] = {}
-        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
-        self._pages = [1, 1]
         self._every = 1
+        self._known = tuple(languages), tuple(top_level_domains)
+        self.forget()
+        self.notes = Notes(self)
 
     # -- the crawl's mean, and ranks beside it
 
@@ -116,7 +124,7 @@ class Worth:
 
     def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
         guess, weights, ranks = self._words.guesser(), self.weights, []
-        for key, host_id, section, cues.block, cues.anchor, words in links.rows():
+        for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
             cues.same_host, cues.host, cues.trust, cues.language = hosts[host_id]
             cues.section, cues.repeats = self._sections.get(host_id << 32 | section, _NOTHING)[0]
             cues.url = guess(words)
@@ -134,6 +142,7 @@ class Worth:
         told = [cue for _, i, section in keys for cue in self._sections.get(i << 32 | section, _NOTHING)[0]]
         cues.section, cues.repeats = np.array(told).reshape(-1, 2).T
         cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
+        cues.said = links.said
         values = np.empty((len(self.names), len(keys)))
         for at, estimator in enumerate(self._estimators):
             values[at] = estimator(cues)
@@ -171,21 +180,11 @@ class Worth:
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
-        account = page.host.account
-        rate = max(account.rate, 1e-3)
-        key = page.host.id << 32 | section_of(path.encode())
-        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
-        given = kept + kept_bytes, downloaded + body_bytes, pages + 1, repeats + (page.reason in _REPEATS)
-        expected = (given[0] + _SECTION_BYTES * rate) / (given[1] + _SECTION_BYTES)
-        self._sections[key] = (_beside(expected, rate), given[3] / given[2]), given
-        if len(self._sections) > _SECTIONS:
-            del self._sections[next(iter(self._sections))]
-        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:
-            self._pages[not page.is_relevant] += 1
-            self._languages.setdefault(page.host.id, [0, 0])[not page.is_relevant] += 1
-            if len(self._languages) > _SECTIONS:
-                del self._languages[next(iter(self._languages))]
-            self._words.learn(name_of("http://" + page.host.name), path, page.is_relevant)
+        host, rate = page.host, max(page.host.account.rate, 1e-3)
+        is_wanted = page.is_relevant if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE else None
+        words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
+        key, repeats = section_of(path.encode()), page.reason in _REPEATS
+        self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
             self._step([*values, 1.0], min(1.0, kept_bytes / body_bytes))
@@ -210,17 +209,71 @@ class Worth:
             moved = weights[at] - _RATE * gradient / math.sqrt(self._gradients[at])
             weights[at] = max(-_BOUND, min(_BOUND, moved))
 
+    # -- tables of what pages gave
+
+    def forget(self) -> None:
+        self._words = UrlWords(*self._known)
+        self._sections: dict[int, _Section] = {}
+        self._languages: dict[int, list[int]] = {}
+        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
+        self._pages = [1, 1]
+
+    def take(self, note: Note) -> None:
+        key = note.host_id << 32 | note.section
+        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
+        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1, repeats + note.repeats
+        expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
+        self._sections[key] = (_beside(expected, note.rate), given[3] / given[2]), given
+        if len(self._sections) > _SECTIONS:
+            del self._sections[next(iter(self._sections))]
+        if note.is_wanted is not None:
+            self._pages[not note.is_wanted] += 1
+            self._languages.setdefault(note.host_id, [0, 0])[not note.is_wanted] += 1
+            if len(self._languages) > _SECTIONS:
+                del self._languages[next(iter(self._languages))]
+            self._words.count(note.words, note.is_wanted)
+
+    def columns(self) -> list[bytes]:
+        sections, languages = self._sections, self._languages
+        values = chain.from_iterable(map(chain.from_iterable, sections.values()))
+        pages = chain(self._pages, chain.from_iterable(languages.values()))
+        wide = array("Q", sections), array("d", values), array("Q", languages), array("Q", pages)
+        return [*(column.tobytes() for column in wide), *self._words.columns()]
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        kinds = (np.uint64, np.float64, np.uint64, np.uint64)
+        keys, values, hosts, pages = (np.frombuffer(c, kind) for c, kind in zip(columns[:4], kinds, strict=True))
+        about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
+        if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
+            raise ValueError("sections that are none")
+        pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
+        self._sections = dict(zip(keys.tolist(), pairs, strict=True))
+        counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
+        self._pages = counts.pop(0)
+        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST):
+            raise ValueError("hosts that are none")
+        self._languages = dict(zip(hosts.tolist(), counts, strict=True))
+        self._words.fill(columns[4:])
+
     # -- kept with the crawl
 
     def state(self) -> str:
         """What was learnt, as JSON."""
         learnt = dict(zip([*self.names, "bias"], self.weights, strict=True))
-        return json.dumps({"weights": learnt, "gradients": self._gradients, "steps": self.steps, "errors": self.errors})
+        return json.dumps(
+            {
+                "weights": learnt,
+                "gradients": self._gradients,
+                "steps": self.steps,
+                "errors": self.errors,
+                "first": self._first,
+            }
+        )
 
     def restore(self, state: str) -> None:
-        """Take up what ``state`` gave, unless other estimators were in use then, or it is damaged: learnt anew."""
+        """Take up what ``state`` gave, unless the weights began otherwise then, or it is damaged: learnt anew."""
         saved = learnt_of(state)
-        if saved is not None and list(saved.weights) == [*self.names, "bias"]:
+        if saved is not None and list(saved.weights) == [*self.names, "bias"] and saved.first == self._first:
             self.weights, self._gradients = list(saved.weights.values()), saved.gradients
             self.steps, self.errors = saved.steps, saved.errors
 
@@ -232,6 +285,8 @@ class Learnt(NamedTuple):
     gradients: list[float]
     steps: int
     errors: list[float]
+    first: list[float]
+    """Weights to begin with."""
 
 
 def learnt_of(state: str) -> Learnt | None:
@@ -239,8 +294,9 @@ def learnt_of(state: str) -> Learnt | None:
     try:
         saved = json.loads(state)
         weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
-        gradients, errors = ([float(value) for value in saved[name]] for name in ("gradients", "errors"))
-        learnt = Learnt(weights, gradients, int(saved["steps"]), errors)
+        lists = ([float(value) for value in saved[name]] for name in ("gradients", "errors", "first"))
+        gradients, errors, first = lists
+        learnt = Learnt(weights, gradients, int(saved["steps"]), errors, first)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
     fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _LONGEST_SLEEP_S = 5.0
+_GATHERING_S = 0.01
+"""Changes that come so close together wake the engine once; it also looks by itself at the end of each request."""
 
 
 class WakeUp:
@@ -40,7 +42,7 @@ class WakeUp:
             raise
 
     async def _sleep(self, scheduler: Scheduler) -> None:
-        """Until the next host is due or the frontier changed."""
+        """Until the next host is due, or a moment after the frontier changed."""
         crawl = scheduler.crawl
         assert crawl is not None
         due = crawl.frontier.next_due()
@@ -50,3 +52,4 @@ class WakeUp:
             await asyncio.wait_for(scheduler.changed.wait(), pause)
         except asyncio.TimeoutError:
             return
+        await asyncio.sleep(_GATHERING_S)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -127,12 +128,15 @@ class Replay:
 
     def _wait(self) -> bool:
         """Go on to the next event; False when there is none."""
-        due = [self._events[0][0]] if self._events else []
-        if len(self._events) < self._concurrency and (next_due := self.frontier.next_due()) is not None:
-            due.append(max(next_due, self._free_at))
-        if due:
-            self.now = max(self.now + 1e-6, min(due))
-        return bool(due)
+        events = self._events
+        due = events[0][0] if events else math.inf
+        if due > self._free_at and len(events) < self._concurrency:
+            next_due = self.frontier.next_due()
+            due = due if next_due is None else min(due, max(next_due, self._free_at))
+        if due == math.inf:
+            return False
+        self.now = max(self.now + 1e-6, due)
+        return True
 
     def _answer(self, fetch: Fetch) -> None:
         frontier, now = self.frontier, self.now

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from spiderling.linkbatch import Link, gathered
+from spiderling.linkbatch import FOREIGN, WANTED, Link, gathered
 from spiderling.text import boilerplate
 from spiderling.text.badness import badness
-from spiderling.text.declared import WEIGHT, declared_language, lswc_among
+from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
 from spiderling.text.encoding import decode
 from spiderling.text.head import fill_head
 from spiderling.text.html import Block, Parsed, parse
@@ -111,21 +111,36 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     chances = scores if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
-    for (_, rel, anchor, block), target in resolve(parsed.links[: options.max_links], url, parsed.base):
+    said: dict[str, int] = {}
+    for (_, rel, anchor, block, language), target in resolve(parsed.links[: options.max_links], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
         if block < 0:
             rows.append((target, anchor, "nofollow" in rel, block, 0.0, False))
         else:
             rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
+        if language:
+            said[target] = _flag(language, options)
     known = {row[0] for row in rows} if page.alternates else set()
     for language, target in page.alternates.items():
-        if language.partition("-")[0] in options.accepted and target not in known:
+        flag = _flag(language, options)
+        if said.setdefault(target, flag) != WANTED:
+            said[target] = flag or said[target]
+        if flag == WANTED and target not in known:
             rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
     page.links = made(PageLink, rows)
     page.batch = gathered(
-        made(Link, [(url, is_text, score, len(anchor), nofollow) for url, anchor, nofollow, _, score, is_text in rows])
-    )
+        made(Link, [
+            (url, is_text, score, len(anchor), nofollow, said.get(url, 0))
+            for url, anchor, nofollow, _, score, is_text in rows
+        ])
+    )  # fmt: skip
+
+
+def _flag(language: str, options: TextOptions) -> int:
+    """What hreflang says of the page that it names, as a flag; 0 when that is no language ("x-default")."""
+    code = language_of_tag(language)
+    return 0 if code is None else WANTED if code in options.accepted else FOREIGN
 
 
 class _Judge:

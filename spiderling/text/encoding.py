@@ -69,7 +69,7 @@ def _decode(
     wide = _utf16_without_mark(body)
     if wide:
         return body.decode(wide, "replace"), wide
-    text = _strict(body, "iso2022_jp") if _TO_KANJI in body else None
+    text = _strict(body, "iso2022_jp") if _TO_KANJI[0] in body and _TO_KANJI in body else None
     if text is not None:
         return text, "iso2022_jp"
     text = _utf8(body, "utf-8" in labels)

@@ -97,14 +97,14 @@ class Guesses:
 
     def nearest(self, rows: Sequence[int] | None = None) -> str | None:
         """The language that the texts *rows* together are nearest to; None without letters."""
-        chosen = list(range(len(self.sizes)) if rows is None else rows)
+        chosen = slice(None) if rows is None else list(rows)
         if not self.codes or not self.sizes[chosen].sum():
             return None
         return self.codes[int(self.scores[chosen].sum(0).argmax())]
 
     def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
         """How much of the texts *rows* together is usual in a language; 1 is as much as in its own texts."""
-        chosen = list(range(len(self.sizes)) if rows is None else rows)
+        chosen = slice(None) if rows is None else list(rows)
         hits = self.hits[chosen, self.codes.index(code)].sum()
         return min(1.0, float(hits / max(1.0, self.sizes[chosen].sum())))
 

@@ -21,6 +21,7 @@ Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
 _SPACE = np.uint32(32)
+_ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
 
 
 def normalise(text: str) -> str:
@@ -30,6 +31,8 @@ def normalise(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of `normalise`."""
+    if text.isascii():
+        return text.encode().translate(_ASCII_LETTERS).decode().split()
     return _only_letters(text.lower()).tobytes().decode("utf-32-le").split()
 
 
@@ -49,7 +52,7 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
 def _only_letters(text: str) -> Hashes:
     """Code points of *text* with spaces for all that are no letters."""
     chars = codepoints(text)
-    return np.where(_letters()[chars], chars, _SPACE)
+    return np.where(_letters().take(chars, mode="clip"), chars, _SPACE)
 
 
 @lru_cache(maxsize=1)

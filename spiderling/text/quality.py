@@ -76,19 +76,21 @@ def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collectio
     if not chars:
         return NOTHING
     text = "\n".join(paragraphs)
-    kinds = _kinds()[codepoints(text)]
+    kinds = _kinds().take(codepoints(text), mode="clip")
     # the end of a paragraph ends a sentence without a mark
-    ends = (kinds & _FULL_STOP) != 0
-    ends[:-1] |= (kinds[:-1] & _END != 0) & (kinds[1:] & _FOLLOWING != 0)
-    ends[-1] |= kinds[-1] & _END != 0
-    starts = np.cumsum([0, *(len(paragraph) + 1 for paragraph in paragraphs[:-1])])
-    sentences = int(np.maximum(1, np.add.reduceat(ends, starts, dtype=np.intp)).sum())
+    stops = np.flatnonzero(kinds & (_FULL_STOP | _END))
+    following = kinds.take(stops + 1, mode="clip")  # behind the last character comes that itself
+    following[stops == len(kinds) - 1] = _FOLLOWING
+    stops = stops[(kinds[stops] & _FULL_STOP | following & _FOLLOWING) != 0]
+    starts = np.cumsum([0, *map(len, paragraphs)]) + np.arange(len(paragraphs) + 1)
+    sentences = int(np.maximum(1, np.diff(np.searchsorted(stops, starts))).sum())
+    digits, symbols = (int(np.count_nonzero(kinds & kind)) for kind in (_DIGIT, _SYMBOL))
     return Quality(
         sum(map(stoplist.__contains__, words)) / max(1, len(words)) if stoplist else 1.0,
         len(text.split()) / sentences,
         (chars - sum(map(len, set(paragraphs)))) / chars,
-        int(np.count_nonzero(kinds & _DIGIT)) / chars,
-        (int(np.count_nonzero(kinds & _SYMBOL)) + text.count("...")) / chars,
+        digits / chars,
+        (symbols + text.count("...")) / chars,
         min(1.0, chars / max(1, page_chars)),
     )
 

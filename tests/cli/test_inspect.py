@@ -79,8 +79,9 @@ def verdicts(crawl: Crawl, url: str) -> dict[str, str]:
 
 
 def test_overview_shows_what_was_learnt(crawl):
-    lines = told(crawl).split("How much each sign of a good link counts by now")[1].splitlines()
-    assert any(line.split()[:1] == ["host"] for line in lines)
+    lines = told(crawl).split("How much each sign of a good link counts, in log-odds")[1].splitlines()
+    (host,) = [line.split() for line in lines if line.split()[:1] == ["host"]]
+    assert host[1] == "3.0" != host[2], "it has learnt"
 
 
 def test_overview_of_a_crawl(crawl: Crawl) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.errors import BadInput
 from spiderling.frontier import Frontier
-from spiderling.frontier.foundlink import FoundLink
+from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
@@ -18,19 +22,35 @@ from spiderling.frontier.urlwords import UrlWords
 from spiderling.frontier.worth import Worth
 from spiderling.frontier.yields import YieldAccount
 from spiderling.items import Outcome
+from spiderling.linkbatch import FOREIGN, WANTED, Link, gathered
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
-CUES = st.builds(Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, SIGNED, SIGNED, SHARE, SIGNED, SHARE, SIGNED)
+CUES = st.builds(
+    Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, SIGNED, SIGNED, SHARE, SIGNED, SIGNED, SHARE,
+    SIGNED, st.sampled_from([-1, 0, 1]),
+)  # fmt: skip
 WRONG = Reason.WRONG_LANGUAGE
+
+
+TABLE = re.findall(
+    r"^\| `([\w-]+)` \| (-1) to ([01]) \| ([\d.]+) \|",
+    Path(__file__).parents[2].joinpath("docs/strategies.md").read_text("utf-8"), re.MULTILINE,
+)  # fmt: skip
+RANGES = {name: (int(low), int(high)) for name, low, high, _ in TABLE}
+
+
+def test_the_documented_estimators_are_these() -> None:
+    assert [(name, float(weight)) for name, *_, weight in TABLE] == [(n, w) for n, (_, w) in ESTIMATORS.items()]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @given(CUES)
 def test_estimators_keep_their_range_and_say_nothing_of_what_they_do_not_know(name: str, cues: Cues) -> None:
-    assert -1 <= ESTIMATORS[name][0](cues) <= 1
+    low, high = RANGES[name]
+    assert low <= ESTIMATORS[name][0](cues) <= high
     if not name.startswith("block"):
         assert ESTIMATORS[name][0](Cues(block=cues.block)) == 0
 
@@ -87,6 +107,50 @@ def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_li
     assert [rank(9, YieldAccount(), head) for head in range(1, 10)] == list(range(1, 10))
     assert rank(1, rich, 5) < rank(9, YieldAccount(), 5) < rank(2, poor, 5)
     assert rank(1, rich, 2) < rank(1, rich, 8), "what it has left to give counts too"
+
+
+def test_weights_are_options() -> None:
+    def weights(strategy: str, estimators: str) -> dict[str, float]:
+        worth = Frontier(Options(lang="cs", strategy=strategy, estimators=estimators)).strategy.worth  # type: ignore
+        return dict(zip(worth.names, worth.weights, strict=False))
+
+    given_weights = weights("spiderling", "host=5, section=0,hreflang=2.5,")
+    assert given_weights["host"] == 5 and given_weights["hreflang"] == 2.5
+    assert [*given_weights] == [name for name in ESTIMATORS if name != "section"]
+    assert weights("heidix", "section=1").keys() - weights("heidix", "").keys() == {"section"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("hots=3", "did you mean host"),
+        ("x=3", "known are host, language"),
+        ("host", "weight of 0"),
+        ("host=nan", "'host=nan'"),
+        ("host=-1", "0 (off) to 8"),
+        ("host=9", "0 (off) to 8"),
+        ("=", "has ''"),
+    ],
+)
+def test_weights_that_are_none_are_refused(text: str, says: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(says)):
+        Options.from_settings({"SPIDERLING_ESTIMATORS": text})
+
+
+def test_what_hreflang_says_counts_beside_the_rest(frontier: Frontier) -> None:
+    links = [Link(f"http://new{said}.com/", said=said) for said in (WANTED, 0, FOREIGN)]
+    new = NewLinks(gathered(links), np.arange(3), [0, 0, 0])
+    ranks = strategy_of(frontier).worth.ranks(LinkingPage(frontier.hosts.by_id(3), Reason.KEPT), new)
+    assert ranks[0] < ranks[1] < ranks[2]
+
+
+def test_codes_in_the_path_and_top_level_domains_are_known_before_any_page_was_read() -> None:
+    frontier = Frontier(Options(lang="cs", prefer_tlds="cz,sk"))
+    frontier.put_seed("http://a.org/", 0.0)
+    rank_of = strategy_of(frontier).ranker(LinkingPage(frontier.hosts.by_id(1), Reason.BOILERPLATE_ONLY))
+    urls = ("http://n.cz/", "http://n.sk/", "http://n.com/cs/", "http://n.com/", "http://n.com/de/")
+    cz, sk, cs, none, de = (rank_of(found(frontier, url)) for url in urls)
+    assert cz == sk < none and cs < none < de
 
 
 def test_one_page_tells_much_of_a_hosts_language(frontier: Frontier) -> None:
@@ -191,6 +255,9 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     fewer = Worth({"host": 3.0}, True, worth._books)
     fewer.restore(worth.state())
     assert (fewer.names, fewer.steps) == (["host"], 0)
+    other = Worth({name: weight + 1 for name, (_, weight) in ESTIMATORS.items()}, True, worth._books)
+    other.restore(worth.state())
+    assert other.steps == 0, "whoever gives other weights means them"
 
 
 JSON = st.recursive(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.languages import load
+from spiderling.linkbatch import FOREIGN, WANTED
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.head import fill_head, iso_date
 from spiderling.text.html import MAX_DATA_CHARS, parse
@@ -101,6 +102,22 @@ def test_versions_in_accepted_languages_are_links():
     )
     page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
     assert [(link.url, link.block) for link in page.links] == [("http://h.test/known", 0), ("http://h.test/cs", -1)]
+    assert list(page.batch.flags) == [WANTED, WANTED]
+
+
+def test_what_hreflang_says_goes_with_the_links():
+    html = (
+        "<link rel=alternate hreflang=de-AT href=/de><link rel=alternate hreflang=x-default href=/any>"
+        "<link rel=alternate hreflang=cs href=/both><p><a href=/de>d</a> <a href=/any>a</a> <a href=/plain>p</a> "
+        "<a href=/en hreflang=EN>e</a> <a href=/cz lang=cs-CZ>c</a> <a href=/both hreflang=en>b</a> "
+        "<a href=/x lang=''>x</a>"
+    )
+    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
+    said = {
+        url.rpartition("/")[2]: flags & (WANTED | FOREIGN)
+        for (url, _, _), flags in zip(page.batch.rows(), page.batch.flags, strict=True)
+    }
+    assert said == {"de": FOREIGN, "any": 0, "plain": 0, "en": FOREIGN, "cz": WANTED, "both": WANTED, "x": 0}
 
 
 def test_limits():

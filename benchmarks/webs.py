@@ -1,0 +1,112 @@
+"""The webs of crawl.py: those of the simulation's server, changed on their way out.
+
+    python benchmarks/webs.py WEB --ready-file F --log F [--tls] [--identity] [--late 6:10]
+
+WEB: a directory, or synthetic:HOSTS[:SEED[:BYTES]] (mean size of a page).  --tls: every link is https, with one
+certificate of our own for all names; --identity: nothing is compressed; --late: seconds before an answer, from:to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import os
+import random
+import signal
+import ssl
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from benchmarks.common import ROOT
+from spiderling.simulation.server import AccessLog, Connection, Server, bind_all, open_web
+from spiderling.simulation.synthetic import SyntheticWeb, read_words
+from spiderling.simulation.web import Web, WebResponse
+
+
+def web_of(text: str) -> Web:
+    """The web that WEB names."""
+    kind, *numbers = text.split(":")
+    if kind == "synthetic" and len(numbers) == 3:
+        hosts, seed, size = map(int, numbers)
+        return SyntheticWeb(hosts, seed, read_words(ROOT / "models"), mean_page_bytes=size)
+    return open_web(text)
+
+
+class Changed:
+    """A web whose answers are late, not compressed, or lead to https."""
+
+    def __init__(self, web: Web, options: argparse.Namespace) -> None:
+        self._web, self._identity, self._tls = web, options.identity, options.tls
+        self._late = [float(part) for part in options.late.split(":")] if options.late else None
+        self.hosts, self.globs = web.hosts, web.globs
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        response = self._web.respond(host, path)
+        headers: Mapping[str, str] = response.headers
+        if self._tls:
+            headers = {name: value.replace("http://", "https://") for name, value in headers.items()}
+            response = replace(response, body=response.body.replace(b"http://", b"https://"))
+        if self._identity:
+            headers = {**headers, "Content-Encoding": "identity"}
+        delay_s = response.delay_s if self._late is None else random.Random(host + path).uniform(*self._late)
+        return replace(response, headers=headers, delay_s=delay_s)
+
+
+def context(directory: Path) -> ssl.SSLContext:
+    """A server's TLS with a key of its own making."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
+    now, day = datetime.datetime.now(datetime.timezone.utc), datetime.timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = directory / "both.pem"
+    path.write_bytes(private + builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(path)
+    return made
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Serve until SIGTERM."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    web = Changed(web_of(options.web), options)
+    server = Server(web, AccessLog(options.log, keep=False))
+    sockets = bind_all(sorted(set(web.hosts().values())), 0)
+    server.port = sockets[0].getsockname()[1]
+    tls = context(options.ready_file.parent) if options.tls else None
+    listeners = [
+        await loop.create_server(lambda: Connection(server), sock=sock, backlog=8192, ssl=tls) for sock in sockets
+    ]
+    part = options.ready_file.with_suffix(".part")
+    part.write_text(json.dumps({"port": server.port, "pid": os.getpid(), "hosts": server.hosts_option}))
+    part.replace(options.ready_file)
+    await ended.wait()
+    for listener in listeners:
+        listener.close()
+    await server.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("web")
+    parser.add_argument("--ready-file", type=Path, required=True)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--identity", action="store_true")
+    parser.add_argument("--late", default="")
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

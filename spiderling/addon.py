@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "LOG_LEVEL": "INFO",
+    "STATS_CLASS": "spiderling.stats.PlainStats",
     "STATS_DUMP": False,  # the summary says what matters; the stats are there for -s STATS_DUMP=True
     "USER_AGENT": "",
 }

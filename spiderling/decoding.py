@@ -14,7 +14,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-ACCEPT_ENCODING = b"gzip, deflate, br, zstd"
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MAX_LAYERS = 2
 RATIO_FROM_BYTES = 1_000_000
 """A smaller content may have been sent in as few bytes as it likes."""

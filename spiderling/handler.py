@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
+_NOT_SENT = ("Proxy-Authorization", "Accept-Encoding")
 _SOME_NAME = "judged.invalid"
 """Stands for a name with several addresses in the client's URL, where JudgedAddresses answers for it."""
 
@@ -149,10 +150,10 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _connect(self, request: Request, url: yarl.URL, target: yarl.URL) -> Reply:
         """Send *request* for *url* to *target*, the same URL with an address for host; returns at the headers."""
-        headers = request.headers.copy()
-        headers.pop(b"Proxy-Authorization", None)
-        headers.setdefault(b"Host", url.host_port_subcomponent or "")
-        headers[b"Accept-Encoding"] = ACCEPT_ENCODING
+        headers = [field for field in request.headers.to_tuple_list() if field[0] not in _NOT_SENT]
+        if b"Host" not in request.headers:
+            headers.append(("Host", url.host_port_subcomponent or ""))
+        headers.append(("Accept-Encoding", ACCEPT_ENCODING))
         name = (url.raw_host or "").rstrip(".")
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
         async with timeout(min(self._options.first_byte_timeout_s, total_s)):
@@ -161,7 +162,7 @@ class DownloadHandler(BaseDownloadHandler):
                 request.method,
                 target,
                 data=request.body or None,
-                headers=headers.to_tuple_list(),
+                headers=headers,
                 allow_redirects=False,
                 ssl=self._ssl_context,
                 server_hostname=name if target.scheme == "https" and literal_address(name) is None else None,

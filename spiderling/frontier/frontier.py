@@ -20,7 +20,7 @@ from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
-from spiderling.frontier.strategies import STATE, LinkingPage, Strategy, parse
+from spiderling.frontier.strategies import LinkingPage, Strategy, parse
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
@@ -365,13 +365,11 @@ class Frontier:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
         changes = self.journal.drain(self._books.seen, self._robots, self.ledger)
-        learnt = self.strategy.state()
-        meta = {STATE: learnt} if learnt else {}
-        return replace(changes, trail=self._books.trail.drain(now), meta=meta)
+        return replace(changes, trail=self._books.trail.drain(now), meta=self.strategy.state())
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
-        self.strategy.restore(state.meta.get(STATE, ""))
+        self.strategy.restore(state.meta)
         self.schedule.restore(self._books.restore(state, self._shelf), now)
         self.closing.restore(self._shelf, now)
 

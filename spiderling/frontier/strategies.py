@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from spiderling.urls import CanonicalUrl
 
 STATE = "strategy"
-"""Key under which the store keeps what a strategy learnt."""
+"""Key under which the store keeps the weights that a strategy learnt."""
 DROPPED = -1
 """In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
 _RANK = 5
@@ -86,12 +86,12 @@ class Strategy:
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         """What came of *target*, the page whose links are ranked next."""
 
-    def state(self) -> str:
-        """What was learnt, as JSON, for the checkpoint; '' for nothing."""
-        return ""
+    def state(self) -> dict[str, str]:
+        """What was learnt since the last call, for the next checkpoint: entries, in JSON, of the store's ``meta``."""
+        return {}
 
-    def restore(self, state: str) -> None:
-        """Take up what ``state`` gave before a restart."""
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Take up what ``state`` gave before a restart; damage must not stop the crawl."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
         """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*; no better for a worse one."""
@@ -154,6 +154,13 @@ class Heidix(Strategy):
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
 
+    def state(self) -> dict[str, str]:
+        return ({STATE: self.worth.state()} if self.worth.steps else {}) | self.worth.notes.entries()
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        self.worth.restore(meta.get(STATE, ""))
+        self.worth.notes.restore(meta)
+
 
 @dataclass
 class Spiderling(Heidix):
@@ -174,13 +181,6 @@ class Spiderling(Heidix):
 
     def gives_up(self, host: Host) -> bool:
         return 0 < self.patience <= self.worth.foreign_pages(host.id) and not host.documents
-
-    def state(self) -> str:
-        return self.worth.state() if self.worth.steps else ""
-
-    def restore(self, state: str) -> None:
-        if state:
-            self.worth.restore(state)
 
 
 @dataclass

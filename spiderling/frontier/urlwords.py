@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +49,36 @@ class UrlWords:
 
     def learn(self, host: str, path: str, is_wanted: bool) -> None:
         """A page was read."""
+        self.count(words_of(host, path), is_wanted)
+
+    def count(self, words: Iterable[int], is_wanted: bool) -> None:
+        """A page was read whose URL has *words*."""
         table = self._good if is_wanted else self._bad
         self._pages[not is_wanted] += 1
-        for place in _words(host, path):
+        for place in words:
             if place and table[place] < _SEEN_AT_MOST:
                 self._count(table, place, 1.0)
 
+    def columns(self) -> list[bytes]:
+        """All counts."""
+        return [self._good.tobytes(), self._bad.tobytes(), array("d", self._pages).tobytes()]
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        """Take up what ``columns`` gave; raises ValueError for what that cannot be."""
+        good, bad, pages = array("f", columns[0]), array("f", columns[1]), array("d", columns[2])
+        counts = np.concatenate((good, bad, pages))
+        if not len(good) == len(bad) == 1 << BITS or not ((counts >= 0) & (counts < np.inf)).all():
+            raise ValueError("counts that are none")
+        one, other = pages
+        if not (one and other):
+            raise ValueError("no pages")
+        self._good, self._bad, self._pages = good, bad, [one, other]
+        for place in np.flatnonzero(np.array(good) + np.array(bad)).tolist():
+            self._count(good, place, 0.0)
+
     def guess(self, host: str, path: str) -> float:
         """-1 (not wanted) to 1: the sum over the words of how much likelier each is on wanted pages, in log-odds."""
-        return float(self.guesses(np.array([_words(host, path)], np.uint16))[0])
+        return float(self.guesses(np.array([words_of(host, path)], np.uint16))[0])
 
     def guesses(self, words: NDArray[np.uint16]) -> NDArray[np.float64]:
         """``guess`` for the URLs of which each row of *words* holds the hashes."""
@@ -66,5 +87,6 @@ class UrlWords:
         return np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
 
 
-def _words(host: str, path: str) -> list[int]:
+def words_of(host: str, path: str) -> list[int]:
+    """The numbers of the words of a URL, 0 for none."""
     return [*words_of_name(host), *words_of_path(path.encode("utf-8", "surrogatepass"))]

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spiderling.frontier.notes import Note, Notes
 from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
-from spiderling.frontier.urlwords import UrlWords
+from spiderling.frontier.urlwords import UrlWords, words_of
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
 from spiderling.wordhashes import section_of
@@ -39,6 +42,8 @@ _HOST_PRIOR = 0.3
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
+_MOST = 2**50
+"""Bytes or pages, far beyond any crawl."""
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
 _LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
@@ -73,13 +78,11 @@ class Worth:
         self.steps = 0
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._words = UrlWords(languages, top_level_domains)
-        self._sections: dict[int, _Section] = {}
         self._watched: dict[int, tuple[float, ...]] = {}
-        self._languages: dict[int, list[int]] = {}
-        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
-        self._pages = [1, 1]
         self._every = 1
+        self._known = tuple(languages), tuple(top_level_domains)
+        self.forget()
+        self.notes = Notes(self)
 
     # -- the crawl's mean, and ranks beside it
 
@@ -153,21 +156,11 @@ class Worth:
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
-        account = page.host.account
-        rate = max(account.rate, 1e-3)
-        key = page.host.id << 32 | section_of(path.encode())
-        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
-        given = kept + kept_bytes, downloaded + body_bytes, pages + 1, repeats + (page.reason in _REPEATS)
-        expected = (given[0] + _SECTION_BYTES * rate) / (given[1] + _SECTION_BYTES)
-        self._sections[key] = (_beside(expected, rate), given[3] / given[2]), given
-        if len(self._sections) > _SECTIONS:
-            del self._sections[next(iter(self._sections))]
-        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:
-            self._pages[not page.is_relevant] += 1
-            self._languages.setdefault(page.host.id, [0, 0])[not page.is_relevant] += 1
-            if len(self._languages) > _SECTIONS:
-                del self._languages[next(iter(self._languages))]
-            self._words.learn(name_of("http://" + page.host.name), path, page.is_relevant)
+        host, rate = page.host, max(page.host.account.rate, 1e-3)
+        is_wanted = page.is_relevant if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE else None
+        words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
+        key, repeats = section_of(path.encode()), page.reason in _REPEATS
+        self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
             self._step([*values, 1.0], min(1.0, kept_bytes / body_bytes))
@@ -191,6 +184,52 @@ class Worth:
             self._gradients[at] += gradient * gradient
             moved = weights[at] - _RATE * gradient / math.sqrt(self._gradients[at])
             weights[at] = max(-_BOUND, min(_BOUND, moved))
+
+    # -- tables of what pages gave
+
+    def forget(self) -> None:
+        self._words = UrlWords(*self._known)
+        self._sections: dict[int, _Section] = {}
+        self._languages: dict[int, list[int]] = {}
+        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
+        self._pages = [1, 1]
+
+    def take(self, note: Note) -> None:
+        key = note.host_id << 32 | note.section
+        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
+        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1, repeats + note.repeats
+        expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
+        self._sections[key] = (_beside(expected, note.rate), given[3] / given[2]), given
+        if len(self._sections) > _SECTIONS:
+            del self._sections[next(iter(self._sections))]
+        if note.is_wanted is not None:
+            self._pages[not note.is_wanted] += 1
+            self._languages.setdefault(note.host_id, [0, 0])[not note.is_wanted] += 1
+            if len(self._languages) > _SECTIONS:
+                del self._languages[next(iter(self._languages))]
+            self._words.count(note.words, note.is_wanted)
+
+    def columns(self) -> list[bytes]:
+        sections, languages = self._sections, self._languages
+        values = chain.from_iterable(map(chain.from_iterable, sections.values()))
+        pages = chain(self._pages, chain.from_iterable(languages.values()))
+        wide = array("Q", sections), array("d", values), array("Q", languages), array("Q", pages)
+        return [*(column.tobytes() for column in wide), *self._words.columns()]
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        kinds = (np.uint64, np.float64, np.uint64, np.uint64)
+        keys, values, hosts, pages = (np.frombuffer(c, kind) for c, kind in zip(columns[:4], kinds, strict=True))
+        about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
+        if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
+            raise ValueError("sections that are none")
+        pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
+        self._sections = dict(zip(keys.tolist(), pairs, strict=True))
+        counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
+        self._pages = counts.pop(0)
+        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST):
+            raise ValueError("hosts that are none")
+        self._languages = dict(zip(hosts.tolist(), counts, strict=True))
+        self._words.fill(columns[4:])
 
     # -- kept with the crawl
 

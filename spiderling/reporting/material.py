@@ -99,7 +99,7 @@ class Material:
 
 def material_of(crawl: Inspection, now: float | None = None) -> Material:
     """Read what is needed; *now*: the time to be printed, the clock's by default."""
-    meta = {key: json.loads(value) for key, value in crawl.meta.items()}
+    meta = {key: json.loads(crawl.meta[key]) for key in ("version", "created") if key in crawl.meta}
     said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
     events = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT 20")
     return Material(

@@ -119,7 +119,7 @@ def crawl(
     web = web or make_web(task.web, task.seed, terms)
     known = task.strategy in (PERFECT, PERFECT_LANGUAGE)
     strategy = Perfect.of(web, task.strategy == PERFECT_LANGUAGE) if known else None
-    options = {**terms.options} if strategy else {**terms.options, "strategy": task.strategy}
+    options = {"lang": web.languages[0], **terms.options} | ({} if strategy else {"strategy": task.strategy})
     replay = Replay(
         web, world(**options), concurrency=terms.concurrency, pages_per_s=terms.pages_per_s, strategy=strategy
     )

@@ -50,7 +50,7 @@ def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
     nodes = list(_nodes(directory, language))
     if not any(node.kept_bytes for node in nodes):
         raise BadInput(f"{directory} holds no page with text in {language!r}; name another language (-a lang=).")
-    links = ((source, target, 0) for source, target in _edges(directory, len(nodes)))
+    links = ((source, target, 0, 0) for source, target in _edges(directory, len(nodes)))
     return recorded_web(f"{directory.name}:{language}", nodes, links, language, seed=seed)
 
 
@@ -77,9 +77,9 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
         return number.get(url, -1)
 
     links = (
-        (at, target, score)
+        (at, target, score, anchor)
         for at, line in enumerate(known)
-        for url, score in zip(line.links, line.scores, strict=True)
+        for url, score, anchor in zip(line.links, line.scores, line.anchors, strict=True)
         if (target := place(url)) >= 0
     )
     starts = [page for url in seeds if (home := canonicalize(url)) and (page := place(home.url)) >= 0]
@@ -87,36 +87,40 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
 
 
 def recorded_web(
-    title: str, nodes: Sequence[Node], links: Iterable[tuple[int, int, int]], language: str,
+    title: str, nodes: Sequence[Node], links: Iterable[tuple[int, int, int, int]], language: str,
     seeds: Sequence[int] = (), seed: int = 1,
 ) -> PageWeb:  # fmt: skip
-    """*links*: source, target, score of the block.  Without *seeds*: first pages of hosts with text, and a hub."""
+    """*links*: source, target, score of the block, length of the text.
+
+    Without *seeds* it begins at first pages of hosts with text, and a hub.
+    """
     names = [node.url.split("/", 3)[2] for node in nodes]
     order = np.argsort(np.array(names), kind="stable")
     place = np.argsort(order)
-    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 3)
-    starts, targets, scores = _by_source(place[edges[:, 0]], place[edges[:, 1]], edges[:, 2], len(nodes))
+    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 4)
+    starts, targets, cues = _by_source(place[edges[:, 0]], place[edges[:, 1]], edges[:, 2:], len(nodes))
     chosen = place[np.array(seeds, np.int64)] if len(seeds) else _chosen_seeds(nodes, names, order, edges, seed)
     reached = np.sort(np.concatenate(breadth_first(starts, targets, chosen).levels))
     renumber = np.full(len(nodes), -1)
     renumber[reached] = np.arange(len(reached))
     inside = (renumber[np.repeat(np.arange(len(nodes)), np.diff(starts))] >= 0) & (renumber[targets] >= 0)
     sources = renumber[np.repeat(np.arange(len(nodes)), np.diff(starts))][inside]
-    starts, targets, scores = _by_source(sources, renumber[targets][inside], scores[inside], len(reached))
+    starts, targets, cues = _by_source(sources, renumber[targets][inside], cues[inside], len(reached))
     left = [nodes[at] for at in order[reached].tolist()]
     urls = [node.url for node in left]
     hosts, host = _hosts([names[at] for at in order[reached].tolist()])
     number = {url: at for at, url in enumerate(urls)}
     return PageWeb(
-        title, hosts, _pages(left, host), stored_links(starts, targets, scores), (language, ""),
+        title, hosts, _pages(left, host), stored_links(starts, targets, cues[:, 0]), (language, ""),
         renumber[chosen].tolist(), urls.__getitem__, lambda url: number.get(url, -1),
+        anchors=lambda page: cues[starts[page] : starts[page + 1], 1],
     )  # fmt: skip
 
 
-def _by_source(sources: Array, targets: Array, scores: Array, pages: int) -> tuple[Array, Array, Array]:
+def _by_source(sources: Array, targets: Array, cues: Array, pages: int) -> tuple[Array, Array, Array]:
     by = np.argsort(sources, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=pages))))
-    return starts, targets[by].astype(np.int32), scores[by].astype(np.uint8)
+    return starts, targets[by].astype(np.int32), cues[by].astype(np.uint8)
 
 
 def _chosen_seeds(nodes: Sequence[Node], names: Sequence[str], order: Array, edges: Array, seed: int) -> Array:

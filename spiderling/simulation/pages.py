@@ -88,6 +88,8 @@ class PageWeb:
     """URL -> page, or -1."""
     path: Callable[[int], bytes] | None = None
     """Page -> its path, where each URL is ``http://``, the host's name and this; links are batched faster then."""
+    anchors: Callable[[int], Array] | None = None
+    """Page -> characters of the text of each link; None: not known, or all alike."""
     _latency_s: list[float] = field(init=False)
     _host: dict[str, int] = field(init=False)
     _views: tuple[memoryview, ...] = field(init=False)
@@ -148,9 +150,10 @@ class PageWeb:
         targets, scores = self.links(page)
         pages, columns = targets.tolist(), scores.tobytes()
         if self.path is None:
+            anchors = self.anchors(page).tolist() if self.anchors else [0] * len(pages)
             return gathered(
-                Link(self.url(target), score >= TEXT_SCORE, score=score / 255)
-                for target, score in zip(pages, columns, strict=True)
+                Link(self.url(target), score >= TEXT_SCORE, score / 255, anchor)
+                for target, score, anchor in zip(pages, columns, anchors, strict=True)
             )
         numbers, hosts = self.pages.host[targets].tolist(), self.hosts.names
         places: dict[int, int] = {}

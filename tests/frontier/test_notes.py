@@ -1,0 +1,151 @@
+"""What was learnt of pages is after a restart what it was at the last commit; where that is damaged, it begins anew."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spiderling.frontier import Frontier
+from spiderling.frontier.foundlink import NewLinks
+from spiderling.frontier.memory import MemoryStore
+from spiderling.frontier.notes import KEY, LINES, Notes, _packed
+from spiderling.frontier.strategies import Heidix, LinkingPage
+from spiderling.frontier.worth import Worth
+from spiderling.items import Outcome
+from spiderling.linkbatch import Link, gathered
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
+
+REASONS = (Reason.KEPT, Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE)
+SECTIONS = ("forum", "goods", "cs/news", "en/news", "")
+
+
+def begun(strategy: str, hosts: int = 9) -> Frontier:
+    frontier = Frontier(Options(lang="cs", strategy=strategy), shelf=MemoryStore())
+    for number in range(hosts):
+        frontier.put_seed(f"http://h{number}.cz/", 0.0)
+    return frontier
+
+
+def worth_of(frontier: Frontier) -> Worth:
+    assert isinstance(frontier.strategy, Heidix)
+    return frontier.strategy.worth
+
+
+def teach(frontier: Frontier, rng: random.Random, pages: int) -> None:
+    for _ in range(pages):
+        host, reason = frontier.hosts.by_id(rng.randint(1, 9)), rng.choice(REASONS)
+        target = canonicalize(f"http://{host.name}/{rng.choice(SECTIONS)}/{rng.randrange(10**9)}")
+        kept = rng.randrange(9000) if reason is Reason.KEPT else 0
+        frontier.hosts.account(host, 1, 30_000, kept)
+        assert target is not None
+        page = LinkingPage(host, reason, relevant=reason is Reason.KEPT)
+        frontier.strategy.learn(page, target, Outcome(1, target.url, reason, 200, body_bytes=30_000, kept_bytes=kept))
+
+
+def ranks(frontier: Frontier) -> list[int]:
+    links = [
+        Link(f"http://h{host}.{tld}/{section}/1", score=0.4)
+        for host in range(12)
+        for section in SECTIONS
+        for tld in ("cz", "com")
+    ]
+    batch = gathered(links)
+    for host_id in range(1, 10):
+        frontier.hosts.by_id(host_id)  # what is known of a host out of memory is less
+    ids = [frontier.hosts.find(name) for name in batch.hosts]
+    new = NewLinks(batch, np.arange(batch.size), ids)
+    return worth_of(frontier).ranks(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT), new)
+
+
+@pytest.mark.parametrize("strategy", ["spiderling", "heidix"])
+@pytest.mark.parametrize("batches", [1, LINES - 1, LINES, LINES + 1, 3 * LINES + 7])
+def test_ranks_are_the_same_after_a_kill(strategy: str, batches: int) -> None:
+    frontier, store, rng = begun(strategy), MemoryStore(), random.Random(batches)
+    for _ in range(batches):
+        teach(frontier, rng, 7)
+        store.commit(frontier.drain(0.0))
+    former = ranks(frontier)
+    teach(frontier, rng, 30)  # of which nothing was committed
+    resumed = Frontier(Options(lang="cs", strategy=strategy), shelf=store)
+    resumed.restore(store.load(), 0.0)
+    assert ranks(resumed) == former
+    assert len(set(former)) > 3
+    teach(resumed, random.Random(1), 7)
+    store.commit(resumed.drain(0.0))
+    again = Frontier(Options(lang="cs", strategy=strategy), shelf=store)
+    again.restore(store.load(), 0.0)
+    assert worth_of(again).columns() == worth_of(resumed).columns()
+
+
+def test_a_batch_holds_its_own_notes_alone_and_the_tables_come_seldom() -> None:
+    frontier, rng = begun("spiderling"), random.Random(1)
+    sizes = []
+    for _ in range(2 * LINES):
+        teach(frontier, rng, 64)
+        sizes.append({key: len(value) for key, value in frontier.drain(0.0).meta.items() if key.startswith(KEY)})
+    assert [KEY in size for size in sizes] == [number % LINES == LINES - 1 for number in range(2 * LINES)]
+    assert {len(size) for size in sizes} == {1, 2}
+    assert max(size for one in sizes for key, size in one.items() if key != KEY) < 100 * 64
+    assert {key for size in sizes for key in size} <= {KEY, *(f"{KEY}:{place}" for place in range(LINES))}
+    assert frontier.drain(0.0).meta.keys() <= {"strategy"}
+
+
+def saved(batches: int) -> dict[str, str]:
+    frontier, rng, meta = begun("heidix"), random.Random(1), dict[str, str]()
+    for _ in range(batches):
+        teach(frontier, rng, 3)
+        meta |= frontier.drain(0.0).meta
+    return meta
+
+
+META, SHARED = saved(LINES + 9), begun("heidix")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from([KEY, f"{KEY}:3", f"{KEY}:8", f"{KEY}:40"]), JSON, st.integers(0, 300))
+def test_damage_is_learnt_anew(key: str, value: object, cut: int) -> None:
+    line = json.loads(META[key])
+    damaged = [json.dumps(value), META[key][:cut], META[key][cut:], "[" * 10_000]
+    if isinstance(line, list):
+        damaged += [json.dumps([value, line[1]]), json.dumps([line[0], value]), json.dumps([line[0], [value]])]
+        damaged += [json.dumps([line[0], [[*line[1][0][: cut % 8], value, *line[1][0][cut % 8 + 1 :]]]])]
+    for text in damaged:
+        worth_of(SHARED).forget()
+        Notes(worth_of(SHARED)).restore(META | {key: text})
+        assert all(1 <= rank <= 9 for rank in ranks(SHARED))
+
+
+def test_after_damage_nothing_old_comes_back() -> None:
+    frontier, meta = begun("heidix"), META | {KEY: '"nonsense"'}
+    worth_of(frontier).notes.restore(meta)
+    assert worth_of(frontier).columns() == worth_of(begun("heidix")).columns()
+    for batch in range(3):
+        teach(frontier, random.Random(batch), 5)
+        meta |= frontier.drain(0.0).meta
+        again = begun("heidix")
+        worth_of(again).notes.restore(meta)
+        assert worth_of(again).columns() == worth_of(frontier).columns()
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    mended = begun("heidix")
+    worth = worth_of(mended)
+    teach(frontier := begun("heidix"), random.Random(1), 50)
+    columns = worth_of(frontier).columns()
+    for at, column in enumerate(columns):
+        for other in (column[:-1], column[:-8], b"", b"\xff" * len(column), b"\x00" * len(column)):
+            bad = [*columns[:at], other, *columns[at + 1 :]]
+            Notes(worth).restore({KEY: json.dumps(_packed(LINES, bad))})
+            assert len(worth._sections) <= 36 and all(1 <= rank <= 9 for rank in ranks(mended))

@@ -78,14 +78,19 @@ def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
     return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
 
 
+def _stands_in_text(cues: Cues) -> Signal:
+    """1 or -1: as in F14, Table 3, the likelier is taken for certain; how sure that makes is for the weight to say."""
+    return 2.0 * (cues.block >= 0.5) - 1.0
+
+
 ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "host": (lambda cues: cues.host * cues.trust, 3.0),
     "language": (lambda cues: cues.language, 2.0),
     "section": (lambda cues: cues.section, 1.5),
     "page-inside": (lambda cues: cues.quality * cues.same_host, 0.7),
     "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
-    "block-inside": (lambda cues: (2.0 * cues.block - 1.0) * cues.same_host, 0.8),
-    "block-outside": (lambda cues: (2.0 * cues.block - 1.0) * (1.0 - cues.same_host), 0.8),
+    "block-inside": (lambda cues: _stands_in_text(cues) * cues.same_host, 0.8),
+    "block-outside": (lambda cues: _stands_in_text(cues) * (1.0 - cues.same_host), 0.8),
     "anchor": (lambda cues: _ANCHORS.take(cues.anchor), 0.2),
     "url": (lambda cues: cues.url * (1.0 - cues.trust), 1.5),
     "hreflang": (lambda cues: cues.said, 1.0),

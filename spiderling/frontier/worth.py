@@ -13,10 +13,11 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from spiderling.frontier.hostlanguages import HostLanguages
 from spiderling.frontier.notes import Note, Notes
 from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords, words_of
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
+_FOREIGN = frozenset({Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY})
+"""Ends of pages that are in another language unless the rule of T06 says that they are not."""
 _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
 """The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts."""
-_YOUNG_BYTES = 60_000
-"""Of its first bytes, a host has by half what its links promised."""
+_YOUNG_BYTES = 40_000
+"""Bytes of a host for which what its links promised counts: with as many downloaded it is half of what is expected."""
 _SECTION_BYTES = 100_000
 _SECTIONS = 50_000
-_HOST_PRIOR = 0.3
-"""Pages of a host for which the crawl's mean share of wanted ones counts."""
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
@@ -94,11 +95,11 @@ class Worth:
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
-        """By what the host gave, and, as long as that is little, by what its next link promises."""
+        """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
         usual = self.usual
         promised = usual * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
         given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
-        beside = math.log(max(math.sqrt(given * promised), 1e-6) / usual)
+        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / usual)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
     # -- links
@@ -140,24 +141,20 @@ class Worth:
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
 
     def _of_language(self, host_id: int) -> float:
-        """Most hosts are in one language, so that the first page tells much."""
-        seen = self._languages.get(host_id)
-        if seen is None:
-            return 0.0
-        mean = self._pages[0] / (self._pages[0] + self._pages[1])
-        return _beside((seen[0] + _HOST_PRIOR * mean) / (seen[0] + seen[1] + _HOST_PRIOR), mean)
+        """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
+        expected = self._languages.expected(host_id)
+        return 0.0 if expected is None else _beside(expected, self._languages.mean)
 
     def foreign_pages(self, host_id: int) -> int:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
-        wanted, others = self._languages.get(host_id, (0, 0))
-        return 0 if wanted else others
+        return self._languages.foreign_pages(host_id)
 
     # -- learning
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
         host, rate = page.host, max(page.host.account.rate, 1e-3)
-        is_wanted = page.is_relevant if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE else None
+        is_wanted = page.is_relevant if page.is_relevant or page.reason in _FOREIGN else None
         words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
         key, repeats = section_of(path.encode()), page.reason in _REPEATS
         self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
@@ -190,9 +187,7 @@ class Worth:
     def forget(self) -> None:
         self._words = UrlWords(*self._known)
         self._sections: dict[int, _Section] = {}
-        self._languages: dict[int, list[int]] = {}
-        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
-        self._pages = [1, 1]
+        self._languages = HostLanguages()
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
@@ -203,33 +198,23 @@ class Worth:
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if note.is_wanted is not None:
-            self._pages[not note.is_wanted] += 1
-            self._languages.setdefault(note.host_id, [0, 0])[not note.is_wanted] += 1
-            if len(self._languages) > _SECTIONS:
-                del self._languages[next(iter(self._languages))]
+            self._languages.learn(note.host_id, note.is_wanted)
             self._words.count(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        sections, languages = self._sections, self._languages
-        values = chain.from_iterable(map(chain.from_iterable, sections.values()))
-        pages = chain(self._pages, chain.from_iterable(languages.values()))
-        wide = array("Q", sections), array("d", values), array("Q", languages), array("Q", pages)
-        return [*(column.tobytes() for column in wide), *self._words.columns()]
+        values = chain.from_iterable(map(chain.from_iterable, self._sections.values()))
+        wide = array("Q", self._sections), array("d", values)
+        return [*(column.tobytes() for column in wide), *self._languages.columns(), *self._words.columns()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        kinds = (np.uint64, np.float64, np.uint64, np.uint64)
-        keys, values, hosts, pages = (np.frombuffer(c, kind) for c, kind in zip(columns[:4], kinds, strict=True))
+        keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:2], (np.uint64, np.float64), strict=True))
         about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
         if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
         pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
         self._sections = dict(zip(keys.tolist(), pairs, strict=True))
-        counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
-        self._pages = counts.pop(0)
-        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST):
-            raise ValueError("hosts that are none")
-        self._languages = dict(zip(hosts.tolist(), counts, strict=True))
-        self._words.fill(columns[4:])
+        self._languages.fill(columns[2:5])
+        self._words.fill(columns[5:])
 
     # -- kept with the crawl
 

@@ -14,13 +14,15 @@ from scrapy.settings import BaseSettings
 COMPONENTS: dict[str, Any] = {
     "SCHEDULER": "spiderling.scheduler.Scheduler",
     "LOG_FORMATTER": "spiderling.logformat.QuietLogFormatter",
-    # The frontier hands out only what is due; Scrapy's slots would hold it back again.
-    "DOWNLOADER": "spiderling.downloader.DirectDownloader",
+    # The frontier hands out only what is due; Scrapy's slots, as its project template sets them,
+    # would hold it back again.
     "DOWNLOAD_DELAY": 0,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
     "AUTOTHROTTLE_ENABLED": False,
     "ROBOTSTXT_OBEY": False,  # the frontier obeys it, before a request is made
 }
 DEFAULTS: dict[str, Any] = {
+    "DOWNLOADER": "spiderling.downloader.DirectDownloader",
     "CONCURRENT_REQUESTS": 500,
     # per response, and a page is one item: more would start that many idle tasks for each page
     "CONCURRENT_ITEMS": 1,

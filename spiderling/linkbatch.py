@@ -168,6 +168,12 @@ _WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
 """Bytes of one link in each column."""
 
 
+_PREFIX_NUMBERS = bytes(range(len(PREFIXES)))
+_TOO_HIGH = (1 << 64) - (1 << HASH_BITS)
+_HIGH_BYTES = [place for place, byte in enumerate(array("Q", [_TOO_HIGH]).tobytes()) if byte]
+"""Of the eight that a hash has, those that must be zero."""
+
+
 def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
     return links if isinstance(links, LinkBatch) else gathered(links)
 
@@ -216,21 +222,23 @@ def _cues(link: Link) -> tuple[int, int, int]:
 
 
 def received(*values: object) -> LinkBatch:
-    """A batch that came from a text worker, which a page may have taken over; raises ValueError for what is none."""
+    """A batch that came from a text worker, which a page may have taken over; raises ValueError for what is none.
+
+    The main process does this for each page, so all bytes of a column are looked at by one call.
+    """
     batch = LinkBatch._make(values)
-    if not all(isinstance(column, bytes) for column in batch[1:-2]) or not isinstance(batch.bad, int):
+    if {*map(type, batch[1:-2])} != {bytes} or type(batch.bad) is not int:
         raise ValueError("links that are none")
     number, lines = batch.size, b"\n" + batch.paths
-    whole = all(len(column) == width * number for column, width in zip(batch[2:-2], _WIDTHS, strict=True))
+    whole = [*map(len, batch[2:-2])] == [width * number for width in _WIDTHS]
     straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
-    if not (whole and straight and max(batch.prefixes, default=0) < len(PREFIXES)):
+    if not (whole and straight) or batch.prefixes.translate(None, _PREFIX_NUMBERS):
         raise ValueError("links that do not fit together")
-    last_host, last_hash = max(array("H", batch.of_host), default=-1), max(array("Q", batch.hashes), default=0)
-    if last_host >= len(batch.hosts) or last_hash >> HASH_BITS:
+    too_high = any(batch.hashes[place::8].strip(b"\0") for place in _HIGH_BYTES)
+    if too_high or max(array("H", batch.of_host), default=-1) >= len(batch.hosts):
         raise ValueError("links of unknown hosts")
-    if not all(isinstance(host, str) and host.isascii() for host in batch.hosts) or not all(
-        map(_is_other, batch.others)
-    ):
+    texts = {*map(type, batch.hosts)} <= {str} and "".join(batch.hosts).isascii()
+    if not texts or not all(map(_is_other, batch.others)):
         raise ValueError("links that are no text")
     return batch
 

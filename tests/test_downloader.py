@@ -41,6 +41,6 @@ async def fetched(cls, failure: Exception | None):
 @pytest.mark.parametrize("failure", [None, ValueError("broken")])
 async def test_it_is_scrapys_downloader_without_slots(failure):
     result, seen, slots = await fetched(DirectDownloader, failure)
-    assert slots == 0  # else Scrapy calls another method
+    assert slots == 0
     assert (result, seen) == (await fetched(Downloader, failure))[:2]
     assert result == (str(failure) if failure else "<200 http://a.test/>")

@@ -82,18 +82,18 @@ class Holding:
     def released(self, now: float) -> Iterator[tuple[Host, str]]:
         """The hosts that are to go on the workbench at *now*, with their addresses."""
         for rank, held in enumerate(self._held):
-            while (due := self._front(rank)) is not None and due <= now:
+            while held and (due := self._front(rank)) is not None and due <= now:
                 yield heapq.heappop(held)[3:]
 
     def next_due(self) -> float | None:
         """When ``released`` will next give one; None when nobody is held back."""
-        dues = [due for rank in range(RANKS) if (due := self._front(rank)) is not None]
+        dues = [due for rank, held in enumerate(self._held) if held and (due := self._front(rank)) is not None]
         return min(dues, default=None)
 
     def pop_worse(self, rank: int) -> Host | None:
         """A host of the worst rank that is held, if that is worse than *rank*; it leaves."""
         for worse in range(RANKS - 1, rank, -1):
-            if self._front(worse) is not None:
+            if self._held[worse] and self._front(worse) is not None:
                 return heapq.heappop(self._held[worse])[3]
         return None
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -47,9 +49,13 @@ _MOST = 2**50
 """Bytes or pages, far beyond any crawl."""
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
-_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
+_LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
 _RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
+_FEW = 16
+"""Up to so many links of a page arrays cost more than they save."""
+_Hosts = dict[int, tuple[bool, float, float, float]]
+"""What is the same for all links to a host, by its id: same_host, host, trust and language as in Cues."""
 _Section = tuple[tuple[float, float], tuple[int, int, int, int]]
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
 _NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
@@ -105,30 +111,48 @@ class Worth:
     # -- links
 
     def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
-        """Those of links of *page*, worked out side by side."""
-        usual, source_id = self.usual, page.host.id
+        """Those of links of *page*: many are worked out side by side, a few faster one by one."""
         quality = page_quality(page.reason, page.is_relevant, page.badness)
-        ids = links.ids.tolist()
-        hosts = {i: (i == source_id, *self._of_host(i, usual), self._of_language(i)) for i in {*ids}}
-        same_host, host, trust, language = np.array([cue for i in ids for cue in hosts[i]]).reshape(-1, 4).T
-        keys = [host_id << 32 | section for host_id, section in zip(ids, links.sections.tolist(), strict=True)]
-        sections = [cue for key in keys for cue in self._sections.get(key, _NOTHING)[0]]
-        section, repeats = np.array(sections).reshape(-1, 2).T
-        url = self._words.guesses(links.words)
-        cues = Cues(
-            same_host, quality, page.host.distance, links.blocks, links.anchors, host, trust, language, section,
-            repeats, url, links.said,
-        )  # fmt: skip
-        values = np.empty((len(self.names), len(ids)))
+        cues = Cues(quality=quality, distance=page.host.distance)
+        hosts: _Hosts = {}
+        usual = self.usual
+        for _, host_id, _ in links.parts():
+            if host_id not in hosts:
+                of_host = self._of_host(host_id, usual)
+                hosts[host_id] = host_id == page.host.id, *of_host, self._of_language(host_id)
+        rank = self._singly if len(links) <= _FEW else self._side_by_side
+        return rank(links, cues, hosts, usual)
+
+    def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
+        guess, weights, ranks = self._words.guesser(), self.weights, []
+        for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
+            cues.same_host, cues.host, cues.trust, cues.language = hosts[host_id]
+            cues.section, cues.repeats = self._sections.get(host_id << 32 | section, _NOTHING)[0]
+            cues.url = guess(words)
+            values = [estimator(cues) for estimator in self._estimators]
+            if self._learns and not key % self._every:
+                self._watch(key, values)
+            odds = sum(map(mul, weights, values)) + weights[-1]
+            ranks.append(bisect_left(_LEAST, usual + usual * math.exp(-odds)) + 1)
+        return ranks
+
+    def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
+        keys = list(links.parts())
+        of_host = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
+        cues.same_host, cues.host, cues.trust, cues.language = np.array(of_host).reshape(-1, 4).T
+        told = [cue for _, i, section in keys for cue in self._sections.get(i << 32 | section, _NOTHING)[0]]
+        cues.section, cues.repeats = np.array(told).reshape(-1, 2).T
+        cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
+        cues.said = links.said
+        values = np.empty((len(self.names), len(keys)))
         for at, estimator in enumerate(self._estimators):
             values[at] = estimator(cues)
         if self._learns:
-            for at, key in enumerate(links.hashes.tolist()):
+            for at, (key, _, _) in enumerate(keys):
                 if not key % self._every:
                     self._watch(key, values[:, at].tolist())
         odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
-        ranks: list[int] = (_LEAST.searchsorted(usual + usual * np.exp(-odds)) + 1).tolist()
-        return ranks
+        return (np.searchsorted(_LEAST, usual + usual * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.common import ROOT
+from spiderling.simulation import server as simulation
 from spiderling.simulation.server import AccessLog, Connection, Server, bind_all, open_web
 from spiderling.simulation.synthetic import SyntheticWeb, read_words
 from spiderling.simulation.web import Web, WebResponse
@@ -43,10 +44,10 @@ def web_of(text: str) -> Web:
 
 
 class Changed:
-    """A web whose answers are late, not compressed, or lead to https."""
+    """A web whose answers are late, or lead to https."""
 
     def __init__(self, web: Web, options: argparse.Namespace) -> None:
-        self._web, self._identity, self._tls = web, options.identity, options.tls
+        self._web, self._tls = web, options.tls
         self._late = [float(part) for part in options.late.split(":")] if options.late else None
         self.hosts, self.globs = web.hosts, web.globs
 
@@ -56,8 +57,6 @@ class Changed:
         if self._tls:
             headers = {name: value.replace("http://", "https://") for name, value in headers.items()}
             response = replace(response, body=response.body.replace(b"http://", b"https://"))
-        if self._identity:
-            headers = {**headers, "Content-Encoding": "identity"}
         delay_s = response.delay_s if self._late is None else random.Random(host + path).uniform(*self._late)
         return replace(response, headers=headers, delay_s=delay_s)
 
@@ -81,6 +80,8 @@ async def run(options: argparse.Namespace) -> None:
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     web = Changed(web_of(options.web), options)
+    if options.identity:
+        simulation.GZIP_FROM_BYTES = sys.maxsize
     server = Server(web, AccessLog(options.log, keep=False))
     sockets = bind_all(sorted(set(web.hosts().values())), 0)
     server.port = sockets[0].getsockname()[1]

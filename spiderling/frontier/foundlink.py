@@ -9,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spiderling.frontier.priority import ANCHORS
 from spiderling.linkbatch import FOREIGN, WANTED, WORDS, LinkBatch
 from spiderling.urls import PREFIXES, CanonicalUrl, name_of, url_hash
 from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
-_SHARES = np.arange(256) / 255
-_SAID = np.array([bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)])
+_SHARES, _ANCHORS = np.arange(256) / 255, np.array(ANCHORS)
+_SAID = [bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)]
+_SAID_OF = np.array(_SAID)
 
 
 class FoundLink(NamedTuple):
@@ -46,12 +48,9 @@ class FoundLink(NamedTuple):
 class NewLinks:
     """Those links of a batch that may come in; iterating gives each as a FoundLink, for those who want them so."""
 
-    def __init__(self, batch: LinkBatch, places: NDArray[np.intp], ids: Sequence[int]) -> None:
+    def __init__(self, batch: LinkBatch, places: Sequence[int], ids: Sequence[int]) -> None:
         """*places* of the links in *batch*, and the ids of its hosts, 0 for new ones."""
-        self._batch, self._places = batch, places
-        self._numbers = np.frombuffer(batch.of_host, np.uint16)[places]
-        self.ids: NDArray[np.uint64] = np.array(ids, np.uint64)[self._numbers]
-        """Of the targets' hosts."""
+        self._batch, self._places, self._ids = batch, places, ids
 
     @classmethod
     def of(cls, link: FoundLink) -> NewLinks:
@@ -66,25 +65,31 @@ class NewLinks:
         columns = (column.tobytes() for column in wide)
         form = bytes(flags), bytes([score]), bytes([link.anchor])
         batch = LinkBatch._make(((link.host,), path, bytes(2), *columns, bytes(1), bytes(1), bytes(1), *form, (), 0))
-        return cls(batch, np.zeros(1, np.intp), [link.host_id])
+        return cls(batch, [0], [link.host_id])
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __iter__(self) -> Iterator[FoundLink]:
-        batch, lines = self._batch, self._batch.paths.split(b"\n")
-        for at, number, host_id in zip(self._places.tolist(), self._numbers.tolist(), self.ids.tolist(), strict=True):
-            name = batch.hosts[number]
+        batch, numbers, lines = self._batch, array("H", self._batch.of_host), self._batch.paths.split(b"\n")
+        for at in self._places:
+            name = batch.hosts[numbers[at]]
             origin, path = PREFIXES[batch.prefixes[at]] + name, lines[at].decode("ascii")
-            yield FoundLink(origin, name, path, host_id, *batch.cues(at))
+            yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
 
-    @property
-    def hashes(self) -> NDArray[np.uint64]:
-        return np.frombuffer(self._batch.hashes, np.uint64)[self._places]
+    def rows(self) -> Iterator[tuple[int, int, int, float, float, int, Sequence[int]]]:
+        """Of each link its ``parts``, block, anchor, what hreflang says, and words."""
+        batch, ids, numbers = self._batch, self._ids, array("H", self._batch.of_host)
+        hashes, sections, words = array("Q", batch.hashes), array("I", batch.sections), array("H", batch.words)
+        for at in self._places:
+            cues = batch.scores[at] / 255, ANCHORS[batch.anchors[at]], _SAID[batch.flags[at]]
+            yield hashes[at], ids[numbers[at]], sections[at], *cues, words[WORDS * at : WORDS * (at + 1)]
 
-    @property
-    def sections(self) -> NDArray[np.uint32]:
-        return np.frombuffer(self._batch.sections, np.uint32)[self._places]
+    def parts(self) -> Iterator[tuple[int, int, int]]:
+        """Of each link its URL's hash, its host's id and its path's section."""
+        numbers, hashes = array("H", self._batch.of_host), array("Q", self._batch.hashes)
+        sections, ids = array("I", self._batch.sections), self._ids
+        return ((hashes[at], ids[numbers[at]], sections[at]) for at in self._places)
 
     @property
     def words(self) -> NDArray[np.uint16]:
@@ -98,8 +103,9 @@ class NewLinks:
     @property
     def said(self) -> NDArray[np.int64]:
         """What hreflang says of each: 1 a wanted language, -1 another one, 0 nothing."""
-        return _SAID.take(np.frombuffer(self._batch.flags, np.uint8)[self._places])
+        return _SAID_OF.take(np.frombuffer(self._batch.flags, np.uint8)[self._places])
 
     @property
-    def anchors(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self._batch.anchors, np.uint8)[self._places]
+    def anchors(self) -> NDArray[np.float64]:
+        """Length of each text, -1 to 1."""
+        return _ANCHORS.take(np.frombuffer(self._batch.anchors, np.uint8)[self._places])

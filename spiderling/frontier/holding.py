@@ -4,6 +4,10 @@ A crawl that never leaves a request unmade spends most of its bytes on poor host
 the rich ones may be asked every few seconds only.  So of all hosts with a place those of the
 best ranks are at work, and of the others as many as make up a strategy's ``fewest``: each
 rank is held back just so long that the number is right, and nobody longer than an hour.
+
+Hosts that promise a fourteenth of the best or less do not make up for a lack of better ones: together they have one
+request for five of those; and where they are of the last rank, and promise less than a seventh of what the crawl gives,
+one for twenty.  On a web of few hosts, with one in the wanted language, most bytes would else go to the rest.
 """
 
 from __future__ import annotations
@@ -12,11 +16,15 @@ import heapq
 from collections.abc import Callable, Iterator
 
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.priority import LAST_RANK, RANKS
 from spiderling.frontier.strategies import Strategy
 
 _NEAR = 1
 """Hosts of the best rank are never held back, nor those of so many ranks more."""
+_FAR = 5
+"""Ranks from the best one to hosts that are poor beside it."""
+_OF_POOR, _OF_LAST = 1 / 5, 1 / 20
+"""Requests to poor hosts, and to those of the last rank, for one that the better ones can take."""
 _LONGEST_S = 3600.0
 
 
@@ -43,12 +51,21 @@ class Holding:
         if rank is not None:
             self._at[rank] += 1
         host.standing = rank
-        room, interval_s = strategy.fewest, self._interval_s()
-        free = next((rank for rank, number in enumerate(self._at) if number), 0) + _NEAR
-        for rank, number in enumerate(self._at):
+        self._hold()
+
+    def _hold(self) -> None:
+        """Work out for how long hosts of each rank are held back."""
+        at, room, interval_s = self._at, self._strategy.fewest, self._interval_s()
+        best = next((rank for rank, number in enumerate(at) if number), LAST_RANK)
+        poor, last = best + _FAR, LAST_RANK if best + _NEAR < LAST_RANK else RANKS
+        better = min(sum(at[: min(poor, last)]), room)
+        for rank, number in enumerate(at):
             hold_s = 0.0
-            if number > room and rank > free:
+            if number > room and rank > best + _NEAR:
                 hold_s = interval_s * (number / room - 1.0) if room > 0 else _LONGEST_S
+            if rank >= min(poor, last):
+                alike, share = (number, _OF_LAST) if rank >= last else (sum(at[poor:last]), _OF_POOR)
+                hold_s = max(hold_s, interval_s * (alike / (share * better) - 1.0))
             self._holds_s[rank] = min(hold_s, _LONGEST_S)
             room -= number
 
@@ -65,18 +82,18 @@ class Holding:
     def released(self, now: float) -> Iterator[tuple[Host, str]]:
         """The hosts that are to go on the workbench at *now*, with their addresses."""
         for rank, held in enumerate(self._held):
-            while (due := self._front(rank)) is not None and due <= now:
+            while held and (due := self._front(rank)) is not None and due <= now:
                 yield heapq.heappop(held)[3:]
 
     def next_due(self) -> float | None:
         """When ``released`` will next give one; None when nobody is held back."""
-        dues = [due for rank in range(RANKS) if (due := self._front(rank)) is not None]
+        dues = [due for rank, held in enumerate(self._held) if held and (due := self._front(rank)) is not None]
         return min(dues, default=None)
 
     def pop_worse(self, rank: int) -> Host | None:
         """A host of the worst rank that is held, if that is worse than *rank*; it leaves."""
         for worse in range(RANKS - 1, rank, -1):
-            if self._front(worse) is not None:
+            if self._held[worse] and self._front(worse) is not None:
                 return heapq.heappop(self._held[worse])[3]
         return None
 

@@ -7,7 +7,7 @@ link has to pass is in admission.py; those that pass are ranked side by side (st
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -53,31 +53,41 @@ class Intake:
         books, ids = self._books, self._ids(source, links.hosts)
         of_host, hashes = np.frombuffer(links.of_host, np.uint16), np.frombuffer(links.hashes, np.uint64)
         places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
-        known, numbers, lines = links.size - len(places), of_host.tolist(), links.paths.split(b"\n")
-        allowed = self._allowed(source, links, ids, places, numbers, lines)
-        ranks = rank_of(NewLinks(links, np.array(allowed), ids)) if allowed else []
-        if DROPPED in ranks:
-            self._admission.refuse(Reason.UNPROMISING, ranks.count(DROPPED))
-            allowed = [at for at, rank in zip(allowed, ranks, strict=True) if rank != DROPPED]
-            ranks = [rank for rank in ranks if rank != DROPPED]
-        for at in allowed:
-            number = numbers[at]
-            ids[number] = ids[number] or self._admission.host(links.hosts[number], source.distance + 1).id
-        new, keys = books.seen.add_all(np.array(ids, np.uint64)[of_host[allowed]], hashes[allowed])
-        if known := known + len(allowed) - len(new):
-            self._admission.refuse(Reason.SEEN, known)
+        if len(places) < links.size:
+            self._admission.refuse(Reason.SEEN, links.size - len(places))
+        allowed = self._allowed(source, links, ids, places) if places else []
+        if not allowed:
+            return
+        ranks = rank_of(NewLinks(links, allowed, ids))
+        keys, waiting = self._entered(source, links, ids, zip(allowed, ranks, strict=True))
         books.ledger.discover(len(keys))
         books.trail.found(keys, page)
-        waiting: dict[int, list[Entry]] = {}
-        for place in new:
-            at, rank = allowed[place], ranks[place]
-            entry = rank, HEADS[links.prefixes[at]][rank] + lines[at], at
-            waiting.setdefault(ids[numbers[at]], []).append(entry)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
                 self._wait_singly(host_id, entries, links, visit, now)
             elif books.wait_all(host_id, entries):
                 self._schedule.wake(host_id, now, min([entry[0] for entry in entries]))
+
+    def _entered(
+        self, source: Host, links: LinkBatch, ids: list[int], ranked: Iterable[tuple[int, int]]
+    ) -> tuple[list[int], dict[int, list[Entry]]]:
+        """The keys of *ranked* links (place, rank), seen from now on, and what comes into each host's queue."""
+        enter, refuse, keys = self._books.seen.enter, self._admission.refuse, []
+        of_host, digests, lines = array("H", links.of_host), array("Q", links.hashes), links.paths.split(b"\n")
+        waiting: dict[int, list[Entry]] = {}
+        for at, rank in ranked:
+            if rank == DROPPED:
+                refuse(Reason.UNPROMISING)
+                continue
+            number = of_host[at]
+            host_id = ids[number] = ids[number] or self._admission.host(links.hosts[number], source.distance + 1).id
+            key = enter(host_id, digests[at])
+            if key is None:
+                refuse(Reason.SEEN)
+                continue
+            keys.append(key)
+            waiting.setdefault(host_id, []).append((rank, HEADS[links.prefixes[at]][rank] + lines[at], at))
+        return keys, waiting
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
@@ -88,12 +98,10 @@ class Intake:
                 self._admission.lower(host_id, distance)
         return ids
 
-    def _allowed(
-        self, source: Host, links: LinkBatch, ids: list[int], places: list[int], numbers: list[int], lines: list[bytes]
-    ) -> list[int]:
-        """Those of *places* whose links are not refused; *numbers* of the hosts and *lines* of the paths of all."""
-        refusal_of_form = self._books.scope.refusal_of_form
-        traps, names = self._admission.traps, links.hosts
+    def _allowed(self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int]) -> list[int]:
+        """Those of *places* whose links are not refused."""
+        refusal_of_form, traps, names = self._books.scope.refusal_of_form, self._admission.traps, links.hosts
+        numbers, lines = array("H", links.of_host), links.paths.split(b"\n")
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
         allowed = []
         for at in places:

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from spiderling.errors import BadInput
 from spiderling.reasons import Reason
 
@@ -37,7 +35,8 @@ _QUALITY = {
 }
 _WORST_BADNESS = 40.0
 _USUAL_ANCHOR, _LONG_ANCHOR = 15, 60
-_ANCHORS = ((np.arange(256) - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR)).clip(-1.0, 1.0) * (np.arange(256) > 0)
+ANCHORS = [0.0] + [max(-1.0, min(1.0, (n - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR))) for n in range(1, 256)]
+"""What the characters of a link's text, 255 at most, tell as a Cue."""
 _FAR = 10
 Signal: TypeAlias = Any
 """A number, or an array of numbers."""
@@ -54,8 +53,8 @@ class Cues:
     """Host hops of the linking page's host."""
     block: Signal = 0.0
     """Probability that the link stands in running text, 0 to 1."""
-    anchor: Signal = 0
-    """Characters of its text, 255 at most."""
+    anchor: Signal = 0.0
+    """Length of its text, -1 to 1 (ANCHORS)."""
     host: Signal = 0.0
     """What the target's host has given for its bytes beside the whole crawl, -1 to 1 ..."""
     trust: Signal = 0.0
@@ -78,15 +77,20 @@ def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
     return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
 
 
+def _stands_in_text(cues: Cues) -> Signal:
+    """1 or -1: as in F14, Table 3, the likelier is taken for certain; how sure that makes is for the weight to say."""
+    return 2.0 * (cues.block >= 0.5) - 1.0
+
+
 ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "host": (lambda cues: cues.host * cues.trust, 3.0),
     "language": (lambda cues: cues.language, 2.0),
     "section": (lambda cues: cues.section, 1.5),
     "page-inside": (lambda cues: cues.quality * cues.same_host, 0.7),
     "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
-    "block-inside": (lambda cues: (2.0 * cues.block - 1.0) * cues.same_host, 0.8),
-    "block-outside": (lambda cues: (2.0 * cues.block - 1.0) * (1.0 - cues.same_host), 0.8),
-    "anchor": (lambda cues: _ANCHORS.take(cues.anchor), 0.2),
+    "block-inside": (lambda cues: _stands_in_text(cues) * cues.same_host, 0.8),
+    "block-outside": (lambda cues: _stands_in_text(cues) * (1.0 - cues.same_host), 0.8),
+    "anchor": (lambda cues: cues.anchor, 0.2),
     "url": (lambda cues: cues.url * (1.0 - cues.trust), 1.5),
     "hreflang": (lambda cues: cues.said, 1.0),
     "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),

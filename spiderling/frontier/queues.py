@@ -12,7 +12,7 @@ of a new generation; until that is committed they are read from memory as if the
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from spiderling.errors import StorageError
@@ -190,13 +190,18 @@ class Queues:
         self._marks.queued[host.id] = 0
         return number
 
-    def _slots(self, host_id: int, head: Head) -> Iterator[int]:
+    def _slots(self, host_id: int, head: Head) -> list[int]:
         """The slots that hold URLs, best first."""
         self._find_chunks(host_id, head)
         first = host_id << BAND_BITS
-        for slot in range(first, first + RANKS):
-            if slot in self._tails or (head.chunks and self._first_chunk(head, slot) is not None):
-                yield slot
+        slots = [slot for slot in range(first, first + RANKS) if slot in self._tails]
+        if not head.chunks:
+            return slots
+        at = 0
+        while at < len(head.chunks):
+            slots.append(slot_of_chunk(head.chunks[at]))
+            at = bisect_left(head.chunks, slots[-1] + 1, at, key=slot_of_chunk)
+        return sorted({*slots})
 
     def _find_chunks(self, host_id: int, head: Head) -> None:
         """Take in the chunks that came since the last look."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spiderling.frontier.bloom import Bloom
 from spiderling.frontier.keytable import PARTS, KeyTable
-from spiderling.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.urls import HASH_BITS, MAX_HOST_ID, key_of
 
 BLOOM_KEYS_PER_EXACT = 4
 """How many times more keys the filter is made for: the memory stays about the same."""
@@ -78,12 +78,10 @@ class SeenSet:
         """Enter *key*; True if it was not there."""
         return self._add(key, _turned(key))
 
-    def add_all(self, host_ids: Keys, digests: Keys) -> tuple[list[int], list[int]]:
-        """Enter URLs by the two parts of their keys; the places of those that were not there, and their keys."""
-        keys = (host_ids << _ID_SHIFT | digests).view(np.int64).tolist()
-        pairs = zip(keys, _spread(host_ids, digests).tolist(), strict=True)
-        places = [at for at, (key, turned) in enumerate(pairs) if self._add(key, turned)]
-        return places, [keys[at] for at in places]
+    def enter(self, host_id: int, digest: int) -> int | None:
+        """``add`` for the two parts of a key, which comes back if it was not there."""
+        key = key_of(host_id, digest)
+        return key if self._add(key, digest << 64 - HASH_BITS | host_id or 1) else None
 
     def _add(self, key: int, turned: int) -> bool:
         if self._bloom is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,9 @@ class UrlWords:
     def __init__(self, languages: Iterable[str], top_level_domains: Iterable[str]) -> None:
         """*languages*: codes of the wanted ones."""
         self._good, self._bad = array("f", bytes(4 << BITS)), array("f", bytes(4 << BITS))
-        self._odds = np.zeros(1 << BITS, np.complex128)
+        self._odds = array("d", bytes(16 << BITS))
         """What is worked out of the two: each word's log-odds, and, beside them, how far they are known, 0 to 1."""
+        self._columns = np.frombuffer(self._odds, np.complex128)
         self._pages = [1.0, 1.0]
         wanted = {*(f"/{code}" for code in languages), *(f".{name}" for name in top_level_domains)}
         for word in wanted:
@@ -45,7 +46,8 @@ class UrlWords:
         table[place] += pages
         one, other = self._good[place], self._bad[place]
         if one + other >= 2.0:
-            self._odds[place] = complex(math.log((one + 0.5) / (other + 0.5)), 1.0 - 1.0 / (one + other))
+            self._odds[2 * place] = math.log((one + 0.5) / (other + 0.5))
+            self._odds[2 * place + 1] = 1.0 - 1.0 / (one + other)
 
     def learn(self, host: str, path: str, is_wanted: bool) -> None:
         """A page was read."""
@@ -78,11 +80,24 @@ class UrlWords:
 
     def guess(self, host: str, path: str) -> float:
         """-1 (not wanted) to 1: the sum over the words of how much likelier each is on wanted pages, in log-odds."""
-        return float(self.guesses(np.array([words_of(host, path)], np.uint16))[0])
+        return self.guesser()(words_of(host, path))
+
+    def guesser(self) -> Callable[[Iterable[int]], float]:
+        """``guess`` by the hashes of a URL's words, until more is learnt."""
+        table, bias = self._odds, math.log(self._pages[1] / self._pages[0])
+
+        def guess(words: Iterable[int]) -> float:
+            odds = 0.0
+            for word in words:
+                if word:
+                    odds += table[2 * word] + bias * table[2 * word + 1]
+            return max(-1.0, min(1.0, odds / _SURE))
+
+        return guess
 
     def guesses(self, words: NDArray[np.uint16]) -> NDArray[np.float64]:
         """``guess`` for the URLs of which each row of *words* holds the hashes."""
-        sums = self._odds.take(words) @ _ALL
+        sums = self._columns.take(words) @ _ALL
         odds = sums.real + math.log(self._pages[1] / self._pages[0]) * sums.imag
         return np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from spiderling.frontier.hostlanguages import HostLanguages
 from spiderling.frontier.notes import Note, Notes
 from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords, words_of
@@ -31,14 +34,14 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
+_FOREIGN = frozenset({Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY})
+"""Ends of pages that are in another language unless the rule of T06 says that they are not."""
 _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
 """The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts."""
-_YOUNG_BYTES = 60_000
-"""Of its first bytes, a host has by half what its links promised."""
+_YOUNG_BYTES = 40_000
+"""Bytes of a host for which what its links promised counts: with as many downloaded it is half of what is expected."""
 _SECTION_BYTES = 100_000
 _SECTIONS = 50_000
-_HOST_PRIOR = 0.3
-"""Pages of a host for which the crawl's mean share of wanted ones counts."""
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
@@ -46,9 +49,13 @@ _MOST = 2**50
 """Bytes or pages, far beyond any crawl."""
 _BEST, _STEP = math.log(6.0), math.log(1.7)
 """Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
-_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
+_LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
 _RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
+_FEW = 16
+"""Up to so many links of a page arrays cost more than they save."""
+_Hosts = dict[int, tuple[bool, float, float, float]]
+"""What is the same for all links to a host, by its id: same_host, host, trust and language as in Cues."""
 _Section = tuple[tuple[float, float], tuple[int, int, int, int]]
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
 _NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
@@ -94,40 +101,58 @@ class Worth:
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
-        """By what the host gave, and, as long as that is little, by what its next link promises."""
+        """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
         usual = self.usual
         promised = usual * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
         given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
-        beside = math.log(max(math.sqrt(given * promised), 1e-6) / usual)
+        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / usual)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
     # -- links
 
     def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
-        """Those of links of *page*, worked out side by side."""
-        usual, source_id = self.usual, page.host.id
+        """Those of links of *page*: many are worked out side by side, a few faster one by one."""
         quality = page_quality(page.reason, page.is_relevant, page.badness)
-        ids = links.ids.tolist()
-        hosts = {i: (i == source_id, *self._of_host(i, usual), self._of_language(i)) for i in {*ids}}
-        same_host, host, trust, language = np.array([cue for i in ids for cue in hosts[i]]).reshape(-1, 4).T
-        keys = [host_id << 32 | section for host_id, section in zip(ids, links.sections.tolist(), strict=True)]
-        sections = [cue for key in keys for cue in self._sections.get(key, _NOTHING)[0]]
-        section, repeats = np.array(sections).reshape(-1, 2).T
-        url = self._words.guesses(links.words)
-        cues = Cues(
-            same_host, quality, page.host.distance, links.blocks, links.anchors, host, trust, language, section,
-            repeats, url, links.said,
-        )  # fmt: skip
-        values = np.empty((len(self.names), len(ids)))
+        cues = Cues(quality=quality, distance=page.host.distance)
+        hosts: _Hosts = {}
+        usual = self.usual
+        for _, host_id, _ in links.parts():
+            if host_id not in hosts:
+                of_host = self._of_host(host_id, usual)
+                hosts[host_id] = host_id == page.host.id, *of_host, self._of_language(host_id)
+        rank = self._singly if len(links) <= _FEW else self._side_by_side
+        return rank(links, cues, hosts, usual)
+
+    def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
+        guess, weights, ranks = self._words.guesser(), self.weights, []
+        for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
+            cues.same_host, cues.host, cues.trust, cues.language = hosts[host_id]
+            cues.section, cues.repeats = self._sections.get(host_id << 32 | section, _NOTHING)[0]
+            cues.url = guess(words)
+            values = [estimator(cues) for estimator in self._estimators]
+            if self._learns and not key % self._every:
+                self._watch(key, values)
+            odds = sum(map(mul, weights, values)) + weights[-1]
+            ranks.append(bisect_left(_LEAST, usual + usual * math.exp(-odds)) + 1)
+        return ranks
+
+    def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
+        keys = list(links.parts())
+        of_host = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
+        cues.same_host, cues.host, cues.trust, cues.language = np.array(of_host).reshape(-1, 4).T
+        told = [cue for _, i, section in keys for cue in self._sections.get(i << 32 | section, _NOTHING)[0]]
+        cues.section, cues.repeats = np.array(told).reshape(-1, 2).T
+        cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
+        cues.said = links.said
+        values = np.empty((len(self.names), len(keys)))
         for at, estimator in enumerate(self._estimators):
             values[at] = estimator(cues)
         if self._learns:
-            for at, key in enumerate(links.hashes.tolist()):
+            for at, (key, _, _) in enumerate(keys):
                 if not key % self._every:
                     self._watch(key, values[:, at].tolist())
         odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
-        ranks: list[int] = (_LEAST.searchsorted(usual + usual * np.exp(-odds)) + 1).tolist()
-        return ranks
+        return (np.searchsorted(_LEAST, usual + usual * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
@@ -140,24 +165,20 @@ class Worth:
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
 
     def _of_language(self, host_id: int) -> float:
-        """Most hosts are in one language, so that the first page tells much."""
-        seen = self._languages.get(host_id)
-        if seen is None:
-            return 0.0
-        mean = self._pages[0] / (self._pages[0] + self._pages[1])
-        return _beside((seen[0] + _HOST_PRIOR * mean) / (seen[0] + seen[1] + _HOST_PRIOR), mean)
+        """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
+        expected = self._languages.expected(host_id)
+        return 0.0 if expected is None else _beside(expected, self._languages.mean)
 
     def foreign_pages(self, host_id: int) -> int:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
-        wanted, others = self._languages.get(host_id, (0, 0))
-        return 0 if wanted else others
+        return self._languages.foreign_pages(host_id)
 
     # -- learning
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
         host, rate = page.host, max(page.host.account.rate, 1e-3)
-        is_wanted = page.is_relevant if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE else None
+        is_wanted = page.is_relevant if page.is_relevant or page.reason in _FOREIGN else None
         words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
         key, repeats = section_of(path.encode()), page.reason in _REPEATS
         self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
@@ -190,9 +211,7 @@ class Worth:
     def forget(self) -> None:
         self._words = UrlWords(*self._known)
         self._sections: dict[int, _Section] = {}
-        self._languages: dict[int, list[int]] = {}
-        """Pages in a wanted language and in others, by host; and of the whole crawl:"""
-        self._pages = [1, 1]
+        self._languages = HostLanguages()
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
@@ -203,33 +222,23 @@ class Worth:
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if note.is_wanted is not None:
-            self._pages[not note.is_wanted] += 1
-            self._languages.setdefault(note.host_id, [0, 0])[not note.is_wanted] += 1
-            if len(self._languages) > _SECTIONS:
-                del self._languages[next(iter(self._languages))]
+            self._languages.learn(note.host_id, note.is_wanted)
             self._words.count(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        sections, languages = self._sections, self._languages
-        values = chain.from_iterable(map(chain.from_iterable, sections.values()))
-        pages = chain(self._pages, chain.from_iterable(languages.values()))
-        wide = array("Q", sections), array("d", values), array("Q", languages), array("Q", pages)
-        return [*(column.tobytes() for column in wide), *self._words.columns()]
+        values = chain.from_iterable(map(chain.from_iterable, self._sections.values()))
+        wide = array("Q", self._sections), array("d", values)
+        return [*(column.tobytes() for column in wide), *self._languages.columns(), *self._words.columns()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        kinds = (np.uint64, np.float64, np.uint64, np.uint64)
-        keys, values, hosts, pages = (np.frombuffer(c, kind) for c, kind in zip(columns[:4], kinds, strict=True))
+        keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:2], (np.uint64, np.float64), strict=True))
         about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
         if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
         pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
         self._sections = dict(zip(keys.tolist(), pairs, strict=True))
-        counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
-        self._pages = counts.pop(0)
-        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST):
-            raise ValueError("hosts that are none")
-        self._languages = dict(zip(hosts.tolist(), counts, strict=True))
-        self._words.fill(columns[4:])
+        self._languages.fill(columns[2:5])
+        self._words.fill(columns[5:])
 
     # -- kept with the crawl
 

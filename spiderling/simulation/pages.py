@@ -33,7 +33,6 @@ BYTES_PER_WORD = 7
 _MIX = 0x9E3779B97F4A7C15
 _FLAGS = bytes(TEXT_BLOCK * (score >= TEXT_SCORE) for score in range(256))
 _ANCHOR = b"\x14"
-_ROW = np.dtype([("hash", "u8"), ("section", "u4"), ("words", "u2", WORDS), ("depth", "u1")])
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +92,10 @@ class PageWeb:
     _latency_s: list[float] = field(init=False)
     _host: dict[str, int] = field(init=False)
     _views: tuple[memoryview, ...] = field(init=False)
-    _rows: Array = field(init=False)
+    _hashes: Array = field(init=False)
+    _sections: Array = field(init=False)
+    _words: Array = field(init=False)
+    _depths: Array = field(init=False)
     """What a batch says of each URL, worked out when it is first linked to."""
 
     def __post_init__(self) -> None:
@@ -101,7 +103,9 @@ class PageWeb:
         # a memoryview gives Python's own numbers, five times as fast as an array
         columns = (pages.body_bytes, pages.kept_bytes, pages.verdict, pages.language, pages.sketch, pages.badness)
         self._views = tuple(np.ascontiguousarray(column).data for column in columns)
-        self._rows = np.zeros(len(pages.host), _ROW)
+        number = len(pages.host)
+        self._hashes, self._sections = np.zeros(number, np.uint64), np.zeros(number, np.uint32)
+        self._words, self._depths = np.zeros((number, WORDS), np.uint16), np.zeros(number, np.uint8)
         self._host = {name: number for number, name in enumerate(self.hosts.names)}
         self._latency_s = self.hosts.latency_s.tolist()
 
@@ -155,18 +159,19 @@ class PageWeb:
                 Link(self.url(target), score >= TEXT_SCORE, score / 255, anchor)
                 for target, score, anchor in zip(pages, columns, anchors, strict=True)
             )
-        numbers, hosts = self.pages.host[targets].tolist(), self.hosts.names
+        numbers, hosts = self.pages.host.take(targets).tolist(), self.hosts.names
         places: dict[int, int] = {}
         of_host = array("H", [places.setdefault(host, len(places)) for host in numbers])
-        rows = self._rows[targets]
-        if not rows["depth"].all():
-            self._note(targets[rows["depth"] == 0].tolist())
-            rows = self._rows[targets]
-        wide = (rows[name].tobytes() for name in ("hash", "section", "words"))
+        depths = self._depths.take(targets)
+        if 0 in (form := depths.tobytes()):
+            self._note(targets[depths == 0].tolist())
+            form = self._depths.take(targets).tobytes()
+        wide = (column.take(targets, 0).tobytes() for column in (self._hashes, self._sections, self._words))
         none = bytes(len(pages))
         head = tuple([hosts[host] for host in places]), b"\n".join(map(self.path, pages)), of_host.tobytes()
-        form = none, none, rows["depth"].tobytes()
-        return LinkBatch._make((*head, *wide, *form, columns.translate(_FLAGS), columns, _ANCHOR * len(pages), (), 0))
+        return LinkBatch._make(
+            (*head, *wide, none, none, form, columns.translate(_FLAGS), columns, _ANCHOR * len(pages), (), 0)
+        )
 
     def _note(self, pages: list[int]) -> None:
         """Fill the rows of *pages*."""
@@ -174,7 +179,8 @@ class PageWeb:
         for page in pages:
             path = self.path(page)
             words = (*words_of_name(self.hosts.names[self.pages.host[page]]), *words_of_path(path))
-            self._rows[page] = url_hash(self.url(page)), section_of(path), words, path.count(b"/")
+            self._hashes[page], self._sections[page] = url_hash(self.url(page)), section_of(path)
+            self._words[page], self._depths[page] = words, path.count(b"/")
 
 
 def sketches(pages: Array) -> Array:

@@ -36,7 +36,12 @@ def test_the_best_are_at_work_and_so_many_others_as_make_up_the_number() -> None
     assert held_for(1, 2, 1, 2) == [None] * 4, "nearly alike"
     assert held_for(1, 5, 9) == [None, None, 3600.0]
     assert held_for(1, 5, 5, 5, 5) == [None, *(15.0,) * 4], "one of four in each interval"
-    assert held_for(7, 9) == [None, None], "there are no more"
+
+
+def test_hosts_that_promise_little_do_not_make_up_for_a_lack_of_better_ones() -> None:
+    assert held_for(1, 6) == [None, 20.0], "far from the best: one request for five"
+    assert held_for(1, 9) == held_for(7, 9) == [None, 95.0], "less than a seventh of the crawl's rate: one for twenty"
+    assert held_for(9, 9, 9) == [None] * 3, "there are no better ones"
 
 
 def test_released_when_the_better_ones_are_gone() -> None:

@@ -76,7 +76,7 @@ def test_ranks_are_the_same_after_a_kill(strategy: str, batches: int) -> None:
     resumed = Frontier(Options(lang="cs", strategy=strategy), shelf=store)
     resumed.restore(store.load(), 0.0)
     assert ranks(resumed) == former
-    assert len(set(former)) > 3
+    assert len(set(former)) > 2
     teach(resumed, random.Random(1), 7)
     store.commit(resumed.drain(0.0))
     again = Frontier(Options(lang="cs", strategy=strategy), shelf=store)

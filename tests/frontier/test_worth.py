@@ -29,7 +29,7 @@ from spiderling.urls import canonicalize
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
 CUES = st.builds(
-    Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, st.integers(0, 255), SIGNED, SHARE, SIGNED, SIGNED, SHARE,
+    Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, SIGNED, SIGNED, SHARE, SIGNED, SIGNED, SHARE,
     SIGNED, st.sampled_from([-1, 0, 1]),
 )  # fmt: skip
 WRONG = Reason.WRONG_LANGUAGE

@@ -104,7 +104,7 @@ def test_host_on_disk_is_blocked_when_its_turn_comes() -> None:
 
 def test_siblings_on_disk_are_retired_with_the_rest_of_their_domain() -> None:
     poor = {f"http://s{n}.spam.cz/{m}": page(body_bytes=100_000, kept_bytes=0) for n in range(6) for m in range(12)}
-    crawl = VirtualCrawl(poor, active_hosts=1, yield_unit="registrable")
+    crawl = VirtualCrawl(poor, active_hosts=1, yield_unit="registrable", strategy="yield")
     crawl_with_checkpoints(crawl, *poor)
     assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 61}
 

@@ -76,7 +76,7 @@ def test_each_url_has_its_end_and_the_page_that_it_was_found_on() -> None:
 
 def test_a_queue_given_up_is_one_row_whatever_its_length() -> None:
     poor = {f"http://a.cz/{n}": page(body_bytes=100_000, kept_bytes=0) for n in range(40)}
-    trail = drained(VirtualCrawl(poor).run(*poor))
+    trail = drained(VirtualCrawl(poor, strategy="yield").run(*poor))
     assert [(purge.reason, purge.urls) for purge in trail.purges] == [("host-retired", 29)]
     assert len(trail.ends) == 11
 

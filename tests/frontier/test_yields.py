@@ -78,7 +78,8 @@ def poor_site(name: str, pages: int = 40) -> dict[str, Answer]:
 
 
 def test_poor_host_is_retired_and_never_asked_again() -> None:
-    crawl = VirtualCrawl(poor_site("a.cz") | {"http://b.cz/": page("http://a.cz/late", "http://a.cz/0")})
+    web = poor_site("a.cz") | {"http://b.cz/": page("http://a.cz/late", "http://a.cz/0")}
+    crawl = VirtualCrawl(web, strategy="yield")
     crawl.run(*poor_site("a.cz"))
     assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 29}
     assert crawl.host("a.cz").state is HostState.RETIRED
@@ -91,7 +92,7 @@ def test_poor_host_is_retired_and_never_asked_again() -> None:
 
 @pytest.mark.parametrize(("mode", "parked"), [("park", 29), ("delete", 0)])
 def test_queue_of_a_retired_host_is_parked_or_deleted(mode: str, parked: int) -> None:
-    crawl = VirtualCrawl(poor_site("a.cz"), retired_queue=mode)
+    crawl = VirtualCrawl(poor_site("a.cz"), retired_queue=mode, strategy="yield")
     for url in poor_site("a.cz"):
         crawl.frontier.put_seed(url, crawl.now)
     before = crawl.frontier.drain(crawl.now)
@@ -103,7 +104,7 @@ def test_queue_of_a_retired_host_is_parked_or_deleted(mode: str, parked: int) ->
 
 def test_rich_and_poor_side_by_side() -> None:
     rich = {f"http://rich.cz/{n}": page(body_bytes=100_000, kept_bytes=2000) for n in range(40)}
-    crawl = VirtualCrawl(poor_site("poor.cz") | rich).run(*poor_site("poor.cz"), *rich)
+    crawl = VirtualCrawl(poor_site("poor.cz") | rich, strategy="yield").run(*poor_site("poor.cz"), *rich)
     assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 29, Reason.KEPT: 40}
 
 

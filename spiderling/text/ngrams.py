@@ -33,14 +33,17 @@ def words(text: str) -> list[str]:
     """The words of `normalise`."""
     if text.isascii():
         return text.encode().translate(_ASCII_LETTERS).decode().split()
-    return _only_letters(text.lower()).tobytes().decode("utf-32-le").split()
+    return _only_letters(text).tobytes().decode("utf-32-le").split()
 
 
 def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
     """Code points of `normalise` of each text in a row, and where each begins and the last one ends."""
-    lower = [text.lower() for text in texts]
-    starts = np.cumsum([0, *(len(text) + 2 for text in lower)])
-    chars = _only_letters(f" {'  '.join(lower)} ")
+    every = f" {'  '.join(texts)} "
+    if _is_special(every):
+        texts = [text.lower() for text in texts]
+        every = f" {'  '.join(texts)} "
+    starts = np.cumsum([0, *(len(text) + 2 for text in texts)])
+    chars = _lower_letters().take(codepoints(every), mode="clip")
     kept = chars != _SPACE
     kept[1:] |= kept[:-1]  # the first of some spaces in a row ...
     kept[starts[:-1]] = True  # ... and the one before each text
@@ -50,26 +53,38 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
 
 
 def _only_letters(text: str) -> Hashes:
-    """Code points of *text* with spaces for all that are no letters."""
-    chars = codepoints(text)
-    return np.where(_letters().take(chars, mode="clip"), chars, _SPACE)
+    """Code points of the lower-case *text* with spaces for all that are no letters."""
+    return _lower_letters().take(codepoints(text.lower() if _is_special(text) else text), mode="clip")
+
+
+def _is_special(text: str) -> bool:
+    """Whether it holds a capital that has no lower-case letter of its own: one depends on its place, one makes two."""
+    return "\u03a3" in text or "\u0130" in text
 
 
 @lru_cache(maxsize=1)
-def _letters() -> npt.NDArray[np.bool_]:
-    found = ~code_points_of(re.compile(r"[\W\d_]+"))
-    found[[ord(mark) for mark in MARKS]] = True
-    return found
+def _lower_letters() -> Hashes:
+    """For each code point its lower-case letter, a space for what is none: half the time of ``str.lower``."""
+    letters = ~code_points_of(re.compile(r"[\W\d_]+"))
+    letters[[ord(mark) for mark in MARKS]] = True
+    lower = codepoints(_every_character().replace("\u0130", "\u03a3").lower())
+    return np.where(letters.take(lower), lower, _SPACE)
 
 
 def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
     """Which code points *pattern*, the runs of a class of characters, holds."""
-    every = np.arange(0x110000, dtype="<u4")
-    every[0xD800:0xE000] = 0xFFFF  # halves of pairs cannot be decoded, and are as little a character
+    every = _every_character()
     found = np.zeros(len(every), np.bool_)
-    for match in pattern.finditer(every.tobytes().decode("utf-32-le")):
+    for match in pattern.finditer(every):
         found[match.start() : match.end()] = True
     return found
+
+
+def _every_character() -> str:
+    """In the order of their code points; halves of pairs cannot be decoded, and are as little a character as U+FFFF."""
+    every = np.arange(0x110000, dtype="<u4")
+    every[0xD800:0xE000] = 0xFFFF
+    return every.tobytes().decode("utf-32-le")
 
 
 def codepoints(text: str) -> Hashes:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from spiderling.frontier.yields import YieldAccount
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
-_FOREIGN = frozenset({Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY})
-"""Ends of pages that are in another language unless the rule of T06 says that they are not."""
 _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
 """The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts."""
 _YOUNG_BYTES = 40_000
@@ -178,7 +176,7 @@ class Worth:
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
         host, rate = page.host, max(page.host.account.rate, 1e-3)
-        is_wanted = page.is_relevant if page.is_relevant or page.reason in _FOREIGN else None
+        is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
         words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
         key, repeats = section_of(path.encode()), page.reason in _REPEATS
         self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
@@ -287,6 +285,11 @@ def learnt_of(state: str) -> Learnt | None:
     fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0
     bounded = all(abs(weight) <= _BOUND for weight in weights.values()) and all(value > 0 for value in gradients)
     return learnt if fits and bounded and all(0 <= value < math.inf for value in gradients + errors) else None
+
+
+def _is_foreign(page: LinkingPage) -> bool:
+    """Whether a page that is not relevant is known to be in another language, though it may have no text to keep."""
+    return page.reason is Reason.WRONG_LANGUAGE or (page.reason is Reason.BOILERPLATE_ONLY and page.language != "")
 
 
 def _beside(rate: float, usual: float) -> float:

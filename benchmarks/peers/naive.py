@@ -48,10 +48,14 @@ class NaiveSpider(Spider):
         for link in self._links.extract_links(response):
             if link.url.startswith("http://"):
                 yield response.follow(link)
-        paragraphs = justext.justext(response.body, self._stoplist) if response.body.strip() else []
+        text = self._text_of(response) if response.body.strip() else ""
+        stats.inc_value("naive/kept_bytes", len(text.encode()))
+
+    def _text_of(self, response: TextResponse) -> str:
+        """What is kept of a page."""
+        paragraphs = justext.justext(response.body, self._stoplist)
         text = "\n".join(paragraph.text for paragraph in paragraphs if not paragraph.is_boilerplate)
-        if text and self._language(text) == "cs":
-            stats.inc_value("naive/kept_bytes", len(text.encode()))
+        return text if text and self._language(text) == "cs" else ""
 
     def _language(self, text: str) -> str:
         vector = _vector(text)

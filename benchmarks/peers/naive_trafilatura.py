@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import trafilatura
-from scrapy.http import Response, TextResponse
+from scrapy.http import TextResponse
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,17 +18,8 @@ class TrafilaturaSpider(_Naive):
 
     name = "naive-trafilatura"
 
-    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
-        stats = self.crawler.stats
-        stats.inc_value("naive/bytes", len(response.body))
-        if not isinstance(response, TextResponse) or response.status != 200:
-            return
-        for link in self._links.extract_links(response):
-            if link.url.startswith("http://"):
-                yield response.follow(link)
-        text = trafilatura.extract(response.body, url=response.url) if response.body.strip() else None
-        if text:
-            stats.inc_value("naive/kept_bytes", len(text.encode()))
+    def _text_of(self, response: TextResponse) -> str:
+        return trafilatura.extract(response.body, url=response.url) or ""
 
 
 del _Naive  # runspider takes the one spider that is left

@@ -1,7 +1,7 @@
 """The Scrapy scheduler: translates between the engine and the frontier, and wakes the engine.  No policy.
 
     enqueue_request   Request -> frontier.put      (seeds, and any Request of a subclass)
-    next_request      frontier.take -> Request     (only what is due now; robots.txt too)
+    next_request      frontier.take -> Request     (only what is due now; robots.txt goes past the engine)
     started           the handler's connect -> frontier.started
     settle            the request is over: outcome -> Crawl.finish
 
@@ -27,6 +27,7 @@ from scrapy.utils.request import request_from_dict
 from spiderling import signals
 from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
+from spiderling.downloader import DirectDownloader
 from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
@@ -51,9 +52,9 @@ logger = logging.getLogger(__name__)
 FAILED_STAT = "spiderling/failed"
 """Stat of a crawl that could not begin, go on or be saved (bad-input, storage-failed); the command exits with 1."""
 SWALLOWED = "spiderling_swallowed"
+"""Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 DISTANCE = "spiderling_distance"
 """Key in ``meta`` of a seed: its distance."""
-"""Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 PAGES = "spiderling_pages"
 """Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
@@ -116,8 +117,10 @@ class Scheduler(BaseScheduler):
             task.cancel()
         if self.crawl is None:
             return
-        await self._resolver.close()
         try:
+            if isinstance(downloader := self._crawler.engine.downloader, DirectDownloader):
+                await downloader.files_over()
+            await self._resolver.close()
             await self.crawl.close()
         except SpiderlingError as error:
             self._note_error(error)
@@ -151,7 +154,18 @@ class Scheduler(BaseScheduler):
         return refusal is None
 
     def next_request(self) -> Request | None:
-        """A request that is due now, or None."""
+        """A request that is due now, or None; robots.txt and its like are sent off without the engine."""
+        engine = self._crawler.engine
+        while (fetch := self._next()) is not None:
+            request = self._request(fetch)
+            if fetch.robots is None or not isinstance(engine.downloader, DirectDownloader):
+                return request
+            engine.downloader.fetch_file(request, self.file_over)
+            if engine.needs_backout():
+                return None
+        return None
+
+    def _next(self) -> Fetch | None:
         crawl = self.crawl
         if crawl is None or crawl.stopping or crawl.archives is not None:
             return None
@@ -166,10 +180,9 @@ class Scheduler(BaseScheduler):
             return None
         log_reopened(crawl)
         self._resolve_names()
-        if fetch is None:
-            return None
-        self._active.add(fetch.id or fetch.url)
-        return self._request(fetch)
+        if fetch is not None:
+            self._active.add(fetch.id or fetch.url)
+        return fetch
 
     def started(self, request: Request) -> None:
         """The download handler is opening the connection for *request*."""
@@ -239,21 +252,25 @@ class Scheduler(BaseScheduler):
         )
 
     def failed(self, failure: Failure) -> Any:
-        """Errback of every request: settle it; its own errback is called unless it waits again or was redirected."""
+        """Errback of requests: settle it; its own errback is called unless it waits again or was redirected."""
         request, error = failure.request, failure.value  # type: ignore[attr-defined]
         fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
-        if fetch is None or isinstance(error, FileTaken):
-            return None
-        if isinstance(error, (NotMade, TransferCut)):
-            self.give_back(fetch)
-        elif fetch.robots is not None:
-            self.settle_robots(fetch, 0, b"", None)
+        if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
+            self.file_over(request, error)
         elif fetch.id in self._active and error is not None:
             logger.debug("%s: %s", request.url, error)
             end = self.settle(self._with_redirect(request, of_failure(request, error)))
             if errback is not None and end not in (None, Reason.REDIRECTED):
                 return errback(failure)
         return None
+
+    def file_over(self, request: Request, error: BaseException | None) -> None:
+        """A request is over that no page came of: FileTaken, not made, or a robots.txt without an answer."""
+        fetch = fetch_of(request)
+        if fetch is not None and isinstance(error, (NotMade, TransferCut)):
+            self.give_back(fetch)
+        elif fetch is not None and not isinstance(error, FileTaken):
+            self.settle_robots(fetch, 0, b"", None)
 
     def _with_redirect(self, request: Request, outcome: Outcome) -> Outcome:
         """*outcome* with the request that is to be made of a redirect's target, if that is another one."""
@@ -352,9 +369,7 @@ class Scheduler(BaseScheduler):
 
 def user_agent(setting: str | None, options: Any) -> str:
     """The User-Agent: the setting if somebody chose one, else our product token with the contact."""
-    if setting:
-        return setting
-    return f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
+    return setting or (f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent)
 
 
 def accept_language(codes: list[str]) -> bytes:

@@ -57,6 +57,8 @@ DISTANCE = "spiderling_distance"
 PAGES = "spiderling_pages"
 """Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
+_STARTS_PER_TURN = 8
+"""Requests handed out in one turn of the event loop: often a hundred are due at once, most of a millisecond each."""
 _OWN_META = frozenset({
     "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
     "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
@@ -79,6 +81,8 @@ class Scheduler(BaseScheduler):
         self._active: set[int | str] = set()
         """Requests handed out and not settled: ids of pages, URLs of robots.txt files."""
         self._opened_at = 0.0
+        self._handed_out = 0
+        """Requests in this turn of the event loop."""
         self.crawl: Crawl | None = None
         self.error: SpiderlingError | None = None
         """Why the crawl could not be opened or had to stop."""
@@ -159,6 +163,8 @@ class Scheduler(BaseScheduler):
         now = crawl.clock.now()
         if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
             return None
+        if self._handed_out == _STARTS_PER_TURN:
+            return None
         try:
             fetch = crawl.frontier.take(now)
         except StorageError as error:  # a queue could not be read: nothing more can be handed out
@@ -169,7 +175,16 @@ class Scheduler(BaseScheduler):
         if fetch is None:
             return None
         self._active.add(fetch.id or fetch.url)
+        if not self._handed_out:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._handed_out += 1
         return self._request(fetch)
+
+    def _end_turn(self) -> None:
+        """Others have had theirs: more may be handed out."""
+        if self._handed_out == _STARTS_PER_TURN:
+            self.wake()
+        self._handed_out = 0
 
     def started(self, request: Request) -> None:
         """The download handler is opening the connection for *request*."""

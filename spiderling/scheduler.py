@@ -24,7 +24,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.request import request_from_dict
 
-from spiderling import signals
+from spiderling import requesting, signals
 from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
 from spiderling.downloader import DirectDownloader
@@ -38,8 +38,6 @@ from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
@@ -58,14 +56,12 @@ DISTANCE = "spiderling_distance"
 PAGES = "spiderling_pages"
 """Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
+_STARTS_PER_TURN = 8
+"""Requests handed out in one turn of the event loop: often a hundred are due at once, most of a millisecond each."""
 _OWN_META = frozenset({
     "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
     "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
 })  # fmt: skip
-_HEADERS = {
-    b"Accept": b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1",
-    b"Accept-Language": b"*",
-}
 
 
 class Scheduler(BaseScheduler):
@@ -73,13 +69,15 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._headers = dict(_HEADERS)
+        self._headers: dict[bytes, bytes] = {}
         self._unpicklable: dict[bytes, Request] = {}
         """Requests whose callback has no name in the spider; they are lost when the process ends."""
         self._resolving: set[asyncio.Task[None]] = set()
         self._active: set[int | str] = set()
         """Requests handed out and not settled: ids of pages, URLs of robots.txt files."""
         self._opened_at = 0.0
+        self._handed_out = 0
+        """Requests in this turn of the event loop."""
         self.crawl: Crawl | None = None
         self.error: SpiderlingError | None = None
         """Why the crawl could not be opened or had to stop."""
@@ -104,8 +102,8 @@ class Scheduler(BaseScheduler):
         except SpiderlingError as error:
             self._note_error(error)
             return
-        self._headers[b"User-Agent"] = user_agent(self._crawler.settings.get("USER_AGENT"), options).encode()
-        self._headers[b"Accept-Language"] = accept_language([info.code for info in self.crawl.accepted])
+        codes = [info.code for info in self.crawl.accepted]
+        self._headers = requesting.headers(self._crawler.settings.get("USER_AGENT"), options, codes)
         self._opened_at = self.crawl.clock.now()
 
     def close(self, reason: str) -> Deferred[None]:
@@ -146,7 +144,7 @@ class Scheduler(BaseScheduler):
         else:
             payload = self._payload(request)
             source = request.meta.get("spiderling_source")
-            refusal = self.crawl.frontier.put_request(request.url, payload, _salt(request), source, now)
+            refusal = self.crawl.frontier.put_request(request.url, payload, requesting.salt(request), source, now)
         if refusal is not None:
             level = logging.WARNING if is_start and refusal is Reason.PORT_FORBIDDEN else logging.DEBUG
             logger.log(level, "Refused %s: %s", request.url, refusal.help)
@@ -173,6 +171,8 @@ class Scheduler(BaseScheduler):
         now = crawl.clock.now()
         if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
             return None
+        if self._handed_out == _STARTS_PER_TURN:
+            return None
         try:
             fetch = crawl.frontier.take(now)
         except StorageError as error:  # a queue could not be read: nothing more can be handed out
@@ -182,7 +182,16 @@ class Scheduler(BaseScheduler):
         self._resolve_names()
         if fetch is not None:
             self._active.add(fetch.id or fetch.url)
+            if not self._handed_out:
+                asyncio.get_running_loop().call_soon(self._end_turn)
+            self._handed_out += 1
         return fetch
+
+    def _end_turn(self) -> None:
+        """Others have had theirs: more may be handed out."""
+        if self._handed_out == _STARTS_PER_TURN:
+            self.wake()
+        self._handed_out = 0
 
     def started(self, request: Request) -> None:
         """The download handler is opening the connection for *request*."""
@@ -317,7 +326,7 @@ class Scheduler(BaseScheduler):
     def _payload(self, request: Request) -> bytes:
         """*request* in a form that survives the process."""
         spider = self._crawler.spider
-        data = request.to_dict(spider=spider) if _has_named_callbacks(request, spider) else None
+        data = request.to_dict(spider=spider) if requesting.has_named_callbacks(request, spider) else None
         if data is not None:
             data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
             try:
@@ -367,15 +376,6 @@ class Scheduler(BaseScheduler):
         self.wake()
 
 
-def user_agent(setting: str | None, options: Any) -> str:
-    """The User-Agent: the setting if somebody chose one, else our product token with the contact."""
-    return setting or (f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent)
-
-
-def accept_language(codes: list[str]) -> bytes:
-    return ", ".join([*codes, "*;q=0.3"]).encode()
-
-
 def _is_plain(request: Request) -> bool:
     """Whether nothing but the URL matters."""
     own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", DISTANCE, "depth"}
@@ -383,18 +383,3 @@ def _is_plain(request: Request) -> bool:
         request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
         or own_meta or request.method != "GET"
     )  # fmt: skip
-
-
-def _salt(request: Request) -> bytes:
-    """What tells requests for one URL apart, as Scrapy's dupefilter would: method, body, ``dont_filter``."""
-    if request.dont_filter:
-        return uuid.uuid4().bytes
-    return b"" if request.method == "GET" and not request.body else request.method.encode() + request.body
-
-
-def _has_named_callbacks(request: Request, spider: Spider | None) -> bool:
-    return all(_is_method(function, spider) for function in (request.callback, request.errback) if function)
-
-
-def _is_method(function: Callable[..., Any], spider: Spider | None) -> bool:
-    return getattr(function, "__self__", None) is spider and hasattr(spider, getattr(function, "__name__", ""))

@@ -30,6 +30,7 @@ from spiderling.client import ATTEMPT, Attempt, Floor, Reply, open_session
 from spiderling.converter import usable
 from spiderling.crawl import crawl_of
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder
+from spiderling.downloader import is_heard
 from spiderling.downloaderrors import AddressForbidden, HeadFlood, ResponseRefused, TransferCut, translated
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -195,9 +196,7 @@ class DownloadHandler(BaseDownloadHandler):
             ip_address=ipaddress.ip_address(reply.address),
             protocol=f"HTTP/{version.major}.{version.minor}",
         )
-        stop = check_stop_download(
-            signals.headers_received, self.crawler, request, headers=headers, body_length=_declared_length(headers)
-        )
+        stop = self._stop(signals.headers_received, request, headers=headers, body_length=_declared_length(headers))
         if stop is not None:
             return give_out(stop_download=stop)
         raw: list[bytes] | None = [] if self._archives and decoder.changes else None
@@ -210,6 +209,10 @@ class DownloadHandler(BaseDownloadHandler):
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
         return give_out(body=body, flags=flags + self._tls_flags(reply, request), stop_download=stop)
+
+    def _stop(self, signal: object, request: Request, **values: object) -> StopDownload | None:
+        """The wish of a receiver of *signal* to stop here."""
+        return check_stop_download(signal, self.crawler, request, **values) if is_heard(self.crawler, signal) else None
 
     def _tls_flags(self, reply: Reply, request: Request) -> list[str]:
         """What is wrong with the server's certificate, as flags; counted in the stats."""
@@ -268,7 +271,7 @@ class DownloadHandler(BaseDownloadHandler):
                     body += decoder.decode(chunk)
                     if reply.content.total_bytes > limit:
                         raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
-                    stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
+                    stop = self._stop(signals.bytes_received, request, data=chunk)
                     if stop is not None:
                         return bytes(body), [], stop
         except aiohttp.ClientPayloadError as error:

@@ -1,13 +1,13 @@
 """The frontier and its store alone, on a virtual clock: CPU, memory, disk and pauses as the URLs grow.
 
-    python benchmarks/frontier.py [--quick] [--urls 1e5,1e6,1e7] [--data DIR]
+    python benchmarks/frontier.py [--quick] [--urls 1e5,1e6,1e7] [--one 100000000 --minutes 60] [--data DIR]
 
 Every page has 60 links, about a quarter of them new; two thirds stay on the host, the others go to hosts drawn by a
 power law from a web that grows with the crawl, a tenth of the URLs in number.  Names resolve, robots.txt is missing,
 everything answers at once.  A batch is cut every 64 pages; the store writes it in the same thread, so that its CPU is
 in the figures; the cut and ``committed`` are what the event loop waits for.  All times are CPU times, of the crawl's
-last tenth: the machine may be busy with something else.  Beside it, Scrapy's own JOBDIR queue (disk, one for each
-host) and dupefilter with the same links.
+last tenth, of its URLs or of its time if that ends first: the machine may be busy with something else.  Beside it,
+Scrapy's own JOBDIR queue (disk, one for each host) and dupefilter with the same links.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import gc
 import itertools
 import json
+import math
 import random
 import resource
 import subprocess
@@ -98,9 +99,9 @@ class Run:
         self.takes, self.cuts = array("f"), array("f")
         self.pages, self.web_s, self.canonical_s = 0, 0.0, 0.0
 
-    def to(self, urls: int, web: Web) -> None:
-        """Crawl until *urls* are known."""
-        while self.frontier.ledger.discovered < urls:
+    def to(self, urls: int, web: Web, until: float = math.inf) -> None:
+        """Crawl until *urls* are known, or it is *until* (``time.monotonic``)."""
+        while self.frontier.ledger.discovered < urls and time.monotonic() < until:
             fetch = self._take()
             if fetch is None:
                 self._wait()
@@ -146,8 +147,9 @@ class Run:
         self.cuts.append(1000 * (cut + time.thread_time() - began))
 
 
-def measure(urls: int, active_hosts: int) -> dict[str, float]:
-    """The figures of one crawl to *urls* URLs; CPU of its last tenth."""
+def measure(urls: int, active_hosts: int, minutes: float = math.inf) -> dict[str, float]:
+    """The figures of one crawl to *urls* URLs, or of *minutes* at most; CPU of its last tenth."""
+    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="frontier-") as name:
         run, web = Run(Path(name), active_hosts), Web()
         web.pages.extend([0] * 200)
@@ -155,9 +157,9 @@ def measure(urls: int, active_hosts: int) -> dict[str, float]:
             run.frontier.put_seed(url_of(host, 0), 0.0)
             web.pages[host] = 1
         base = rss_bytes()
-        run.to(urls * 9 // 10, web)
+        run.to(urls * 9 // 10, web, start + 54 * minutes)
         pages, cpu, web_s = run.pages, time.process_time(), run.web_s
-        run.to(urls, web)
+        run.to(urls, web, start + 60 * minutes)
         cpu = time.process_time() - cpu - (run.web_s - web_s)
         run.commit()
         us = 1e6 * cpu / (run.pages - pages)
@@ -166,6 +168,7 @@ def measure(urls: int, active_hosts: int) -> dict[str, float]:
         ledger, hosts = run.frontier.ledger, len(run.frontier.hosts)
         figures = {
             "urls": ledger.discovered, "waiting": ledger.waiting, "hosts": hosts, "pages": run.pages,
+            "minutes": (time.monotonic() - start) / 60,
             "us_per_page": us, "rss_mb": grown / 1e6, "drop_ms": drop_ms, "disk_mb": disk_bytes(run.file) / 1e6,
             "take_p99_ms": percentile(run.takes, 0.99), "take_max_ms": max(run.takes),
             "cut_p99_ms": percentile(run.cuts, 0.99), "cut_max_ms": max(run.cuts),
@@ -266,14 +269,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="not needed")
     parser.add_argument("--urls", default="", help="numbers of URLs, with commas; 1e5,1e6,1e7 by default")
     parser.add_argument("--active-hosts", type=int, default=2000)
-    parser.add_argument("--one", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--one", type=int, default=0, help="one crawl to so many URLs in this process; prints JSON")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="--one ends after so many, with its figures")
     return parser.parse_args()
 
 
 def main() -> None:
     options = arguments()
     if options.one:
-        print(json.dumps(measure(options.one, options.active_hosts)))
+        print(json.dumps(measure(options.one, options.active_hosts, options.minutes)))
         return
     sizes = [int(float(size)) for size in (options.urls or ("3e4,1e5" if options.quick else "1e5,1e6,1e7")).split(",")]
     runs = [measured(size, options.active_hosts) for size in sizes]

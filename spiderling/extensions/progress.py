@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_BUSY = 0.9
+"""Share of a core from which the main process, which cannot use more than one, is what holds the crawl up."""
+
 
 class Progress:
     """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
@@ -30,6 +34,7 @@ class Progress:
         self._crawler = crawler
         self._task: asyncio.Task[None] | None = None
         self._last_pages = self._last_bytes_read = 0
+        self._last_cpu_s = self._last_time_s = 0.0
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -43,6 +48,7 @@ class Progress:
             return
         logger.info(start_line(crawl))
         self._last_pages = crawl.frontier.ledger.totals["pages"]
+        self._busy()
         self._task = asyncio.ensure_future(self._report(crawl))
 
     async def _report(self, crawl: Crawl) -> None:
@@ -83,8 +89,17 @@ class Progress:
         read, self._last_bytes_read = crawl.archives.bytes_read - self._last_bytes_read, crawl.archives.bytes_read
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
 
+    def _busy(self) -> float:
+        """Share of a core that this thread, the event loop's, has used since the last call."""
+        cpu_s, time_s = time.thread_time(), time.monotonic()
+        share = (cpu_s - self._last_cpu_s) / max(time_s - self._last_time_s, 1e-9)
+        self._last_cpu_s, self._last_time_s = cpu_s, time_s
+        return share
+
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
         """What more of would make the crawl faster."""
+        if self._busy() > _BUSY:
+            return "main process (one core, and it is busy)"
         if crawl.archives is not None:
             return "text workers (SPIDERLING_WORKERS)" if crawl.archives.is_ahead else "reading the archives"
         engine = self._crawler.engine

@@ -21,6 +21,8 @@ _WORTH_SPARING, _TOO_MUCH_LOST = 0.15, 0.03
 _BOUNDS = {
     "politeness": "It is bound by politeness: hosts wait for their turn while machine and line have room. More hosts "
     "at a time help (more seeds, SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
+    "main process": "It is bound by the processor: the main process uses one core wholly. A faster core helps, or two "
+    "crawls that share no host (-a tlds=), joined by scrapy dedup.",
     "text workers": "It is bound by the processor: pages wait for text workers. More cores help, or "
     "SPIDERLING_WORKERS if some are idle.",
     "connections": "It is bound by the number of connections: raise CONCURRENT_REQUESTS if memory allows.",

@@ -16,6 +16,7 @@ import numpy as np
 
 from spiderling.errors import BadInput
 from spiderling.reasons import Reason
+from spiderling.simulation.addresses import Addresses
 from spiderling.simulation.linking import Linking
 from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches
 
@@ -90,23 +91,11 @@ def generate(recipe: Recipe) -> PageWeb:
     hosts = _hosts(first, shares, rng)
     section, pages = _pages(recipe, first, shares, rates, rng)
     linking = Linking(recipe.seed, recipe.links, first, pages, hosts.address, _seed_order(recipe, shares, rates, rng))
-    home = dict(zip((f"http://{name}/" for name in hosts.names), first.tolist(), strict=False))
-    host_of, section_of, names = pages.host.data, section.data, hosts.names
-    directories = [f"/{name}".encode() for name in SECTIONS]
-
-    def path(page: int) -> bytes:
-        at = section_of[page]
-        return directories[at] + b"%d" % page if at else b"/"
-
-    def url(page: int) -> str:
-        return f"http://{names[host_of[page]]}{path(page).decode()}"
-
-    def find(url: str) -> int:
-        number = url.rpartition("/")[2]
-        return int(number) if number.isdecimal() else home.get(url, -1)
-
     seeds = first[linking.order[: recipe.seed_hosts]].tolist()
-    return PageWeb(recipe.title, hosts, pages, linking.links, LANGUAGES, seeds, url, find, path)
+    addresses = Addresses(hosts.names, first, pages.host, section, SECTIONS)
+    return PageWeb(
+        recipe.title, hosts, pages, linking.links, LANGUAGES, seeds, addresses.url, addresses.find, addresses
+    )  # fmt: skip
 
 
 # -- hosts

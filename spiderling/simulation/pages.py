@@ -6,22 +6,18 @@ a host follow one another.  5 million pages with ten links each take about 400 M
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spiderling.items import Outcome
-from spiderling.linkbatch import NONE, TEXT_BLOCK, WORDS, Link, LinkBatch, gathered
+from spiderling.linkbatch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
 from spiderling.reasons import Reason
+from spiderling.simulation.addresses import Addresses
+from spiderling.simulation.addresses import Array as Array
 from spiderling.simulation.measures import Truth
-from spiderling.urls import url_hash
-from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
-Array = NDArray[Any]
 VERDICTS = (
     Reason.KEPT, Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE, Reason.SOFT_NOT_FOUND,
     Reason.BAD_QUALITY, Reason.NEAR_DUPLICATE, Reason.HTTP_ERROR,
@@ -85,27 +81,19 @@ class PageWeb:
     url: Callable[[int], str]
     find: Callable[[str], int]
     """URL -> page, or -1."""
-    path: Callable[[int], bytes] | None = None
-    """Page -> its path, where each URL is ``http://``, the host's name and this; links are batched faster then."""
+    addresses: Addresses | None = None
+    """Those of the pages, if links are to be batched fast."""
     anchors: Callable[[int], Array] | None = None
     """Page -> characters of the text of each link; None: not known, or all alike."""
     _latency_s: list[float] = field(init=False)
     _host: dict[str, int] = field(init=False)
     _views: tuple[memoryview, ...] = field(init=False)
-    _hashes: Array = field(init=False)
-    _sections: Array = field(init=False)
-    _words: Array = field(init=False)
-    _depths: Array = field(init=False)
-    """What a batch says of each URL, worked out when it is first linked to."""
 
     def __post_init__(self) -> None:
         pages = self.pages
         # a memoryview gives Python's own numbers, five times as fast as an array
         columns = (pages.body_bytes, pages.kept_bytes, pages.verdict, pages.language, pages.sketch, pages.badness)
         self._views = tuple(np.ascontiguousarray(column).data for column in columns)
-        number = len(pages.host)
-        self._hashes, self._sections = np.zeros(number, np.uint64), np.zeros(number, np.uint32)
-        self._words, self._depths = np.zeros((number, WORDS), np.uint16), np.zeros(number, np.uint8)
         self._host = {name: number for number, name in enumerate(self.hosts.names)}
         self._latency_s = self.hosts.latency_s.tolist()
 
@@ -152,35 +140,17 @@ class PageWeb:
 
     def _links_of(self, page: int) -> LinkBatch:
         targets, scores = self.links(page)
-        pages, columns = targets.tolist(), scores.tobytes()
-        if self.path is None:
-            anchors = self.anchors(page).tolist() if self.anchors else [0] * len(pages)
+        columns = scores.tobytes()
+        if self.addresses is None:
+            anchors = self.anchors(page).tolist() if self.anchors else [0] * len(columns)
             return gathered(
                 Link(self.url(target), score >= TEXT_SCORE, score / 255, anchor)
-                for target, score, anchor in zip(pages, columns, anchors, strict=True)
+                for target, score, anchor in zip(targets.tolist(), columns, anchors, strict=True)
             )
-        numbers, hosts = self.pages.host.take(targets).tolist(), self.hosts.names
-        places: dict[int, int] = {}
-        of_host = array("H", [places.setdefault(host, len(places)) for host in numbers])
-        depths = self._depths.take(targets)
-        if 0 in (form := depths.tobytes()):
-            self._note(targets[depths == 0].tolist())
-            form = self._depths.take(targets).tobytes()
-        wide = (column.take(targets, 0).tobytes() for column in (self._hashes, self._sections, self._words))
-        none = bytes(len(pages))
-        head = tuple([hosts[host] for host in places]), b"\n".join(map(self.path, pages)), of_host.tobytes()
-        return LinkBatch._make(
-            (*head, *wide, none, none, form, columns.translate(_FLAGS), columns, _ANCHOR * len(pages), (), 0)
-        )
-
-    def _note(self, pages: list[int]) -> None:
-        """Fill the rows of *pages*."""
-        assert self.path is not None
-        for page in pages:
-            path = self.path(page)
-            words = (*words_of_name(self.hosts.names[self.pages.host[page]]), *words_of_path(path))
-            self._hashes[page], self._sections[page] = url_hash(self.url(page)), section_of(path)
-            self._words[page], self._depths[page] = words, path.count(b"/")
+        none = bytes(len(columns))
+        *wide, depths = self.addresses.columns(targets)
+        cues = none, none, depths, columns.translate(_FLAGS), columns, _ANCHOR * len(columns)
+        return LinkBatch._make((*wide, *cues, (), 0))
 
 
 def sketches(pages: Array) -> Array:

@@ -41,7 +41,12 @@ def test_one_that_has_just_begun():
 
 @pytest.mark.parametrize(
     ("bound", "words"),
-    [("politeness", "a faster machine does not"), ("text workers", "More cores help"), ("hosts", "Give more seeds")],
+    [
+        ("politeness", "a faster machine does not"),
+        ("main process", "A faster core helps"),
+        ("text workers", "More cores help"),
+        ("hosts", "Give more seeds"),
+    ],
 )
 def test_what_it_is_bound_by(bound, words):
     counts = {f"total/bound/{bound}": 7, "total/bound/DNS": 2}

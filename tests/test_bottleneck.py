@@ -1,0 +1,49 @@
+"""What a progress line names as the bottleneck."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from spiderling.extensions.progress import Progress
+from spiderling.frontier.hosts import HostState
+
+HOSTS = Counter({HostState.READY: 3})
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
+
+    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None) -> str:
+        scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
+        engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
+        progress = Progress(SimpleNamespace(engine=engine, signals=SimpleNamespace(connect=lambda *_: None)))
+        for at in (0, 1):
+            monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
+            monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
+            name = progress._bottleneck(SimpleNamespace(archives=archives), states)
+        return name.partition(" (")[0]
+
+    return named
+
+
+def test_a_loop_that_works_all_the_time_is_what_holds_the_crawl_up(named):
+    assert named(cpu_s=55.0) == "main process"
+    assert named(cpu_s=55.0, archives=SimpleNamespace(is_ahead=False)) == "main process"
+
+
+def test_one_that_sleeps_waits_for_something_else(named):
+    assert named() == named(cpu_s=53.0) == "politeness"
+    assert named(cleaning=4_000_000) == "text workers"
+    assert named(is_full=True) == "connections"
+    assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
+    assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
+
+
+def test_archives_are_read_ahead_of_the_workers_or_not(named):
+    assert named(archives=SimpleNamespace(is_ahead=True)) == "text workers"
+    assert named(archives=SimpleNamespace(is_ahead=False)) == "reading the archives"

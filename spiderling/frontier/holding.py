@@ -13,7 +13,7 @@ give, one for a hundred.  On a web of few hosts, with one in the wanted language
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.priority import LAST_RANK, RANKS
@@ -78,11 +78,15 @@ class Holding:
         heapq.heappush(self._held[rank], (host.due, self._serial, host.ticket, host, address))
         return True
 
-    def released(self, now: float) -> Iterator[tuple[Host, str]]:
-        """The hosts that are to go on the workbench at *now*, with their addresses."""
+    def released(self, now: float) -> tuple[Host, str] | None:
+        """A host of the best rank of those that are to go on the workbench at *now*, and its address.
+
+        One in a call: better ones may be missing for a moment, and all would be let go at once.
+        """
         for rank, held in enumerate(self._held):
-            while held and (due := self._front(rank)) is not None and due <= now:
-                yield heapq.heappop(held)[3:]
+            if held and (due := self._front(rank)) is not None and due <= now:
+                return heapq.heappop(held)[3:]
+        return None
 
     def next_due(self) -> float | None:
         """When ``released`` will next give one; None when nobody is held back."""

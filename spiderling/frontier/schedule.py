@@ -93,8 +93,8 @@ class Schedule:
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host of those due at *now*, as the strategy ranks them, with its address; it leaves the workbench."""
-        for host, address in self._holding.released(now):
-            self._bench(host, address, now)
+        if (released := self._holding.released(now)) is not None:
+            self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
         found = self._workbench.pop(now)

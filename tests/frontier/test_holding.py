@@ -53,9 +53,9 @@ def test_released_when_the_better_ones_are_gone() -> None:
     for host, rank in ((better[0], 1), (better[1], 2), (poor, 8)):
         holding.count(host, rank)
     assert holding.keeps(poor, "10.0.0.1", 8)
-    assert list(holding.released(200.0)) == []
+    assert holding.released(200.0) is None
     holding.count(better[0], None)
-    assert list(holding.released(200.0)) == [(poor, "10.0.0.1")]
+    assert holding.released(200.0) == (poor, "10.0.0.1")
     assert holding.next_due() is None
 
 

@@ -9,6 +9,7 @@ pauses the event loop.  A key takes 11.4 to 14.8 bytes (loads of .7 to .54).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from mmap import mmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ _PART_SHIFT, _PLACE_SHIFT = 56, 24  # the upper 8 bits name the part, the next 3
 _PLACE_MASK = (1 << 32) - 1
 _MAX_LOAD, _LOAD_AFTER_GROWTH = 0.7, 0.54
 _MIN_SIZE = 32
+_MAPPED = 1 << 12
 _SPARE = 16
 """Cells behind the last place, so that probing needs no wrapping round; the last one stays empty."""
 
@@ -31,7 +33,7 @@ class KeyTable:
         self._sizes = [_MIN_SIZE] * PARTS
         self._used = [0] * PARTS
         self._limits = [int(_MIN_SIZE * _MAX_LOAD)] * PARTS
-        self._cells: list[memoryview] = [_view(np.zeros(_MIN_SIZE + _SPARE, np.uint64)) for _ in range(PARTS)]
+        self._cells: list[memoryview] = [_empty(_MIN_SIZE + _SPARE) for _ in range(PARTS)]
 
     def __len__(self) -> int:
         return sum(self._used)
@@ -58,7 +60,7 @@ class KeyTable:
         cells[place] = key
         self._used[part] += 1
         if self._used[part] > self._limits[part] or place == len(cells) - 1:
-            self._build(part, self.keys_of(part))
+            self._build(part, np.sort(self.keys_of(part)))
         return True
 
     def missing(self, keys: Sequence[int]) -> list[int]:
@@ -91,7 +93,7 @@ class KeyTable:
         ends = np.searchsorted(keys, np.arange(1, PARTS, dtype=np.uint64) << np.uint64(_PART_SHIFT))
         for part, more in enumerate(np.split(keys, ends)):
             if len(more):
-                self._build(part, np.concatenate([self.keys_of(part), more]) if self._used[part] else more)
+                self._build(part, np.sort(np.concatenate([self.keys_of(part), more])) if self._used[part] else more)
 
     def keys_of(self, part: int) -> Keys:
         """The keys of one part, roughly in order."""
@@ -100,26 +102,28 @@ class KeyTable:
         return keys
 
     def _build(self, part: int, keys: Keys) -> None:
-        """Lay out *keys* anew: each at its place, or right behind the key before it."""
+        """Lay out *keys*, which are sorted, anew: each at its place, or right behind the key before it."""
         keys = _distinct(keys)
         size = max(_MIN_SIZE, int(len(keys) / _LOAD_AFTER_GROWTH))
         order = np.arange(len(keys), dtype=np.int64)
         wanted = (keys >> np.uint64(_PLACE_SHIFT) & np.uint64(_PLACE_MASK)) * np.uint64(size) >> np.uint64(32)
         places = np.maximum.accumulate(wanted.astype(np.int64) - order) + order
-        cells = np.zeros(max(size, int(places[-1]) + 1 if len(keys) else 0) + _SPARE, np.uint64)
-        cells[places] = keys
-        self._cells[part] = _view(cells)
+        cells = _empty(max(size, int(places[-1]) + 1 if len(keys) else 0) + _SPARE)
+        np.frombuffer(cells, np.uint64)[places] = keys
+        self._cells[part] = cells
         self._sizes[part], self._used[part], self._limits[part] = size, len(keys), int(size * _MAX_LOAD)
 
 
-def _view(cells: Keys) -> memoryview:
-    """Reading one item of a memoryview takes a third of the time that it takes in numpy."""
-    return memoryview(cells)  # type: ignore[arg-type]
+def _empty(size: int) -> memoryview:
+    """*size* cells of 0.  Reading one item of a memoryview takes a third of the time that it takes in numpy.
+
+    Large ones are pages of the system's: on the heap, tables that grow in turn leave holes of half their size.
+    """
+    return memoryview(mmap(-1, 8 * size) if size >= _MAPPED else bytearray(8 * size)).cast("Q")
 
 
 def _distinct(keys: Keys) -> Keys:
-    """*keys* in order, each once (numpy's own ``unique`` is ten times slower)."""
-    keys = np.sort(keys)
+    """Sorted *keys*, each once (numpy's own ``unique`` is ten times slower)."""
     first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     distinct: Keys = keys[first]

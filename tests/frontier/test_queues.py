@@ -28,7 +28,7 @@ class Shop:
         if store is None:
             self.hosts.create("a.cz", 0)
         else:
-            self.hosts.restore(store.host_marks())
+            self.hosts.restore()
             self.queues.restore(store.load().tails, store.load().counts["generation"])
         self.host = self.hosts.by_id(1)
 

@@ -1,43 +1,113 @@
 """Scrapy's downloader without its slots: the frontier has decided what is due, and nothing waits here a second time.
 
-A slot for each host is a queue, a Deferred, a task and a kilobyte for what is asked once.
+A slot for each host is a queue, a Deferred, a task and a kilobyte for what is asked once.  Nor has robots.txt a
+callback: it goes through the downloader middlewares to the handler and past the rest of the engine.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, cast
 
-from scrapy import signals
+from pydispatch import dispatcher  # type: ignore[import-untyped]
+from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.exceptions import IgnoreRequest, _InvalidOutput
+from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
+from scrapy.utils.python import global_object_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from scrapy import Request, Spider
-    from scrapy.http import Response
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
 
 class DirectDownloader(Downloader):
     """Sends the same signals; ``DOWNLOAD_DELAY``, ``DOWNLOAD_SLOTS`` and limits by domain or IP have no effect."""
 
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.middleware = PlainMiddlewares(*self.middleware.middlewares, crawler=crawler)
+        self._files: set[asyncio.Task[None]] = set()
+
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         """Through the downloader middlewares to the handler and back."""
-        self.active.add(request)
-        answer = deferred_from_coro(self.middleware.download_async(self._ask, request))
-        return answer.addBoth(self._let_go, request)
+        return deferred_from_coro(self._fetch(request))
 
-    def _let_go(self, result: Any, request: Request) -> Any:
-        self.active.remove(request)
-        return result
+    def fetch_file(self, request: Request, over: Callable[[Request, Exception], None]) -> None:
+        """The same without the engine, for what a downloader middleware takes; *over* gets the error that ends it."""
+        task = asyncio.get_running_loop().create_task(self._fetch_file(request, over))
+        self._files.add(task)
+        task.add_done_callback(self._files.discard)
+
+    async def files_over(self) -> None:
+        """Return when no file is being fetched."""
+        if self._files:
+            await asyncio.wait(self._files)
+
+    async def _fetch_file(self, request: Request, over: Callable[[Request, Exception], None]) -> None:
+        try:
+            answer = await self._fetch(request)
+        except Exception as error:
+            over(request, error)
+        else:
+            over(request, IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}"))
+
+    async def _fetch(self, request: Request) -> Response | Request:
+        self.active.add(request)
+        try:
+            return await self.middleware.download_async(self._ask, request)
+        finally:
+            self.active.remove(request)
 
     async def _ask(self, request: Request) -> Response:
-        send, spider = self.signals.send_catch_log, self.crawler.spider
-        send(signals.request_reached_downloader, request=request, spider=spider)
+        self._send(signals.request_reached_downloader, request=request)
         try:
             response = await self.handlers.download_request_async(request)
-            send(signals.response_downloaded, response=response, request=request, spider=spider)
+            self._send(signals.response_downloaded, response=response, request=request)
             return response
         finally:
-            send(signals.request_left_downloader, request=request, spider=spider)
+            self._send(signals.request_left_downloader, request=request)
+
+    def _send(self, signal: object, **values: Any) -> None:
+        if is_heard(self.crawler, signal):
+            self.signals.send_catch_log(signal, spider=self.crawler.spider, **values)
+
+
+class PlainMiddlewares(DownloaderMiddlewareManager):
+    """Scrapy's chain, which makes a coroutine even of an answer that is there: that costs more than most answers."""
+
+    async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
+        for method in self.methods["process_request"]:
+            answer = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
+            if answer is not None and (answer := await _judged(method, answer, is_optional=True)) is not None:
+                return cast("Response | Request", answer)
+        return cast("Response", await download_func(request))
+
+    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
+        for method in self.methods["process_response"]:
+            if isinstance(response, Request):
+                break
+            answer = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
+            response = answer if answer is response else await _judged(method, answer)
+        return response
+
+
+async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
+    """The answer of a middleware's *method*, awaited if need be."""
+    if not isinstance(answer, (Response, Request)):
+        answer = await ensure_awaitable(answer, _warn=global_object_name(method))
+    if isinstance(answer, (Response, Request)) or (is_optional and answer is None):
+        return answer
+    raise _InvalidOutput(f"Middleware {method.__qualname__} must return a Response or Request, got {answer!r}")
+
+
+def is_heard(crawler: Crawler, signal: object) -> bool:
+    """Whether anybody is connected to *signal*: to send one that nobody hears costs as much as to send it to one."""
+    senders = (dispatcher.connections.get(id(sender)) for sender in (crawler.signals.sender, dispatcher.Any))
+    return any(heard and (signal in heard or dispatcher.Any in heard) for heard in senders)

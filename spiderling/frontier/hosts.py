@@ -121,6 +121,11 @@ class Marks:
     def distance(self, host_id: int) -> int:
         return self._distances[host_id]
 
+    def farther(self, host_ids: Iterable[int], distance: int) -> list[int]:
+        """Those of *host_ids*, 0 for unknown ones, that were found at more than *distance* so far."""
+        distances = self._distances
+        return [host_id for host_id in host_ids if distances[host_id] > distance]
+
     def set_distance(self, host_id: int, distance: int) -> None:
         self._distances[host_id] = min(distance, _MAX_DISTANCE)
 

@@ -8,13 +8,13 @@ and are persistent: they are the upper bits of the URL keys.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import xxhash
 
-from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, Host, HostState, Marks
+from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of
@@ -23,6 +23,8 @@ from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
 
 _ID_BITS = 24
+_MET_LATELY = 30_000
+"""Names of known hosts that are kept (5 MB), since most links lead to the same ones again and again."""
 
 
 class NameIndex:
@@ -84,12 +86,15 @@ class HostTable:
         self.marks = marks
         self.changed: set[Host] = set()
         """Hosts whose row the store does not have yet."""
+        self.nearer: set[int] = set()
+        """Ids of hosts whose distance it does not have yet."""
         self.exempt: set[int] = set()
         self._queues = queues
         self._shelf: Shelf = queues.shelf
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
-        self._live_names: dict[str, Host] = {}
+        self._met: dict[str, int] = {}
+        """Ids by name, of hosts that links led to lately."""
         self._idle: set[Host] = set()
         """Hosts in memory that may not have a place."""
         self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
@@ -110,8 +115,17 @@ class HostTable:
 
     def find(self, name: str) -> int:
         """The id of the host, or 0; nothing is read from the shelf."""
-        host = self._live_names.get(name)
-        return host.id if host is not None else self._names.find(name)
+        host_id = self._met.get(name) or self._names.find(name)
+        if host_id:
+            if len(self._met) >= _MET_LATELY:
+                self._met.clear()
+            self._met[name] = host_id
+        return host_id
+
+    def find_all(self, names: Iterable[str]) -> list[int]:
+        """``find`` for each."""
+        met = self._met
+        return [met.get(name) or self.find(name) for name in names]
 
     def get(self, name: str) -> Host | None:
         host_id = self.find(name)
@@ -168,11 +182,10 @@ class HostTable:
             unit.account.add(account.pages, account.downloaded_bytes, account.kept_bytes)
             unit.retired += STATE_OF[mark.state] is HostState.RETIRED
 
-    def queued(self, host_id: int) -> tuple[int, int, int]:
-        """(waiting, parked, id)"""
-        number = self.marks.queued[host_id]
-        is_closed = self.marks.state(host_id) in CLOSED_STATES
-        return (0, number, host_id) if is_closed else (number, 0, host_id)
+    def marked(self, host_id: int) -> tuple[int, int, int, int]:
+        """(waiting, parked, distance, id)"""
+        number, distance = self.marks.queued[host_id], self.marks.distance(host_id)
+        return (0, number, distance, host_id) if self.marks.is_closed(host_id) else (number, 0, distance, host_id)
 
     def leave(self, host: Host) -> None:
         """*host* has no place any more, and may leave memory once the store knows it."""
@@ -187,7 +200,7 @@ class HostTable:
             if host in self.changed or host.in_transit or host.tasks:
                 kept.add(host)
                 continue
-            del self._live[host.id], self._live_names[host.name]
+            del self._live[host.id]
             self._queues.close(host.id)
         self._idle = kept
 
@@ -225,5 +238,5 @@ class HostTable:
         return self._units.setdefault(registrable_domain(name), _Unit())
 
     def _enter(self, host: Host) -> None:
-        self._live[host.id] = self._live_names[host.name] = host
+        self._live[host.id] = host
         self._idle.add(host)

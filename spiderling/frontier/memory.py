@@ -92,8 +92,9 @@ class MemoryStore:
         if self._closed:
             raise StorageError("the store is closed.")
         self._hosts.update((row.id, row) for row in changes.hosts)
-        for waiting, parked, host_id in changes.queued:
-            self._hosts[host_id] = self._hosts[host_id]._replace(waiting=waiting, parked=parked)
+        for waiting, parked, distance, host_id in changes.marked:
+            former = self._hosts[host_id]
+            self._hosts[host_id] = former._replace(waiting=waiting, parked=parked, distance=distance)
         for host_id in changes.dropped:
             self._chunks.pop(host_id, None)
         for chunk in changes.used:
@@ -107,8 +108,8 @@ class MemoryStore:
                     self._chunks.setdefault(chunk >> HOST_SHIFT, {})[chunk] = part
         self._robots.update((row.origin, row) for row in changes.robots)
         for row in changes.consent:
-            former = self._consent.get(row[:4], row)
-            self._consent[row[:4]] = row._replace(first=former.first)
+            first = self._consent.get(row[:4], row).first
+            self._consent[row[:4]] = row._replace(first=first)
         self._segments.update((row.name, row) for row in changes.segments)
         self._seen.extend(changes.seen)
         self._digests.extend(changes.digests)

@@ -181,8 +181,8 @@ class Schedule:
         if isinstance(head, QueuedUrl):
             marks = self._hosts.marks
             marks.heads[host.id] = head.rank
-            marks.ranks[host.id] = rank = self._strategy.host_rank(host.id, host.account, head.rank)
-            self._holding.count(host, rank)
+            marks.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
+        self._holding.count(host, self._hosts.marks.ranks[host.id])
         if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
@@ -213,9 +213,9 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
-        if host.state is HostState.SNOOZED:
+        if host.due > now + _LONG_S:
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
-        if not self._holding.keeps(host, address):
+        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id]):
             self._bench(host, address, now)
 
     def _bench(self, host: Host, address: str, now: float) -> None:

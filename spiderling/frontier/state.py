@@ -146,8 +146,8 @@ class Changes:
     """What changed since the last batch; counts are totals, not differences."""
 
     hosts: list[HostRow] = field(default_factory=list)
-    queued: list[tuple[int, int, int]] = field(default_factory=list)
-    """(waiting, parked, id) of other hosts whose queues have grown."""
+    marked: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(waiting, parked, distance, id) of other hosts whose queues have grown, or that are nearer now."""
     added: list[tuple[int, bytes]] = field(default_factory=list)
     """(slot, line) of URLs that came to the end of a tail."""
     popped: dict[int, int] = field(default_factory=dict)

@@ -240,7 +240,7 @@ class SqliteStore:
     def _write(self, changes: Changes) -> None:
         many = self._connection.executemany
         many(f"REPLACE INTO host VALUES ({_marks(HostRow)})", changes.hosts)
-        many("UPDATE host SET waiting = ?, parked = ? WHERE id = ?", changes.queued)
+        many("UPDATE host SET waiting = ?, parked = ?, distance = ? WHERE id = ?", changes.marked)
         ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
         many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges)
         many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used))

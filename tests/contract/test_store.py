@@ -142,14 +142,15 @@ def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     store.commit(FULL)
     store.commit(
         Changes(
-            hosts=[HOST._replace(state="retired")], queued=[(0, 44, 2)], seen=[8], digests=[5],
+            hosts=[HOST._replace(state="retired")], marked=[(0, 44, 3, 2)], seen=[8], digests=[5],
             robots=[RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")], counts={"waiting": 5}, meta={"ž": "!"},
             segments=[SegmentRow("cs-00001.prevert.zst", 1, 0)],
         )
     )  # fmt: skip
     state, second = plain(store.load()), store.host(2)
     assert store.host(1).state == "retired"
-    assert (second.waiting, second.parked, second.first) == (0, 44, b"@/1\n@/2"), "the rest of the row stays"
+    marked = (second.waiting, second.parked, second.distance)
+    assert (*marked, second.first) == (0, 44, 3, b"@/1\n@/2"), "the rest of the row stays"
     assert (state.seen, state.digests) == ([7, -(2**63), 2**63 - 1, 8], [0, -1, 5])
     assert store.robots("http://a.cz") == RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")
     assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0), FULL.segments[1]]
@@ -221,7 +222,7 @@ def batches(draw: st.DrawFn) -> list[Changes]:
         made.append(
             Changes(
                 hosts=hosts, added=added, popped=popped, flush=flush,
-                queued=[(draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
+                marked=[(draw(SMALL), draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
                 used=[chunk for chunk in chunks if draw(st.booleans())],
                 dropped=draw(st.lists(st.integers(1, 9), max_size=1)),
                 seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),

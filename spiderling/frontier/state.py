@@ -138,7 +138,7 @@ class Flush(NamedTuple):
 
     generation: int
     tails: dict[int, list[bytes]]
-    """Slot -> lines; nobody changes it any more."""
+    """Slot -> lines; nobody changes it until the batch is committed."""
 
 
 @dataclass(frozen=True, slots=True)

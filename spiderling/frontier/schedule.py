@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.crowd import Crowd
@@ -67,7 +67,7 @@ class Schedule:
         self._places_used = 0
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
-        self._backlog = Backlog(lambda host_id: bool(hosts.marks.preferred[host_id]), ranks.__getitem__, draw)
+        self._backlog = Backlog(hosts.marks.preferred.__getitem__, ranks.__getitem__, draw)
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._holding = Holding(strategy, lambda: self.host_interval_s)
@@ -111,13 +111,13 @@ class Schedule:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)
 
-    def restore(self, waiting: Iterable[int], now: float) -> None:
+    def restore(self, waiting: Sequence[int], now: float) -> None:
         """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
         self._restored_at = now
         if len(self._hosts):
             self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
-        for host_id in waiting:
-            self._put_back(host_id, now, now)
+        self._hosts.marks.wake(waiting)
+        self._backlog.extend(waiting)
 
     # -- names
 

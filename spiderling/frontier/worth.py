@@ -13,8 +13,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from operator import mul
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -56,9 +56,9 @@ _FEW = 16
 """Up to so many links of a page arrays cost more than they save."""
 _Hosts = dict[int, tuple[bool, float, float, float]]
 """What is the same for all links to a host, by its id: same_host, host, trust and language as in Cues."""
-_Section = tuple[tuple[float, float], tuple[int, int, int, int]]
+_SECTION, _CUES = Struct("=6d"), Struct("=2d")
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
-_NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
+_NOTHING = bytes(_SECTION.size)
 
 
 def _logit(share: float) -> float:
@@ -85,7 +85,7 @@ class Worth:
         self.steps = 0
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._watched: dict[int, tuple[float, ...]] = {}
+        self._watched: dict[int, bytes] = {}
         self._every = 1
         self._known = tuple(languages), tuple(top_level_domains)
         self.forget()
@@ -137,7 +137,7 @@ class Worth:
         guess, weights, ranks = self._words.guesser(), self.weights, []
         for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
             cues.same_host, cues.host, cues.trust, cues.language = hosts[host_id]
-            cues.section, cues.repeats = self._sections.get(host_id << 32 | section, _NOTHING)[0]
+            cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
             cues.url = guess(words)
             values = [estimator(cues) for estimator in self._estimators]
             if self._learns and not key % self._every:
@@ -150,8 +150,8 @@ class Worth:
         keys = list(links.parts())
         of_host = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
         cues.same_host, cues.host, cues.trust, cues.language = np.array(of_host).reshape(-1, 4).T
-        told = [cue for _, i, section in keys for cue in self._sections.get(i << 32 | section, _NOTHING)[0]]
-        cues.section, cues.repeats = np.array(told).reshape(-1, 2).T
+        told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
+        cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
         cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
         cues.said = links.said
         values = np.empty((len(self.names), len(keys)))
@@ -194,14 +194,14 @@ class Worth:
         self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
-            self._step([*values, 1.0], min(1.0, kept_bytes / body_bytes))
+            self._step([*array("d", values), 1.0], min(1.0, kept_bytes / body_bytes))
 
     def _watch(self, key: int, values: list[float]) -> None:
         """Remember what was said of a link, by its URL's hash, in a sample that is halved whenever it is full."""
         if len(self._watched) >= _WATCHED:
             self._every *= 2
             self._watched = {key: value for key, value in self._watched.items() if not key % self._every}
-        self._watched[key] = tuple(values)  # which the garbage collector need not look through, unlike a list
+        self._watched[key] = array("d", values).tobytes()
 
     def _step(self, values: list[float], given: float) -> None:
         weights, usual = self.weights, self.usual
@@ -220,16 +220,16 @@ class Worth:
 
     def forget(self) -> None:
         self._words = UrlWords(*self._known)
-        self._sections: dict[int, _Section] = {}
+        self._sections: dict[int, bytes] = {}
         self._languages = HostLanguages()
         self._fruitful = [0, 0]
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
-        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
-        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1, repeats + note.repeats
+        _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
+        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
         expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
-        self._sections[key] = (_beside(expected, note.rate), given[3] / given[2]), given
+        self._sections[key] = _SECTION.pack(_beside(expected, note.rate), given[3] / given[2], *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if note.rate > _FRUITFUL_RATE:
@@ -239,9 +239,8 @@ class Worth:
             self._words.count(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        values = chain.from_iterable(map(chain.from_iterable, self._sections.values()))
-        wide = array("Q", self._fruitful), array("Q", self._sections), array("d", values)
-        return [*(column.tobytes() for column in wide), *self._languages.columns(), *self._words.columns()]
+        wide = array("Q", self._fruitful).tobytes(), array("Q", self._sections).tobytes()
+        return [*wide, b"".join(self._sections.values()), *self._languages.columns(), *self._words.columns()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
         kinds = (np.uint64, np.uint64, np.float64)
@@ -252,8 +251,8 @@ class Worth:
         if len(fruitful) != 2 or fruitful.max() >= _MOST:
             raise ValueError("sums that are none")
         self._fruitful = fruitful.tolist()
-        pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
-        self._sections = dict(zip(keys.tolist(), pairs, strict=True))
+        size, packed = _SECTION.size, bytes(columns[2])
+        self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
         self._languages.fill(columns[3:6])
         self._words.fill(columns[6:])
 

@@ -78,7 +78,7 @@ class Plain:
         values = kept, body, 1, page.reason in (Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND)
         section[:4] = [old + new for old, new in zip(section, values, strict=False)]
         section[4] = max(page.host.account.rate, 1e-3)
-        if page.is_relevant or page.reason in (Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY):
+        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:  # no page here is known to be in another one
             self.read[page.is_relevant] += 1
             self.languages.learn(page.host.id, page.is_relevant)
             names = words_of(link._replace(origin=f"http://{link.host}"))
@@ -151,7 +151,7 @@ def test_a_batch_is_ranked_by_the_formulas(
         weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights)]  # noqa: B905 - the bias
         odds = sum(weighed) + strategy.worth.weights[-1]
         expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / usual)) / math.log(1.7))
-    for times in (1, 13):  # a few links are ranked one by one, many side by side
+    for times in (1, 25):  # a few links are ranked one by one, many side by side
         batch = gathered(links * times)
         ids = [frontier.hosts.find(host) for host in batch.hosts]
         ranks = strategy.batch_ranker(page)(NewLinks(batch, range(batch.size), ids))

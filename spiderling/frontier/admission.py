@@ -30,6 +30,8 @@ class Admission:
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
         self._is_wanted: Callable[[str], bool] = lambda name: True
+        self._takes_all = options.follow == "all" and not options.tlds
+        """Whether no host is out of scope."""
 
     def accept(
         self, target: CanonicalUrl, distance: int, rank: int,
@@ -82,6 +84,8 @@ class Admission:
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
         """Why links to a host, known if it has an id, are refused whatever their paths: with http and with https."""
+        if host_id and self._takes_all and distance <= self._max_distance and ":" not in name:
+            return self._of_usual_ports
         reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
         if reason is None and distance > self._max_distance:
             reason = Reason.TOO_FAR
@@ -96,7 +100,7 @@ class Admission:
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
-        self._is_wanted = is_wanted
+        self._is_wanted, self._takes_all = is_wanted, False
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""

@@ -23,6 +23,14 @@ def host_row(host: Host, queues: Queues) -> HostRow:
     )  # fmt: skip
 
 
+def new_row(host_id: int, name: str, marks: Marks) -> HostRow:
+    """The row of a host of which no more is known than its name and its marks."""
+    state, distance, waiting = marks.state(host_id).value, marks.distance(host_id), marks.queued[host_id]
+    return HostRow(
+        host_id, name, state, distance, 0, 0, 0, 0, 0, waiting, 0, 0.0, 0.0, 1.0, 0, 0, "", "", b"", None
+    )  # fmt: skip
+
+
 def host_of(row: HostRow, marks: Marks) -> Host:
     return Host(
         id=row.id,

@@ -160,11 +160,10 @@ class Worth:
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
-        live = self._books.hosts.live(host_id) if host_id else None
-        if live is None:
+        account = self._books.hosts.account_at_hand(host_id) if host_id else None
+        if account is None:
             rank = self._books.marks.ranks[host_id] if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
-        account = live.account
         given = (account.kept_bytes + _YOUNG_BYTES * usual) / (account.downloaded_bytes + _YOUNG_BYTES)
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
 

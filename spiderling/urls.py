@@ -206,8 +206,13 @@ def registrable_domain(host: str) -> str:
 
 def top_level_domain(host: str) -> str:
     """The last label of a host record's name; empty for an address literal."""
-    label = host.partition(":")[0].rpartition(".")[2]
-    return "" if label.isdigit() or host.startswith("[") else label
+    return _label_of(host[host.rfind(".") + 1 :])
+
+
+@lru_cache(maxsize=4096)
+def _label_of(end: str) -> str:
+    label = end.partition(":")[0]
+    return "" if label.isdigit() or "[" in end or "]" in end else label
 
 
 def _is_name(name: str) -> bool:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 import xxhash
 
-from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, Host, HostState, Marks
+from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of, new_row
@@ -25,7 +25,6 @@ from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
 
 _ID_BITS = 24
-_ROWS_AT_ONCE = 10_000
 _MET_LATELY = 30_000
 """Names of known hosts that are kept (5 MB), since most links lead to the same ones again and again."""
 
@@ -54,13 +53,15 @@ class NameIndex:
         self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
         self._checks.append(digest >> 96)
 
-    def extend(self, names: list[str]) -> None:
-        """Note the names of the next ids."""
-        digests = [xxhash.xxh3_128_intdigest(name.encode()) for name in names]
-        hashes = np.array([digest & (1 << 40) - 1 for digest in digests], np.uint64)
-        ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
-        self._table.update(hashes << np.uint64(_ID_BITS) | ids)
-        self._checks.extend(digest >> 96 for digest in digests)
+    def extend(self, blocks: Iterator[list[str]]) -> None:
+        """Note the names of the next ids, many at a time."""
+        keys = [np.empty(0, np.uint64)]
+        for names in blocks:
+            digests = np.frombuffer(b"".join([xxhash.xxh3_128_digest(name.encode()) for name in names]), ">u8")
+            ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
+            keys.append(digests[1::2] << np.uint64(_ID_BITS) | ids)
+            self._checks.frombytes((digests[::2] >> np.uint64(32)).astype(np.uint32).tobytes())
+        self._table.update(np.concatenate(keys))
 
 
 @dataclass(slots=True)
@@ -123,7 +124,8 @@ class HostTable:
         host = self._live.get(host_id)
         if host is not None:
             return host.account
-        return YieldAccount() if any(host_id in names for names in self._untouched) else None
+        young, drained = self._untouched
+        return YieldAccount() if host_id in young or host_id in drained else None
 
     def find(self, name: str) -> int:
         """The id of the host, or 0; nothing is read from the shelf."""
@@ -185,39 +187,33 @@ class HostTable:
         self._untouched = {}, drained | young
         return [new_row(host_id, name, self.marks) for host_id, name in young.items()]
 
-    def restore(self, marks: Iterator[HostMark]) -> list[int]:
-        """Take up all hosts; gives the ids of those that are open, in the order in which they are due."""
-        names: list[str] = []
-        ids, dues = array("I"), array("d")
-        while rows := list(islice(marks, _ROWS_AT_ONCE)):
-            self._take_up(rows)
-            names += [row.name for row in rows]
-            still_open = [row for row in rows if STATE_OF[row.state] not in CLOSED_STATES]
-            ids.extend([row.id for row in still_open])
-            dues.extend([row.due for row in still_open])
-        self._names.extend(names)
-        order = np.argsort(np.frombuffer(dues, np.float64), kind="stable") if dues else np.empty(0, np.int64)
-        return [ids[at] for at in order.tolist()]
+    def restore(self) -> list[int]:
+        """Take up all hosts from the shelf; gives the open ones with URLs, in the order in which they are due."""
+        dues = array("d")
+        self._names.extend(self._taken_up(dues))
+        waiting = self.marks.waiting()
+        in_order: list[int] = waiting[np.argsort(np.array(dues)[waiting - 1], kind="stable")].tolist()
+        return in_order
 
-    def _take_up(self, rows: list[HostMark]) -> None:
-        """Note the marks of the next hosts."""
-        ids, names, states, distances, pages, downloaded, kept, queued, _, exempt, _ = zip(*rows, strict=True)
-        if (missing := next((n for n, host_id in enumerate(ids, len(self) + 1) if n != host_id), 0)) != 0:
-            raise ValueError(f"host {missing} is missing")
-        standing = [state if (state := STATE_OF[name]) in CLOSED_STATES else HostState.EXHAUSTED for name in states]
+    def _taken_up(self, dues: array[float]) -> Iterator[list[str]]:
+        """The names of all hosts, whose columns are taken up as they come."""
         untried = self._rank_of(0, YieldAccount())
-        accounts = list(zip(pages, downloaded, kept, strict=True))
-        ranks = [
-            self._rank_of(host_id, YieldAccount(*account)) if account[1] else untried
-            for host_id, account in zip(ids, accounts, strict=True)
-        ]
-        self.marks.extend(standing, distances, queued, map(self._prefers, names), ranks)
-        self.exempt.update(host_id for host_id, value in zip(ids, exempt, strict=True) if value > 0)
+        for columns in self._shelf.host_columns():
+            self.marks.extend(columns, map(self._prefers, columns.names), untried)
+            dues.extend(columns.dues)
+            yield columns.names
+
+    def take_up(self, mark: HostMark) -> None:
+        """Note what more is known of a host."""
+        account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
+        if mark.downloaded_bytes:
+            self.marks.ranks[mark.id] = self._rank_of(mark.id, account)
+        if mark.exempt > 0:
+            self.exempt.add(mark.id)
         if self._units is not None:
-            for name, account, state in zip(names, accounts, standing, strict=True):
-                unit = self._unit(name)
-                unit.account.add(*account)
-                unit.retired += state is HostState.RETIRED
+            unit = self._unit(mark.name)
+            unit.account.add(account.pages, account.downloaded_bytes, account.kept_bytes)
+            unit.retired += STATE_OF[mark.state] is HostState.RETIRED
 
     def marked(self, host_id: int) -> tuple[int, int, int, int]:
         """(waiting, parked, distance, id)"""

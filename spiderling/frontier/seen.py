@@ -1,6 +1,6 @@
 """The seen set: 64-bit keys of all URLs ever discovered.  A key enters once; ``add`` tells whether it was new.
 
-Exact up to a stated number of keys (11 to 15 bytes each); beyond it a Bloom filter of
+Exact up to a stated number of keys (10 to 12 bytes each); beyond it a Bloom filter of
 the same memory takes over, and about one new URL in 10,000 is then taken for a known
 one.  What was a URL's key stays stored exactly either way.
 """

@@ -1,26 +1,25 @@
-"""The HTTP client under the download handler: aiohttp with what a hostile server needs.
+"""The HTTP client under the download handler: one request over one connection to a judged address.
 
-Two private attributes of aiohttp are used, ``connector._factory`` and
-``session._retry_connection``; tests/test_handler.py fails if they lose their meaning.
+aiohttp's protocol and parser, without its session and connector: those cost three times as much as the rest of a
+request that needs no pool, redirects, cookies, proxies or DNS.  tests/test_handler.py fails if the protocol changes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import socket
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import aiohappyeyeballs
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
-from scrapy.utils._download_handlers import normalize_bind_address
 
-from spiderling.downloaderrors import HeadFlood, TooSlow
+from spiderling.downloaderrors import BadRequest, HeadFlood, NoConnection, NoTls, TooSlow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 MAX_HEADERS = 256
 MAX_HEADER_BYTES = 65_536
@@ -33,11 +32,14 @@ HEAD_START_S = 0.25
 
 
 class Wire(ResponseHandler):
-    """aiohttp's protocol, with a limit on what is not body and no lingering at the end."""
+    """aiohttp's protocol, with a limit on what is not body."""
 
     content: aiohttp.StreamReader | None = None
     """The body, once the final headers are here."""
     _received = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)  # no TCP_NODELAY, which asyncio and uvloop have set
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
@@ -52,29 +54,46 @@ class Wire(ResponseHandler):
             return
         super().data_received(data)
 
-    def close(self) -> None:
-        """Close at once: a polite TLS shutdown would wait for a peer that we are done with."""
-        self.abort()
+
+class Question(NamedTuple):
+    """A request as it is sent; ``Connection: close`` is added."""
+
+    method: str
+    target: str
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes = b""
+
+    def encoded(self) -> bytes:
+        """Raises BadRequest for what would not be read as it is meant."""
+        lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
+        lines += [name + b": " + value for name, value in self.headers]
+        lines += [b"Connection: close", b"", b""]
+        head = b"\r\n".join(lines)
+        breaks = len(lines) - 1
+        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head or lines[0].count(b" ") != 2:
+            raise BadRequest("there is a space in the URL, or a line break or NUL in a header")
+        return head + self.body
 
 
-class Reply(aiohttp.ClientResponse):
-    """A response that takes what it needs of the connection before a short body lets that go."""
+@dataclass(slots=True)
+class Reply:
+    """The head of a response; `close` when its ``content`` has been read, or is not wanted."""
 
-    certificate: bytes | None = None
-    """Of the server, DER."""
-    address: str = ""
+    question: Question
+    address: str
     """That the connection was made to."""
+    certificate: bytes | None
+    """Of the server, DER."""
+    version: aiohttp.HttpVersion
+    status: int
+    reason: str
+    raw_headers: Sequence[tuple[bytes, bytes]]
+    content: aiohttp.StreamReader
+    wire: Wire
 
-    async def start(self, connection: aiohttp.connector.Connection) -> Reply:
-        wire, transport = connection.protocol, connection.transport
-        if transport is not None:
-            tls = transport.get_extra_info("ssl_object")
-            self.certificate = tls.getpeercert(binary_form=True) if tls is not None else None
-            self.address = (transport.get_extra_info("peername") or [""])[0]
-        await super().start(connection)
-        if isinstance(wire, Wire):
-            wire.content = self.content
-        return self
+    def close(self) -> None:
+        """At once: a polite TLS shutdown would wait for a peer that we are done with."""
+        self.wire.abort()
 
 
 class Floor:
@@ -111,62 +130,86 @@ class Floor:
         self._next_window()
 
 
-class Attempt:
-    """One request's judged addresses; ``may_connect`` is asked before each connection to one of them."""
+@dataclass(slots=True)
+class Way:
+    """Where a connection goes: one or two judged addresses; ``may_connect`` is asked before each is connected to."""
 
-    def __init__(self, addresses: tuple[str, ...], may_connect: Callable[[str], bool]) -> None:
-        self.addresses = addresses
-        self.may_connect = may_connect
+    addresses: tuple[str, ...]
+    port: int
+    may_connect: Callable[[str], bool]
+    bind_address: tuple[str, int] | None = None
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+    """For the TLS handshake."""
+
+    async def open(self) -> Wire:
+        """A connection to the address that answers first; raises NoConnection or NoTls."""
+        loop = asyncio.get_running_loop()
+        options: dict[str, Any] = {"ssl": self.tls, "server_hostname": self.server_name} if self.tls else {}
+        try:
+            if len(self.addresses) == 1 and self.may_connect(self.addresses[0]):
+                options |= {"host": self.addresses[0], "port": self.port, "local_addr": self.bind_address}
+            else:
+                options["sock"] = await self._race(loop)
+            _, wire = await loop.create_connection(lambda: Wire(loop), **options)
+        except ssl.SSLError as error:
+            raise NoTls(str(error)) from error
+        except OSError as error:
+            raise NoConnection(str(error)) from error
+        return wire
+
+    async def _race(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
+        """A socket to the first address, or to the second if that takes long or fails (RFC 8305)."""
+        kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
+        return await aiohappyeyeballs.start_connection(
+            [(_family(address), *kind, (address, self.port)) for address in self.addresses],
+            local_addr_infos=[(_family(self.bind_address[0]), *kind, self.bind_address)] if self.bind_address else None,
+            happy_eyeballs_delay=HEAD_START_S,
+            loop=loop,
+            socket_factory=self._socket,
+        )
+
+    def _socket(self, info: Any) -> socket.socket:
+        if not self.may_connect(info[4][0]):
+            raise OSError(f"{info[4][0]} is not due")
+        return socket.socket(*info[:3])
 
 
-ATTEMPT: ContextVar[Attempt] = ContextVar("attempt")
-"""Of the request that the current task makes; aiohttp hands its context on."""
-
-
-class JudgedAddresses(AbstractResolver):
-    """In place of DNS: whatever name is asked for, the addresses that were judged for this request."""
-
-    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[Any]:
-        return [
-            ResolveResult(
-                hostname=host, host=address, port=port, proto=0, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-            )
-            for address in ATTEMPT.get().addresses
-        ]  # fmt: skip
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-def _judged_socket(address_info: Any) -> socket.socket:
-    family, kind, protocol, _, address = address_info
-    if not ATTEMPT.get().may_connect(address[0]):
-        raise OSError(f"{address[0]} is not due")
-    return socket.socket(family=family, type=kind, proto=protocol)
-
-
-def open_session(bind_address: Any) -> aiohttp.ClientSession:
-    """A client without DNS, cookies, proxies, redirects, retries and kept connections."""
-    connector = aiohttp.TCPConnector(
-        limit=0,
-        force_close=True,
-        local_addr=normalize_bind_address(bind_address),
-        resolver=JudgedAddresses(),
-        use_dns_cache=False,
-        happy_eyeballs_delay=HEAD_START_S,
-        socket_factory=_judged_socket,
+async def ask(question: Question, way: Way) -> Reply:
+    """Send *question*; returns at the headers of the final response.  Raises as `Way.open`, or errors of aiohttp."""
+    head = question.encoded()
+    wire = await way.open()
+    try:
+        transport = cast("asyncio.Transport", wire.transport)
+        wire.set_response_params(
+            skip_payload=question.method == "HEAD",
+            read_until_eof=True,
+            auto_decompress=False,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+        transport.write(head)
+        message, content = await wire.read()
+        while 100 <= message.code < 200 and message.code != 101:
+            message, content = await wire.read()
+    except BaseException:
+        wire.abort()
+        raise
+    wire.content = content
+    tls = transport.get_extra_info("ssl_object") if way.tls else None
+    return Reply(
+        question=question,
+        address=way.addresses[0] if len(way.addresses) == 1 else transport.get_extra_info("peername")[0],
+        certificate=tls.getpeercert(binary_form=True) if tls is not None else None,
+        version=message.version,
+        status=message.code,
+        reason=message.reason,
+        raw_headers=message.raw_headers,
+        content=content,
+        wire=wire,
     )
-    connector._factory = functools.partial(Wire, loop=asyncio.get_running_loop())  # type: ignore[assignment]
-    session = aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        response_class=Reply,
-        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-        max_line_size=MAX_HEADER_BYTES,
-        max_field_size=MAX_HEADER_BYTES,
-        max_headers=MAX_HEADERS,
-    )
-    session._retry_connection = False  # a second connection would break the politeness interval
-    return session
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

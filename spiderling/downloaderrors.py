@@ -17,6 +17,7 @@ import asyncio
 from typing import Any
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -70,6 +71,18 @@ class TooSlow(DownloadTimeoutError):
     may_pass = True
 
 
+class BadRequest(Exception):
+    """A URL or header cannot be sent."""
+
+
+class NoConnection(Exception):
+    """No address could be connected to."""
+
+
+class NoTls(Exception):
+    """It could, but the handshake failed."""
+
+
 class HeadFlood(aiohttp.ClientPayloadError):
     """More came that is not body than `client.MAX_HEAD_BYTES`."""
 
@@ -78,11 +91,11 @@ _OURS = (DownloadCancelledError, StopDownload, TooSlow)
 _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
     ((asyncio.TimeoutError, TimeoutError), DownloadTimeoutError),
     ((NameNotFound, NameServerFailure), CannotResolveHostError),
-    ((HeadFlood, aiohttp.ClientResponseError), BadHttp),
+    ((HeadFlood, HttpProcessingError), BadHttp),
     (aiohttp.ClientPayloadError, ResponseDataLossError),
-    ((aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError), UnsupportedURLSchemeError),
-    (aiohttp.ClientSSLError, TlsFailed),
-    (aiohttp.ClientConnectorError, DownloadConnectionRefusedError),
+    (BadRequest, UnsupportedURLSchemeError),
+    (NoTls, TlsFailed),
+    (NoConnection, DownloadConnectionRefusedError),
 )
 
 

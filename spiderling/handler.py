@@ -13,7 +13,7 @@ import functools
 import ipaddress
 import sys
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import yarl
@@ -21,12 +21,13 @@ from scrapy import signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from scrapy.http import Headers
-from scrapy.utils._download_handlers import check_stop_download, make_response
+from scrapy.responsetypes import responsetypes
+from scrapy.utils._download_handlers import check_stop_download, normalize_bind_address
 
 from spiderling import filetypes, tls
 from spiderling import signals as our_signals
 from spiderling.addresses import AddressPolicy, HostMap, literal_address
-from spiderling.client import ATTEMPT, Attempt, Floor, Reply, open_session
+from spiderling.client import Floor, Question, Reply, Way, ask
 from spiderling.converter import usable
 from spiderling.crawl import crawl_of
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder
@@ -38,19 +39,26 @@ from spiderling.text.declared import language_of_tag
 from spiderling.warc import EXCHANGE, Exchange
 
 if sys.version_info >= (3, 11):
-    from asyncio import timeout
+    from asyncio import Timeout, timeout
+
+    _until = Timeout.reschedule
 else:
-    from async_timeout import timeout
+    from async_timeout import Timeout, timeout
+
+    _until = Timeout.update
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+_ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
-_NOT_SENT = ("Proxy-Authorization", "Accept-Encoding")
-_SOME_NAME = "judged.invalid"
-"""Stands for a name with several addresses in the client's URL, where JudgedAddresses answers for it."""
+_NOT_SENT = frozenset({
+    b"Proxy-Authorization", b"Accept-Encoding", b"Host", b"Connection", b"Content-Length", b"Transfer-Encoding",
+    b"Expect",
+})  # fmt: skip
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -74,7 +82,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._resolver = Resolver.from_options(self._options, self._host_map)
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
-        self._session = open_session(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
+        self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
         self._transfers: set[asyncio.Task[Any]] = set()
         self._is_cutting = False
         self._archives = self._options.warc != "off"
@@ -106,24 +114,36 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def close(self) -> None:
         """Close all connections and the resolver."""
-        await self._session.close()
+        self._cut()
         await self._resolver.close()
 
     async def _fetch(self, request: Request) -> Response:
         if request.meta.get("proxy"):
             raise DownloadCancelledError("A proxy cannot be used: connections go to the judged address.")
         url = yarl.URL(request.url, encoded=bool(request.meta.get("verbatim_url")))
+        way = await self._way(url, request)
+        total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        async with timeout(min(self._options.first_byte_timeout_s, total_s)) as limit:
+            await self._its_turn(request)
+            reply = await ask(_question(url, request), way)
+            request.meta["download_latency"] = loop.time() - begin
+            _until(limit, begin + total_s)
+            try:
+                return await self._response(reply, request)
+            finally:
+                request.meta["wire_bytes"] = reply.content.total_bytes
+                reply.close()
+
+    async def _way(self, url: yarl.URL, request: Request) -> Way:
+        """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
-        ATTEMPT.set(Attempt(addresses, functools.partial(self._may_connect, request, set())))
-        name = addresses[0] if len(addresses) == 1 else _SOME_NAME
-        begin = time.monotonic()
-        reply = await self._connect(request, url, url.with_host(name).with_port(port))
-        request.meta["download_latency"] = time.monotonic() - begin
-        try:
-            return await self._response(reply, request)
-        finally:
-            request.meta["wire_bytes"] = reply.content.total_bytes
-            reply.close()
+        way = Way(addresses, port or 80, functools.partial(self._may_connect, request, set()), self._bind_address)
+        if url.scheme == "https":
+            name = (url.raw_host or "").rstrip(".")
+            way.tls, way.server_name = self._ssl_context, name if literal_address(name) is None else addresses[0]
+        return way
 
     async def _where(self, url: yarl.URL, request: Request) -> tuple[tuple[str, ...], int | None]:
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
@@ -148,28 +168,6 @@ class DownloadHandler(BaseDownloadHandler):
             return True
         return bool(getattr(scheduler, "may_also_connect", lambda request, address: True)(request, address))
 
-    async def _connect(self, request: Request, url: yarl.URL, target: yarl.URL) -> Reply:
-        """Send *request* for *url* to *target*, the same URL with an address for host; returns at the headers."""
-        headers = [field for field in request.headers.to_tuple_list() if field[0] not in _NOT_SENT]
-        if b"Host" not in request.headers:
-            headers.append(("Host", url.host_port_subcomponent or ""))
-        headers.append(("Accept-Encoding", ACCEPT_ENCODING))
-        name = (url.raw_host or "").rstrip(".")
-        total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
-        async with timeout(min(self._options.first_byte_timeout_s, total_s)):
-            await self._its_turn(request)
-            reply: Any = await self._session.request(
-                request.method,
-                target,
-                data=request.body or None,
-                headers=headers,
-                allow_redirects=False,
-                ssl=self._ssl_context,
-                server_hostname=name if target.scheme == "https" and literal_address(name) is None else None,
-                timeout=aiohttp.ClientTimeout(total=total_s),
-            )
-        return cast("Reply", reply)
-
     async def _its_turn(self, request: Request) -> None:
         """Return when the address is due: another connection, granted before this one, may have been opened late.
 
@@ -185,16 +183,7 @@ class DownloadHandler(BaseDownloadHandler):
         decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
-        version = reply.version or aiohttp.HttpVersion11
-        give_out = functools.partial(
-            make_response,
-            url=request.url,
-            status=reply.status,
-            headers=headers,
-            certificate=reply.certificate,
-            ip_address=ipaddress.ip_address(reply.address),
-            protocol=f"HTTP/{version.major}.{version.minor}",
-        )
+        give_out = functools.partial(_made, reply, headers, request.url)
         stop = check_stop_download(
             signals.headers_received, self.crawler, request, headers=headers, body_length=_declared_length(headers)
         )
@@ -284,23 +273,54 @@ class DownloadHandler(BaseDownloadHandler):
         return bytes(body), [], None
 
 
+def _question(url: yarl.URL, request: Request) -> Question:
+    """*request* as it is sent."""
+    host = request.headers.get(b"Host") or (url.host_port_subcomponent or "").encode()
+    headers = [(b"Host", host)]
+    headers += [(name, value) for name, values in request.headers.items() if name not in _NOT_SENT for value in values]
+    headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
+    if request.body or request.method in _WITH_BODY:
+        headers.append((b"Content-Length", b"%d" % len(request.body)))
+    return Question(request.method, url.raw_path_qs, headers, request.body)
+
+
 def _described(headers: Headers) -> tuple[str, str]:
     """Content-Type and Content-Disposition."""
     content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
     return content_type, disposition
 
 
+def _made(
+    reply: Reply, headers: Headers, url: str, body: bytes = b"", flags: list[str] | None = None,
+    stop_download: StopDownload | None = None,
+) -> Response:  # fmt: skip
+    """Scrapy's `make_response`, which would make *headers* anew; raises *stop_download* if it asks for that."""
+    response = responsetypes.from_args(headers=headers, url=url, body=body)(
+        url,
+        reply.status,
+        body=body,
+        flags=[*(flags or []), "download_stopped"] if stop_download else flags,
+        certificate=reply.certificate,
+        ip_address=_ip_address(reply.address),
+        protocol=f"HTTP/{reply.version.major}.{reply.version.minor}",
+    )
+    response.headers = headers
+    if stop_download and stop_download.fail:
+        stop_download.response = response
+        raise stop_download
+    return response
+
+
 def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
     """What went over the wire; heads are written out later, in another thread."""
-    sent = tuple((name.encode(), value.encode()) for name, value in reply.request_info.headers.items())
-    version = reply.version or aiohttp.HttpVersion11
+    version = reply.version
     took_s = request.meta["download_latency"]
     return Exchange(
         url=request.url,
         began=time.time(),
         took_s=took_s,
         address=reply.address,
-        request=(request.method, reply.request_info.url.raw_path_qs, sent, request.body),
+        request=reply.question,
         status_line=f"HTTP/{version.major}.{version.minor} {reply.status} {reply.reason or ''}",
         headers=reply.raw_headers,
         body=body,

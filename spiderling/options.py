@@ -105,7 +105,7 @@ class Options:
     )
     max_exact_keys: int = _option(
         200_000_000,
-        "URLs up to which the seen set is exact, 11 to 15 bytes each; beyond it a Bloom filter of the same memory "
+        "URLs up to which the seen set is exact, 10 to 12 bytes each; beyond it a Bloom filter of the same memory "
         "takes about one new URL in 10,000 for a known one.",
         low=1,
     )

@@ -1,7 +1,7 @@
 """The Scrapy scheduler: translates between the engine and the frontier, and wakes the engine.  No policy.
 
     enqueue_request   Request -> frontier.put      (seeds, and any Request of a subclass)
-    next_request      frontier.take -> Request     (only what is due now; robots.txt too)
+    next_request      frontier.take -> Request     (only what is due now; robots.txt goes past the engine)
     started           the handler's connect -> frontier.started
     settle            the request is over: outcome -> Crawl.finish
 
@@ -24,9 +24,10 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.request import request_from_dict
 
-from spiderling import signals
+from spiderling import plain, requesting, signals
 from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
+from spiderling.downloader import DirectDownloader
 from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
@@ -37,8 +38,6 @@ from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
@@ -51,9 +50,9 @@ logger = logging.getLogger(__name__)
 FAILED_STAT = "spiderling/failed"
 """Stat of a crawl that could not begin, go on or be saved (bad-input, storage-failed); the command exits with 1."""
 SWALLOWED = "spiderling_swallowed"
+"""Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 DISTANCE = "spiderling_distance"
 """Key in ``meta`` of a seed: its distance."""
-"""Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 PAGES = "spiderling_pages"
 """Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
@@ -63,10 +62,6 @@ _OWN_META = frozenset({
     "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
     "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
 })  # fmt: skip
-_HEADERS = {
-    b"Accept": b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1",
-    b"Accept-Language": b"*",
-}
 
 
 class Scheduler(BaseScheduler):
@@ -74,7 +69,7 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._headers = dict(_HEADERS)
+        self._headers: dict[bytes, bytes] = {}
         self._unpicklable: dict[bytes, Request] = {}
         """Requests whose callback has no name in the spider; they are lost when the process ends."""
         self._resolving: set[asyncio.Task[None]] = set()
@@ -97,6 +92,7 @@ class Scheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> None:
         """Open the crawl; a failure is kept in ``error`` and closes the spider once it is open (Lifecycle)."""
+        plain.install(self._crawler)
         try:
             options = options_of(self._crawler.settings, spider)
             getattr(spider, "prepare", lambda: None)()
@@ -107,8 +103,8 @@ class Scheduler(BaseScheduler):
         except SpiderlingError as error:
             self._note_error(error)
             return
-        self._headers[b"User-Agent"] = user_agent(self._crawler.settings.get("USER_AGENT"), options).encode()
-        self._headers[b"Accept-Language"] = accept_language([info.code for info in self.crawl.accepted])
+        codes = [info.code for info in self.crawl.accepted]
+        self._headers = requesting.headers(self._crawler.settings.get("USER_AGENT"), options, codes)
         self._opened_at = self.crawl.clock.now()
 
     def close(self, reason: str) -> Deferred[None]:
@@ -120,8 +116,10 @@ class Scheduler(BaseScheduler):
             task.cancel()
         if self.crawl is None:
             return
-        await self._resolver.close()
         try:
+            if isinstance(downloader := self._crawler.engine.downloader, DirectDownloader):
+                await downloader.files_over()
+            await self._resolver.close()
             await self.crawl.close()
         except SpiderlingError as error:
             self._note_error(error)
@@ -147,7 +145,7 @@ class Scheduler(BaseScheduler):
         else:
             payload = self._payload(request)
             source = request.meta.get("spiderling_source")
-            refusal = self.crawl.frontier.put_request(request.url, payload, _salt(request), source, now)
+            refusal = self.crawl.frontier.put_request(request.url, payload, requesting.salt(request), source, now)
         if refusal is not None:
             level = logging.WARNING if is_start and refusal is Reason.PORT_FORBIDDEN else logging.DEBUG
             logger.log(level, "Refused %s: %s", request.url, refusal.help)
@@ -155,7 +153,18 @@ class Scheduler(BaseScheduler):
         return refusal is None
 
     def next_request(self) -> Request | None:
-        """A request that is due now, or None."""
+        """A request that is due now, or None; robots.txt and its like are sent off without the engine."""
+        engine = self._crawler.engine
+        while (fetch := self._next()) is not None:
+            request = self._request(fetch)
+            if fetch.robots is None or not isinstance(engine.downloader, DirectDownloader):
+                return request
+            engine.downloader.fetch_file(request, self.file_over)
+            if engine.needs_backout():
+                return None
+        return None
+
+    def _next(self) -> Fetch | None:
         crawl = self.crawl
         if crawl is None or crawl.stopping or crawl.archives is not None:
             return None
@@ -172,13 +181,12 @@ class Scheduler(BaseScheduler):
             return None
         log_reopened(crawl)
         self._resolve_names()
-        if fetch is None:
-            return None
-        self._active.add(fetch.id or fetch.url)
-        if not self._handed_out:
-            asyncio.get_running_loop().call_soon(self._end_turn)
-        self._handed_out += 1
-        return self._request(fetch)
+        if fetch is not None:
+            self._active.add(fetch.id or fetch.url)
+            if not self._handed_out:
+                asyncio.get_running_loop().call_soon(self._end_turn)
+            self._handed_out += 1
+        return fetch
 
     def _end_turn(self) -> None:
         """Others have had theirs: more may be handed out."""
@@ -254,21 +262,25 @@ class Scheduler(BaseScheduler):
         )
 
     def failed(self, failure: Failure) -> Any:
-        """Errback of every request: settle it; its own errback is called unless it waits again or was redirected."""
+        """Errback of requests: settle it; its own errback is called unless it waits again or was redirected."""
         request, error = failure.request, failure.value  # type: ignore[attr-defined]
         fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
-        if fetch is None or isinstance(error, FileTaken):
-            return None
-        if isinstance(error, (NotMade, TransferCut)):
-            self.give_back(fetch)
-        elif fetch.robots is not None:
-            self.settle_robots(fetch, 0, b"", None)
+        if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
+            self.file_over(request, error)
         elif fetch.id in self._active and error is not None:
             logger.debug("%s: %s", request.url, error)
             end = self.settle(self._with_redirect(request, of_failure(request, error)))
             if errback is not None and end not in (None, Reason.REDIRECTED):
                 return errback(failure)
         return None
+
+    def file_over(self, request: Request, error: BaseException | None) -> None:
+        """A request is over that no page came of: FileTaken, not made, or a robots.txt without an answer."""
+        fetch = fetch_of(request)
+        if fetch is not None and isinstance(error, (NotMade, TransferCut)):
+            self.give_back(fetch)
+        elif fetch is not None and not isinstance(error, FileTaken):
+            self.settle_robots(fetch, 0, b"", None)
 
     def _with_redirect(self, request: Request, outcome: Outcome) -> Outcome:
         """*outcome* with the request that is to be made of a redirect's target, if that is another one."""
@@ -315,7 +327,7 @@ class Scheduler(BaseScheduler):
     def _payload(self, request: Request) -> bytes:
         """*request* in a form that survives the process."""
         spider = self._crawler.spider
-        data = request.to_dict(spider=spider) if _has_named_callbacks(request, spider) else None
+        data = request.to_dict(spider=spider) if requesting.has_named_callbacks(request, spider) else None
         if data is not None:
             data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
             try:
@@ -365,17 +377,6 @@ class Scheduler(BaseScheduler):
         self.wake()
 
 
-def user_agent(setting: str | None, options: Any) -> str:
-    """The User-Agent: the setting if somebody chose one, else our product token with the contact."""
-    if setting:
-        return setting
-    return f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
-
-
-def accept_language(codes: list[str]) -> bytes:
-    return ", ".join([*codes, "*;q=0.3"]).encode()
-
-
 def _is_plain(request: Request) -> bool:
     """Whether nothing but the URL matters."""
     own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", DISTANCE, "depth"}
@@ -383,18 +384,3 @@ def _is_plain(request: Request) -> bool:
         request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
         or own_meta or request.method != "GET"
     )  # fmt: skip
-
-
-def _salt(request: Request) -> bytes:
-    """What tells requests for one URL apart, as Scrapy's dupefilter would: method, body, ``dont_filter``."""
-    if request.dont_filter:
-        return uuid.uuid4().bytes
-    return b"" if request.method == "GET" and not request.body else request.method.encode() + request.body
-
-
-def _has_named_callbacks(request: Request, spider: Spider | None) -> bool:
-    return all(_is_method(function, spider) for function in (request.callback, request.errback) if function)
-
-
-def _is_method(function: Callable[..., Any], spider: Spider | None) -> bool:
-    return getattr(function, "__self__", None) is spider and hasattr(spider, getattr(function, "__name__", ""))

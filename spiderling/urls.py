@@ -170,7 +170,8 @@ def url_key(host_id: int, url: str, salt: bytes = b"") -> int:
 
 def key_of(host_id: int, digest: int) -> int:
     """The seen key of a URL with this `url_hash`; it fits a signed 64-bit integer."""
-    return _signed(host_id << HASH_BITS | digest)
+    key = host_id << HASH_BITS | digest
+    return key - (1 << 64) if key >= 1 << 63 else key
 
 
 def url_hash(url: str, salt: bytes = b"") -> int:
@@ -205,8 +206,13 @@ def registrable_domain(host: str) -> str:
 
 def top_level_domain(host: str) -> str:
     """The last label of a host record's name; empty for an address literal."""
-    label = host.partition(":")[0].rpartition(".")[2]
-    return "" if label.isdigit() or host.startswith("[") else label
+    return _label_of(host[host.rfind(".") + 1 :])
+
+
+@lru_cache(maxsize=4096)
+def _label_of(end: str) -> str:
+    label = end.partition(":")[0]
+    return "" if label.isdigit() or "[" in end or "]" in end else label
 
 
 def _is_name(name: str) -> bool:
@@ -221,7 +227,3 @@ def _clean_query(search: str) -> str:
         return search
     kept = [part for part in search[1:].split("&") if _DROPPED_PARAMETER.match(part) is None]
     return "?" + "&".join(kept) if any(kept) else ""
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value

@@ -37,9 +37,9 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse
 from scrapy.utils.test import get_crawler
 
-from spiderling.client import MAX_HEAD_BYTES
+from spiderling.client import MAX_HEAD_BYTES, Question, Wire
 from spiderling.decoding import BodyDecoder, DecodedTooBig
-from spiderling.downloaderrors import AddressForbidden, BadHttp, ResponseRefused, TlsFailed, TooSlow
+from spiderling.downloaderrors import AddressForbidden, BadHttp, BadRequest, ResponseRefused, TlsFailed, TooSlow
 from spiderling.handler import DownloadHandler
 from spiderling.reasons import Reason
 from spiderling.tls import problems
@@ -1034,6 +1034,37 @@ async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
             await handler.download_request(Request("http://x.test/", meta={"proxy": "http://127.0.0.1:1/"}))
 
 
+@settings(max_examples=200)
+@given(
+    st.text(max_size=8), st.text(max_size=8).map("/".__add__),
+    st.lists(st.tuples(st.binary(max_size=4) | st.just(b"X\r\nY"), st.binary(max_size=4)), max_size=3),
+)  # fmt: skip
+def test_no_request_is_sent_that_reads_as_another(method, target, headers):
+    try:
+        head = Question(method, target, headers, b"the body").encoded()
+    except (BadRequest, UnicodeEncodeError):
+        return
+    lines = head.removesuffix(b"the body").split(b"\r\n")
+    assert lines == [f"{method} {target} HTTP/1.1".encode(), *(b": ".join(field) for field in headers),
+                     b"Connection: close", b"", b""]  # fmt: skip
+    assert not {b"\r"[0], b"\n"[0], 0} & set(b"".join(lines))
+    assert len(lines[0].split(b" ")) == 3
+
+
+@pytest.mark.parametrize("fallback", [None, "127.0.0.1"])
+async def test_connections_come_from_the_bind_address(fallback):
+    peers = []
+
+    async def answer(writer):
+        peers.append(writer.get_extra_info("peername")[0])
+        writer.write(reply())
+
+    async with serving(answer) as site, handling({"DOWNLOAD_BIND_ADDRESS": "127.0.0.7"}) as handler:
+        meta = {"address": "127.0.0.1", "fallback_address": fallback}
+        assert (await handler.download_request(Request(site.url, meta=meta))).body == PAGE
+    assert peers == ["127.0.0.7"]
+
+
 async def test_cancelled_and_failed_downloads_leave_nothing_open():
     async def half(writer):
         writer.write(OK + b"Content-Length: 1000\r\n\r\nhalf")
@@ -1056,7 +1087,8 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
                 await handler.download_request(
                     Request(site.url, meta={"address": "127.0.0.1", "download_timeout": 0.2})
                 )
-            assert not handler._session.connector._acquired
+            assert not handler._transfers
+            assert not [wire for wire in gc.get_objects() if isinstance(wire, Wire) and wire.transport is not None]
         gc.collect()
         await asyncio.sleep(0)
     assert not unraised

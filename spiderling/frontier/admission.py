@@ -77,7 +77,7 @@ class Admission:
         known = self._books.marks.distance(host_id)
         if distance < known:
             self._books.marks.set_distance(host_id, distance)
-            self._books.hosts.changed.add(self._books.hosts.by_id(host_id))
+            self._books.hosts.nearer.add(host_id)
         return min(distance, known)
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:

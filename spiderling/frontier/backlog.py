@@ -13,6 +13,8 @@ import heapq
 from array import array
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from spiderling.frontier.priority import RANKS
 
 _APART_AFTER_S = 60.0
@@ -49,7 +51,7 @@ class Backlog:
     """
 
     def __init__(
-        self, prefers: Callable[[int], bool] = lambda host_id: False,
+        self, prefers: Callable[[int], int] = lambda host_id: 0,
         rank_of: Callable[[int], int] = lambda host_id: 0, draw: Callable[[Sequence[int]], int] = min,
     ) -> None:  # fmt: skip
         self._prefers, self._rank_of, self._draw = prefers, rank_of, draw
@@ -73,6 +75,16 @@ class Backlog:
             self._lines[which][rank].ring.append(host_id)
             self._waited_in[which] |= 1 << rank
             self._number += 1
+
+    def extend(self, host_ids: Sequence[int]) -> None:
+        """These come to the end, in this order."""
+        ids = np.array(host_ids, np.uint32)
+        preferred, ranks = (np.fromiter(map(of, host_ids), np.uint8, len(ids)) for of in (self._prefers, self._rank_of))
+        for which, lines in enumerate(self._lines):
+            for rank, line in enumerate(lines):
+                line.ring.frombytes(ids[(preferred == which) & (ranks == rank)].tobytes())
+                self._waited_in[which] |= bool(len(line)) << rank
+        self._number += len(host_ids)
 
     def pop(self, now: float) -> int | None:
         """The host that is next at *now*."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from spiderling.frontier.draws import Draw
 from spiderling.frontier.entries import line_of, url_of
@@ -13,7 +13,7 @@ from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.seen import SeenSet
-from spiderling.frontier.state import HostMark, Shelf, State
+from spiderling.frontier.state import Shelf, State
 from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.trail import Trail
 from spiderling.options import Options
@@ -48,16 +48,13 @@ class Books:
         """
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen, self._max_exact_keys)
-        open_hosts = self.hosts.restore(self._settled(shelf))
-        self.queues.restore(state.tails, state.counts.get(GENERATION, 0))
-        return [host_id for host_id in open_hosts if self.marks.queued[host_id]]
-
-    def _settled(self, shelf: Shelf) -> Iterator[HostMark]:
-        """The marks of all hosts; the ends of what was in transit at closed ones are counted."""
+        open_hosts = self.hosts.restore()
         for mark in shelf.host_marks():
+            self.hosts.take_up(mark)
             if mark.in_transit and (reason := CLOSED_STATES.get(STATE_OF[mark.state])) is not None:
                 self.ledger.end_waiting(reason)
-            yield mark
+        self.queues.restore(state.tails, state.counts.get(GENERATION, 0))
+        return open_hosts
 
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
         """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.

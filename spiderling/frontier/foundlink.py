@@ -50,7 +50,11 @@ class NewLinks:
 
     def __init__(self, batch: LinkBatch, places: Sequence[int], ids: Sequence[int]) -> None:
         """*places* of the links in *batch*, and the ids of its hosts, 0 for new ones."""
-        self._batch, self._places, self._ids = batch, places, ids
+        self._batch, self._ids, self.places = batch, ids, places
+        self.numbers, self.digests = array("H", batch.of_host), array("Q", batch.hashes)
+        """Columns of the whole batch: place of each link's host, and hash of its URL ..."""
+        self.lines = batch.paths.split(b"\n")
+        """... and its path."""
 
     @classmethod
     def of(cls, link: FoundLink) -> NewLinks:
@@ -68,44 +72,43 @@ class NewLinks:
         return cls(batch, [0], [link.host_id])
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     def __iter__(self) -> Iterator[FoundLink]:
-        batch, numbers, lines = self._batch, array("H", self._batch.of_host), self._batch.paths.split(b"\n")
-        for at in self._places:
+        batch, numbers = self._batch, self.numbers
+        for at in self.places:
             name = batch.hosts[numbers[at]]
-            origin, path = PREFIXES[batch.prefixes[at]] + name, lines[at].decode("ascii")
+            origin, path = PREFIXES[batch.prefixes[at]] + name, self.lines[at].decode("ascii")
             yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
 
     def rows(self) -> Iterator[tuple[int, int, int, float, float, int, Sequence[int]]]:
         """Of each link its ``parts``, block, anchor, what hreflang says, and words."""
-        batch, ids, numbers = self._batch, self._ids, array("H", self._batch.of_host)
-        hashes, sections, words = array("Q", batch.hashes), array("I", batch.sections), array("H", batch.words)
-        for at in self._places:
+        batch, ids, numbers, digests = self._batch, self._ids, self.numbers, self.digests
+        sections, words = array("I", batch.sections), array("H", batch.words)
+        for at in self.places:
             cues = batch.scores[at] / 255, ANCHORS[batch.anchors[at]], _SAID[batch.flags[at]]
-            yield hashes[at], ids[numbers[at]], sections[at], *cues, words[WORDS * at : WORDS * (at + 1)]
+            yield digests[at], ids[numbers[at]], sections[at], *cues, words[WORDS * at : WORDS * (at + 1)]
 
-    def parts(self) -> Iterator[tuple[int, int, int]]:
+    def parts(self) -> list[tuple[int, int, int]]:
         """Of each link its URL's hash, its host's id and its path's section."""
-        numbers, hashes = array("H", self._batch.of_host), array("Q", self._batch.hashes)
-        sections, ids = array("I", self._batch.sections), self._ids
-        return ((hashes[at], ids[numbers[at]], sections[at]) for at in self._places)
+        ids, numbers, digests, sections = self._ids, self.numbers, self.digests, array("I", self._batch.sections)
+        return [(digests[at], ids[numbers[at]], sections[at]) for at in self.places]
 
     @property
     def words(self) -> NDArray[np.uint16]:
-        return np.frombuffer(self._batch.words, np.uint16).reshape(-1, WORDS)[self._places]
+        return np.frombuffer(self._batch.words, np.uint16).reshape(-1, WORDS)[self.places]
 
     @property
     def blocks(self) -> NDArray[np.float64]:
         """How likely each stands in running text, 0 to 1."""
-        return _SHARES.take(np.frombuffer(self._batch.scores, np.uint8)[self._places])
+        return _SHARES.take(np.frombuffer(self._batch.scores, np.uint8)[self.places])
 
     @property
     def said(self) -> NDArray[np.int64]:
         """What hreflang says of each: 1 a wanted language, -1 another one, 0 nothing."""
-        return _SAID_OF.take(np.frombuffer(self._batch.flags, np.uint8)[self._places])
+        return _SAID_OF.take(np.frombuffer(self._batch.flags, np.uint8)[self.places])
 
     @property
     def anchors(self) -> NDArray[np.float64]:
         """Length of each text, -1 to 1."""
-        return _ANCHORS.take(np.frombuffer(self._batch.anchors, np.uint8)[self._places])
+        return _ANCHORS.take(np.frombuffer(self._batch.anchors, np.uint8)[self.places])

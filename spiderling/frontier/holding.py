@@ -3,17 +3,17 @@
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because
 the rich ones may be asked every few seconds only.  So of all hosts with a place those of the
 best ranks are at work, and of the others as many as make up a strategy's ``fewest``: each
-rank is held back just so long that the number is right, and nobody longer than an hour.
+rank is held back just so long that the number is right, and nobody longer than a day.
 
 Hosts that promise a fourteenth of the best or less do not make up for a lack of better ones: together they have one
-request for five of those; and where they are of the last rank, and promise less than a seventh of what the crawl gives,
-one for twenty.  On a web of few hosts, with one in the wanted language, most bytes would else go to the rest.
+request for five of those; and where they are of the last rank, and promise less than a twelfth of what hosts with text
+give, one for a hundred.  On a web of few hosts, with one in the wanted language, most bytes would else go to the rest.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.priority import LAST_RANK, RANKS
@@ -23,9 +23,9 @@ _NEAR = 1
 """Hosts of the best rank are never held back, nor those of so many ranks more."""
 _FAR = 5
 """Ranks from the best one to hosts that are poor beside it."""
-_OF_POOR, _OF_LAST = 1 / 5, 1 / 20
+_OF_POOR, _OF_LAST = 1 / 5, 1 / 100
 """Requests to poor hosts, and to those of the last rank, for one that the better ones can take."""
-_LONGEST_S = 3600.0
+_LONGEST_S = 86_400.0
 
 
 class Holding:
@@ -69,21 +69,24 @@ class Holding:
             self._holds_s[rank] = min(hold_s, _LONGEST_S)
             room -= number
 
-    def keeps(self, host: Host, address: str) -> bool:
-        """Whether *host*, which would go on the workbench under *address*, is held back instead."""
-        rank = host.standing
-        if rank is None or not self._holds_s[rank]:
+    def keeps(self, host: Host, address: str, rank: int) -> bool:
+        """Whether *host* of *rank*, which would go on the workbench under *address*, is held back instead."""
+        if not self._holds_s[rank]:
             return False
         host.ticket += 1
         self._serial += 1
         heapq.heappush(self._held[rank], (host.due, self._serial, host.ticket, host, address))
         return True
 
-    def released(self, now: float) -> Iterator[tuple[Host, str]]:
-        """The hosts that are to go on the workbench at *now*, with their addresses."""
+    def released(self, now: float) -> tuple[Host, str] | None:
+        """A host of the best rank of those that are to go on the workbench at *now*, and its address.
+
+        One in a call: better ones may be missing for a moment, and all would be let go at once.
+        """
         for rank, held in enumerate(self._held):
-            while held and (due := self._front(rank)) is not None and due <= now:
-                yield heapq.heappop(held)[3:]
+            if held and (due := self._front(rank)) is not None and due <= now:
+                return heapq.heappop(held)[3:]
+        return None
 
     def next_due(self) -> float | None:
         """When ``released`` will next give one; None when nobody is held back."""

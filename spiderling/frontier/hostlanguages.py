@@ -34,9 +34,12 @@ class HostLanguages:
         self._hosts: dict[int, list[int]] = {}
         self._pages = [1, 1]
         self._differ = self._pairs = 0.0
+        self._prior: tuple[float, float] | None = None
+        """``prior_pages`` and ``mean``, once they were asked for since the last page."""
 
     def learn(self, host_id: int, is_wanted: bool) -> None:
         """A page of the host was read."""
+        self._prior = None
         seen = self._hosts.setdefault(host_id, [0, 0])
         if pages := sum(seen):
             self._differ += seen[is_wanted] / pages
@@ -62,8 +65,12 @@ class HostLanguages:
     def expected(self, host_id: int) -> float | None:
         """Share of wanted pages to be expected of a host; None for one of which no page was read."""
         seen = self._hosts.get(host_id)
-        prior = self.prior_pages
-        return None if seen is None else (seen[0] + prior * self.mean) / (sum(seen) + prior)
+        if seen is None:
+            return None
+        if self._prior is None:
+            self._prior = self.prior_pages, self.mean
+        prior, mean = self._prior
+        return (seen[0] + prior * mean) / (seen[0] + seen[1] + prior)
 
     def foreign_pages(self, host_id: int) -> int:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
@@ -86,4 +93,4 @@ class HostLanguages:
         self._differ, self._pairs = spread.tolist()
         if not 0 <= self._differ <= self._pairs < _MOST_PAGES:
             raise ValueError("a spread that is none")
-        self._hosts = dict(zip(hosts.tolist(), counts, strict=True))
+        self._hosts, self._prior = dict(zip(hosts.tolist(), counts, strict=True)), None

@@ -8,11 +8,19 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from spiderling.frontier.sitefiles import SiteFile
 from spiderling.frontier.yields import YieldAccount
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spiderling.frontier.state import HostColumns
 
 
 class HostState(Enum):
@@ -41,6 +49,8 @@ CLOSED_STATES = {
 _STATES = list(HostState)
 _CODES = {state: code for code, state in enumerate(_STATES)}
 STATE_OF = {state.value: state for state in HostState}
+_AT_REST, _READY = _CODES[HostState.EXHAUSTED], _CODES[HostState.READY]
+_CODES_AT_REST = {name: _CODES[state] if state in CLOSED_STATES else _AT_REST for name, state in STATE_OF.items()}
 _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _MAX_DISTANCE = 65535
 
@@ -71,20 +81,28 @@ class Marks:
         self.queued.append(queued)
         self._tally[_CODES[state]] += 1
 
-    def extend(
-        self, states: list[HostState], distances: Sequence[int], queued: Sequence[int], preferred: Iterable[bool],
-        ranks: Iterable[int],
-    ) -> None:  # fmt: skip
-        """Note the hosts of the next ids, a column of each."""
-        codes = [_CODES[state] for state in states]
+    def extend(self, columns: HostColumns, preferred: Iterable[bool], rank: int) -> None:
+        """Note the hosts of the next ids as the store has them: those that are not closed are at rest."""
+        codes = [_CODES_AT_REST[state] for state in columns.states]
         self._states.extend(codes)
-        self._distances.extend([min(distance, _MAX_DISTANCE) for distance in distances])
-        self.queued.extend(queued)
+        self._distances.extend([min(distance, _MAX_DISTANCE) for distance in columns.distances])
+        self.queued.extend(columns.queued)
         self.preferred.extend(preferred)
-        self.ranks.extend(ranks)
-        self.heads.extend(b"\xff" * (len(self.ranks) - len(self.heads)))
+        self.ranks.extend(bytes([rank]) * len(codes))
+        self.heads.extend(b"\xff" * len(codes))
         for code, number in Counter(codes).items():
             self._tally[code] += number
+
+    def waiting(self) -> NDArray[np.int64]:
+        """The ids of those at rest that have URLs."""
+        return np.flatnonzero((np.array(self._states) == _AT_REST) & (np.array(self.queued) > 0))
+
+    def wake(self, host_ids: Sequence[int]) -> None:
+        """These were at rest and are ready."""
+        for host_id in host_ids:
+            self._states[host_id] = _READY
+        self._tally[_AT_REST] -= len(host_ids)
+        self._tally[_READY] += len(host_ids)
 
     def __len__(self) -> int:
         return len(self._states) - 1
@@ -102,6 +120,11 @@ class Marks:
 
     def distance(self, host_id: int) -> int:
         return self._distances[host_id]
+
+    def farther(self, host_ids: Iterable[int], distance: int) -> list[int]:
+        """Those of *host_ids*, 0 for unknown ones, that were found at more than *distance* so far."""
+        distances = self._distances
+        return [host_id for host_id in host_ids if distances[host_id] > distance]
 
     def set_distance(self, host_id: int, distance: int) -> None:
         self._distances[host_id] = min(distance, _MAX_DISTANCE)

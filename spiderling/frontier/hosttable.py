@@ -8,14 +8,13 @@ and are persistent: they are the upper bits of the URL keys.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 import xxhash
 
-from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, Host, HostState, Marks
+from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of
@@ -24,7 +23,8 @@ from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
 
 _ID_BITS = 24
-_ROWS_AT_ONCE = 10_000
+_MET_LATELY = 30_000
+"""Names of known hosts that are kept (5 MB), since most links lead to the same ones again and again."""
 
 
 class NameIndex:
@@ -51,13 +51,15 @@ class NameIndex:
         self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
         self._checks.append(digest >> 96)
 
-    def extend(self, names: list[str]) -> None:
-        """Note the names of the next ids."""
-        digests = [xxhash.xxh3_128_intdigest(name.encode()) for name in names]
-        hashes = np.array([digest & (1 << 40) - 1 for digest in digests], np.uint64)
-        ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
-        self._table.update(hashes << np.uint64(_ID_BITS) | ids)
-        self._checks.extend(digest >> 96 for digest in digests)
+    def extend(self, blocks: Iterator[list[str]]) -> None:
+        """Note the names of the next ids, many at a time."""
+        keys = [np.empty(0, np.uint64)]
+        for names in blocks:
+            digests = np.frombuffer(b"".join([xxhash.xxh3_128_digest(name.encode()) for name in names]), ">u8")
+            ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
+            keys.append(digests[1::2] << np.uint64(_ID_BITS) | ids)
+            self._checks.frombytes((digests[::2] >> np.uint64(32)).astype(np.uint32).tobytes())
+        self._table.update(np.concatenate(keys))
 
 
 @dataclass(slots=True)
@@ -84,12 +86,15 @@ class HostTable:
         self.marks = marks
         self.changed: set[Host] = set()
         """Hosts whose row the store does not have yet."""
+        self.nearer: set[int] = set()
+        """Ids of hosts whose distance it does not have yet."""
         self.exempt: set[int] = set()
         self._queues = queues
         self._shelf: Shelf = queues.shelf
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
-        self._live_names: dict[str, Host] = {}
+        self._met: dict[str, int] = {}
+        """Ids by name, of hosts that links led to lately."""
         self._idle: set[Host] = set()
         """Hosts in memory that may not have a place."""
         self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
@@ -110,8 +115,17 @@ class HostTable:
 
     def find(self, name: str) -> int:
         """The id of the host, or 0; nothing is read from the shelf."""
-        host = self._live_names.get(name)
-        return host.id if host is not None else self._names.find(name)
+        host_id = self._met.get(name) or self._names.find(name)
+        if host_id:
+            if len(self._met) >= _MET_LATELY:
+                self._met.clear()
+            self._met[name] = host_id
+        return host_id
+
+    def find_all(self, names: Iterable[str]) -> list[int]:
+        """``find`` for each."""
+        met = self._met
+        return [met.get(name) or self.find(name) for name in names]
 
     def get(self, name: str) -> Host | None:
         host_id = self.find(name)
@@ -140,45 +154,38 @@ class HostTable:
         self.changed.add(host)
         return host
 
-    def restore(self, marks: Iterator[HostMark]) -> list[int]:
-        """Take up all hosts; gives the ids of those that are open, in the order in which they are due."""
-        names: list[str] = []
-        ids, dues = array("I"), array("d")
-        while rows := list(islice(marks, _ROWS_AT_ONCE)):
-            self._take_up(rows)
-            names += [row.name for row in rows]
-            still_open = [row for row in rows if STATE_OF[row.state] not in CLOSED_STATES]
-            ids.extend([row.id for row in still_open])
-            dues.extend([row.due for row in still_open])
-        self._names.extend(names)
-        order = np.argsort(np.frombuffer(dues, np.float64), kind="stable") if dues else np.empty(0, np.int64)
-        return [ids[at] for at in order.tolist()]
+    def restore(self) -> list[int]:
+        """Take up all hosts from the shelf; gives the open ones with URLs, in the order in which they are due."""
+        dues = array("d")
+        self._names.extend(self._taken_up(dues))
+        waiting = self.marks.waiting()
+        in_order: list[int] = waiting[np.argsort(np.array(dues)[waiting - 1], kind="stable")].tolist()
+        return in_order
 
-    def _take_up(self, rows: list[HostMark]) -> None:
-        """Note the marks of the next hosts."""
-        ids, names, states, distances, pages, downloaded, kept, queued, _, exempt, _ = zip(*rows, strict=True)
-        if (missing := next((n for n, host_id in enumerate(ids, len(self) + 1) if n != host_id), 0)) != 0:
-            raise ValueError(f"host {missing} is missing")
-        standing = [state if (state := STATE_OF[name]) in CLOSED_STATES else HostState.EXHAUSTED for name in states]
+    def _taken_up(self, dues: array[float]) -> Iterator[list[str]]:
+        """The names of all hosts, whose columns are taken up as they come."""
         untried = self._rank_of(0, YieldAccount())
-        accounts = list(zip(pages, downloaded, kept, strict=True))
-        ranks = [
-            self._rank_of(host_id, YieldAccount(*account)) if account[1] else untried
-            for host_id, account in zip(ids, accounts, strict=True)
-        ]
-        self.marks.extend(standing, distances, queued, map(self._prefers, names), ranks)
-        self.exempt.update(host_id for host_id, value in zip(ids, exempt, strict=True) if value > 0)
-        if self._units is not None:
-            for name, account, state in zip(names, accounts, standing, strict=True):
-                unit = self._unit(name)
-                unit.account.add(*account)
-                unit.retired += state is HostState.RETIRED
+        for columns in self._shelf.host_columns():
+            self.marks.extend(columns, map(self._prefers, columns.names), untried)
+            dues.extend(columns.dues)
+            yield columns.names
 
-    def queued(self, host_id: int) -> tuple[int, int, int]:
-        """(waiting, parked, id)"""
-        number = self.marks.queued[host_id]
-        is_closed = self.marks.state(host_id) in CLOSED_STATES
-        return (0, number, host_id) if is_closed else (number, 0, host_id)
+    def take_up(self, mark: HostMark) -> None:
+        """Note what more is known of a host."""
+        account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
+        if mark.downloaded_bytes:
+            self.marks.ranks[mark.id] = self._rank_of(mark.id, account)
+        if mark.exempt > 0:
+            self.exempt.add(mark.id)
+        if self._units is not None:
+            unit = self._unit(mark.name)
+            unit.account.add(account.pages, account.downloaded_bytes, account.kept_bytes)
+            unit.retired += STATE_OF[mark.state] is HostState.RETIRED
+
+    def marked(self, host_id: int) -> tuple[int, int, int, int]:
+        """(waiting, parked, distance, id)"""
+        number, distance = self.marks.queued[host_id], self.marks.distance(host_id)
+        return (0, number, distance, host_id) if self.marks.is_closed(host_id) else (number, 0, distance, host_id)
 
     def leave(self, host: Host) -> None:
         """*host* has no place any more, and may leave memory once the store knows it."""
@@ -193,7 +200,7 @@ class HostTable:
             if host in self.changed or host.in_transit or host.tasks:
                 kept.add(host)
                 continue
-            del self._live[host.id], self._live_names[host.name]
+            del self._live[host.id]
             self._queues.close(host.id)
         self._idle = kept
 
@@ -231,5 +238,5 @@ class HostTable:
         return self._units.setdefault(registrable_domain(name), _Unit())
 
     def _enter(self, host: Host) -> None:
-        self._live[host.id] = self._live_names[host.name] = host
+        self._live[host.id] = host
         self._idle.add(host)

@@ -7,7 +7,7 @@ link has to pass is in admission.py; those that pass are ranked side by side (st
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason
 from spiderling.urls import PREFIXES, canonicalize
 
+_PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
 Entry = tuple[int, bytes, int]
 """Rank and line of a URL that comes into a queue, and its place in the batch."""
 
@@ -55,62 +56,64 @@ class Intake:
         places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
         if len(places) < links.size:
             self._admission.refuse(Reason.SEEN, links.size - len(places))
-        allowed = self._allowed(source, links, ids, places) if places else []
-        if not allowed:
+        if not places:
             return
-        ranks = rank_of(NewLinks(links, allowed, ids))
-        keys, waiting = self._entered(source, links, ids, zip(allowed, ranks, strict=True))
+        new = NewLinks(links, places, ids)
+        new.places = self._allowed(source, links, new, ids)
+        if not new.places:
+            return
+        keys, waiting = self._entered(source, links, new, ids, rank_of(new))
         books.ledger.discover(len(keys))
         books.trail.found(keys, page)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
                 self._wait_singly(host_id, entries, links, visit, now)
             elif books.wait_all(host_id, entries):
-                self._schedule.wake(host_id, now, min([entry[0] for entry in entries]))
+                self._schedule.wake(host_id, now, min(entries)[0])
 
     def _entered(
-        self, source: Host, links: LinkBatch, ids: list[int], ranked: Iterable[tuple[int, int]]
+        self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
     ) -> tuple[list[int], dict[int, list[Entry]]]:
-        """The keys of *ranked* links (place, rank), seen from now on, and what comes into each host's queue."""
-        enter, refuse, keys = self._books.seen.enter, self._admission.refuse, []
-        of_host, digests, lines = array("H", links.of_host), array("Q", links.hashes), links.paths.split(b"\n")
-        waiting: dict[int, list[Entry]] = {}
-        for at, rank in ranked:
-            if rank == DROPPED:
-                refuse(Reason.UNPROMISING)
-                continue
-            number = of_host[at]
-            host_id = ids[number] = ids[number] or self._admission.host(links.hosts[number], source.distance + 1).id
-            key = enter(host_id, digests[at])
-            if key is None:
-                refuse(Reason.SEEN)
-                continue
-            keys.append(key)
-            waiting.setdefault(host_id, []).append((rank, HEADS[links.prefixes[at]][rank] + lines[at], at))
+        """The keys of *new* links, seen from now on, and what comes into each host's queue."""
+        numbers, digests, lines, places = new.numbers, new.digests, new.lines, new.places
+        if DROPPED in ranks:
+            places = [at for at, rank in zip(places, ranks, strict=True) if rank != DROPPED]
+            self._admission.refuse(Reason.UNPROMISING, len(ranks) - len(places))
+            ranks = [rank for rank in ranks if rank != DROPPED]
+        for at in places:
+            if not ids[number := numbers[at]]:
+                ids[number] = self._admission.host(links.hosts[number], source.distance + 1).id
+        hosts = [ids[numbers[at]] for at in places]
+        keys = self._books.seen.enter(hosts, [digests[at] for at in places])
+        waiting: dict[int, list[Entry]] = {host_id: [] for host_id in hosts}
+        for at, rank, host_id, key in zip(places, ranks, hosts, keys, strict=True):
+            if key:
+                waiting[host_id].append((rank, HEADS[links.prefixes[at]][rank] + lines[at], at))
+        if 0 in keys:  # twice in the batch
+            self._admission.refuse(Reason.SEEN, keys.count(0))
+            return [key for key in keys if key], {host_id: some for host_id, some in waiting.items() if some}
         return keys, waiting
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
-        distance_of, distance = self._books.marks.distance, source.distance + 1
-        ids = list(map(self._books.hosts.find, names))
-        for host_id in ids:
-            if host_id and distance < distance_of(host_id) and host_id != source.id:
-                self._admission.lower(host_id, distance)
+        ids = self._books.hosts.find_all(names)
+        for host_id in self._books.marks.farther(ids, source.distance + 1):
+            if host_id != source.id:
+                self._admission.lower(host_id, source.distance + 1)
         return ids
 
-    def _allowed(self, source: Host, links: LinkBatch, ids: list[int], places: Sequence[int]) -> list[int]:
-        """Those of *places* whose links are not refused."""
+    def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
+        """The places of those *new* links that are not refused."""
         refusal_of_form, traps, names = self._books.scope.refusal_of_form, self._admission.traps, links.hosts
-        numbers, lines = array("H", links.of_host), links.paths.split(b"\n")
+        numbers, lines, prefixes, forms, depths = new.numbers, new.lines, links.prefixes, links.forms, links.depths
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
         allowed = []
-        for at in places:
-            number, prefix, path = numbers[at], links.prefixes[at], lines[at]
+        for at in new.places:
+            number, prefix, path = numbers[at], prefixes[at], lines[at]
             if number not in gates:
                 gates[number] = self._gate(source, names[number], ids[number])
-            reason = gates[number][prefix & 1] or refusal_of_form(
-                links.forms[at], links.depths[at], len(PREFIXES[prefix]) + len(names[number]) + len(path)
-            )
+            chars = _PREFIX_CHARS[prefix] + len(names[number]) + len(path)
+            reason = gates[number][prefix & 1] or refusal_of_form(forms[at], depths[at], chars)
             if reason is None and ids[number] in traps.closed:
                 reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
             if reason is None:

@@ -27,14 +27,14 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._hosts.changed or self._queues.has_changed or self._events)
+        return not (self._hosts.changed or self._hosts.nearer or self._queues.has_changed or self._events)
 
     def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
         """One immutable batch of everything since the last call."""
         queues, flush = self._queues.drain()
-        grown = queues.grown.difference(host.id for host in self._hosts.changed)
+        marked = (queues.grown | self._hosts.nearer).difference([host.id for host in self._hosts.changed])
         changes = Changes(
-            queued=[self._hosts.queued(host_id) for host_id in grown],
+            marked=[self._hosts.marked(host_id) for host_id in marked],
             hosts=[host_row(host, self._queues) for host in self._hosts.changed],
             added=queues.added,
             popped=queues.popped,
@@ -47,6 +47,6 @@ class Journal:
             counts=ledger.counts() | {GENERATION: self._queues.generation},
             events=self._events,
         )
-        self._hosts.changed, self._events = set(), []
+        self._hosts.changed, self._hosts.nearer, self._events = set(), set(), []
         robots.changed, robots.ledger = set(), []
         return changes

@@ -5,11 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from spiderling.errors import StorageError
+from spiderling.errors import JobdirError, StorageError
+from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
+    HostColumns,
     HostMark,
     HostRow,
     RobotsRow,
@@ -20,12 +22,14 @@ from spiderling.frontier.state import (
 )
 
 
-def mark_of(row: HostRow) -> HostMark:
-    """The part of *row* that stays in memory."""
+def mark_of(row: HostRow) -> HostMark | None:
+    """What is marked of *row*, if anything."""
+    in_transit = row.transit is not None
+    if not (row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
+        return None
     return HostMark(
-        row.id, row.name, row.state, row.distance, row.pages, row.downloaded_bytes, row.kept_bytes,
-        row.waiting + row.parked, row.due, row.exempt, row.transit is not None,
-    )  # fmt: skip
+        row.id, row.name, row.state, row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt, in_transit
+    )
 
 
 class MemoryStore:
@@ -60,8 +64,17 @@ class MemoryStore:
         except KeyError:
             raise StorageError(f"the store has no host {host_id}.") from None
 
+    def host_columns(self) -> Iterator[HostColumns]:
+        rows = [self._hosts[host_id] for host_id in sorted(self._hosts)]
+        if any(row.id != number for number, row in enumerate(rows, 1)):
+            raise JobdirError("a host is missing.")
+        fields = [(row.name, row.state, row.distance, row.waiting + row.parked, row.due) for row in rows]
+        if fields:
+            yield HostColumns(*map(list, zip(*fields, strict=True)))
+
     def host_marks(self) -> Iterator[HostMark]:
-        return (mark_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
+        marks = (mark_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
+        return (mark for mark in marks if mark is not None)
 
     def chunk_ids(self, host_id: int) -> list[int]:
         return sorted(self._chunks.get(host_id, ()))
@@ -79,8 +92,9 @@ class MemoryStore:
         if self._closed:
             raise StorageError("the store is closed.")
         self._hosts.update((row.id, row) for row in changes.hosts)
-        for waiting, parked, host_id in changes.queued:
-            self._hosts[host_id] = self._hosts[host_id]._replace(waiting=waiting, parked=parked)
+        for waiting, parked, distance, host_id in changes.marked:
+            former = self._hosts[host_id]
+            self._hosts[host_id] = former._replace(waiting=waiting, parked=parked, distance=distance)
         for host_id in changes.dropped:
             self._chunks.pop(host_id, None)
         for chunk in changes.used:
@@ -94,8 +108,8 @@ class MemoryStore:
                     self._chunks.setdefault(chunk >> HOST_SHIFT, {})[chunk] = part
         self._robots.update((row.origin, row) for row in changes.robots)
         for row in changes.consent:
-            former = self._consent.get(row[:4], row)
-            self._consent[row[:4]] = row._replace(first=former.first)
+            first = self._consent.get(row[:4], row).first
+            self._consent[row[:4]] = row._replace(first=first)
         self._segments.update((row.name, row) for row in changes.segments)
         self._seen.extend(changes.seen)
         self._digests.extend(changes.digests)

@@ -29,6 +29,8 @@ from spiderling.frontier.state import (
 )
 
 FLUSH_URLS = 200_000
+_LET_GO_AT_ONCE = 4096
+"""Slots of tails whose memory a batch gives back: that of all of them would stop the event loop for .1 s and more."""
 _BAND_MASK = (1 << BAND_BITS) - 1
 
 
@@ -77,6 +79,8 @@ class Queues:
         self._tails: dict[int, list[bytes]] = {}
         self._in_tails = 0
         self._flushing: dict[int, list[bytes]] = {}
+        self._written: dict[int, list[bytes]] = {}
+        """What is left of tails that the shelf has, and nobody reads."""
         self.generation = 0
         """Of the last flush that was begun."""
         self._committed = 0
@@ -273,6 +277,8 @@ class Queues:
     def drain(self) -> tuple[QueueChanges, Flush | None]:
         """What changed since the last call; with a Flush when the tails are long enough and the last one is over."""
         changes, self._changes = self._changes, QueueChanges()
+        for _ in range(min(_LET_GO_AT_ONCE, len(self._written))):
+            self._written.popitem()
         if self._in_tails < FLUSH_URLS or self.generation > self._committed:
             return changes, None
         self.generation += 1
@@ -283,7 +289,9 @@ class Queues:
 
     def committed(self) -> None:
         """The batch that was drained last is on the shelf."""
-        self._committed, self._flushing = self.generation, {}
+        if self._flushing:
+            self._written, self._flushing = self._flushing, {}
+        self._committed = self.generation
 
 
 def _url(line: bytes, host: Host) -> QueuedUrl:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.crowd import Crowd
@@ -67,7 +67,7 @@ class Schedule:
         self._places_used = 0
         self._crowd: Counter[str] = Counter()
         self._passed_over = 0
-        self._backlog = Backlog(lambda host_id: bool(hosts.marks.preferred[host_id]), ranks.__getitem__, draw)
+        self._backlog = Backlog(hosts.marks.preferred.__getitem__, ranks.__getitem__, draw)
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._holding = Holding(strategy, lambda: self.host_interval_s)
@@ -93,8 +93,8 @@ class Schedule:
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host of those due at *now*, as the strategy ranks them, with its address; it leaves the workbench."""
-        for host, address in self._holding.released(now):
-            self._bench(host, address, now)
+        if (released := self._holding.released(now)) is not None:
+            self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
         found = self._workbench.pop(now)
@@ -111,13 +111,13 @@ class Schedule:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)
 
-    def restore(self, waiting: Iterable[int], now: float) -> None:
+    def restore(self, waiting: Sequence[int], now: float) -> None:
         """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
         self._restored_at = now
         if len(self._hosts):
             self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
-        for host_id in waiting:
-            self._put_back(host_id, now, now)
+        self._hosts.marks.wake(waiting)
+        self._backlog.extend(waiting)
 
     # -- names
 
@@ -181,8 +181,8 @@ class Schedule:
         if isinstance(head, QueuedUrl):
             marks = self._hosts.marks
             marks.heads[host.id] = head.rank
-            marks.ranks[host.id] = rank = self._strategy.host_rank(host.id, host.account, head.rank)
-            self._holding.count(host, rank)
+            marks.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
+        self._holding.count(host, self._hosts.marks.ranks[host.id])
         if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
@@ -213,9 +213,9 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
-        if host.state is HostState.SNOOZED:
+        if host.due > now + _LONG_S:
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
-        if not self._holding.keeps(host, address):
+        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id]):
             self._bench(host, address, now)
 
     def _bench(self, host: Host, address: str, now: float) -> None:

@@ -1,6 +1,6 @@
 """The seen set: 64-bit keys of all URLs ever discovered.  A key enters once; ``add`` tells whether it was new.
 
-Exact up to a stated number of keys (11 to 15 bytes each); beyond it a Bloom filter of
+Exact up to a stated number of keys (10 to 12 bytes each); beyond it a Bloom filter of
 the same memory takes over, and about one new URL in 10,000 is then taken for a known
 one.  What was a URL's key stays stored exactly either way.
 """
@@ -8,7 +8,7 @@ one.  What was a URL's key stays stored exactly either way.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,6 @@ BLOOM_KEYS_PER_EXACT = 4
 """How many times more keys the filter is made for: the memory stays about the same."""
 _HASH_MASK = (1 << HASH_BITS) - 1
 _KEYS_MOVED_AT_ONCE = 4096
-_RECENT_KEYS = 60_000
-"""Of each of two generations; both take about 10 MB."""
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
 _LEAST = np.uint64(1)
@@ -39,8 +37,6 @@ class SeenSet:
         self._bloom: Bloom | None = None
         self._moving: list[NDArray[np.uint64]] = []
         self._new = array("q")
-        self._recent: tuple[set[int], set[int]] = set(), set()
-        """Keys that were asked for lately, in two generations: most links of a page are menus and the like."""
         self._table.update(_turned_all(np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)))
         self._number = len(self._table)
         if self._number > max_exact:
@@ -57,17 +53,9 @@ class SeenSet:
 
     def missing(self, host_ids: Keys, digests: Keys) -> list[int]:
         """The places of the URLs that were never entered, by the two parts of their keys."""
-        turned = _spread(host_ids, digests).tolist()
-        young, old = self._recent
-        asked = [at for at, key in enumerate(turned) if key not in young and key not in old]
-        missing = [asked[place] for place in self._table.missing([turned[at] for at in asked])]
-        if self._bloom is not None:
-            missing = [at for at in missing if turned[at] not in self._bloom]
-        young.update(turned)
-        young.difference_update([turned[at] for at in missing])
-        if len(young) > _RECENT_KEYS:
-            self._recent = set(), young
-        return missing
+        turned = _spread(host_ids, digests)
+        missing = self._table.missing(turned)
+        return missing if self._bloom is None else [at for at in missing if int(turned[at]) not in self._bloom]
 
     @property
     def error_rate(self) -> float:
@@ -76,14 +64,7 @@ class SeenSet:
 
     def add(self, key: int) -> bool:
         """Enter *key*; True if it was not there."""
-        return self._add(key, _turned(key))
-
-    def enter(self, host_id: int, digest: int) -> int | None:
-        """``add`` for the two parts of a key, which comes back if it was not there."""
-        key = key_of(host_id, digest)
-        return key if self._add(key, digest << 64 - HASH_BITS | host_id or 1) else None
-
-    def _add(self, key: int, turned: int) -> bool:
+        turned = _turned(key)
         if self._bloom is None:
             if not self._table.add(turned):
                 return False
@@ -97,6 +78,19 @@ class SeenSet:
         self._number += 1
         self._new.append(key)
         return True
+
+    def enter(self, host_ids: Sequence[int], digests: Sequence[int]) -> list[int]:
+        """``add`` for keys by their two parts: each key, or 0 if it was there."""
+        keys = list(map(key_of, host_ids, digests))
+        if self._bloom is not None or self._number + len(keys) > self._max_exact:
+            return [key if self.add(key) else 0 for key in keys]
+        parts = zip(host_ids, digests, strict=True)
+        known = self._table.add_all([digest << 64 - HASH_BITS | host_id or 1 for host_id, digest in parts])
+        for at in known:
+            keys[at] = 0
+        self._number += len(keys) - len(known)
+        self._new.extend(filter(None, keys))
+        return keys
 
     def drain(self) -> array[int]:
         """The keys entered since the last call, in order."""

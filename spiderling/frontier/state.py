@@ -72,19 +72,27 @@ class HostRow(NamedTuple):
     """The line of the URL in transit; after a kill it waits again."""
 
 
+class HostColumns(NamedTuple):
+    """What the frontier keeps of every host in memory, whether it is active or not: hosts by id, a column of each."""
+
+    names: list[str]
+    states: list[str]
+    distances: list[int]
+    queued: list[int]
+    """``waiting`` or ``parked``."""
+    dues: list[float]
+    """To 15 digits."""
+
+
 class HostMark(NamedTuple):
-    """What the frontier keeps of every host in memory, whether it is active or not."""
+    """A host of which that is not all: asked before, closed, exempt or with a URL in transit."""
 
     id: int
     name: str
     state: str
-    distance: int
     pages: int
     downloaded_bytes: int
     kept_bytes: int
-    queued: int
-    """``waiting`` or ``parked``."""
-    due: float
     exempt: int
     in_transit: int
 
@@ -130,7 +138,7 @@ class Flush(NamedTuple):
 
     generation: int
     tails: dict[int, list[bytes]]
-    """Slot -> lines; nobody changes it any more."""
+    """Slot -> lines; nobody changes it until the batch is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +146,8 @@ class Changes:
     """What changed since the last batch; counts are totals, not differences."""
 
     hosts: list[HostRow] = field(default_factory=list)
-    queued: list[tuple[int, int, int]] = field(default_factory=list)
-    """(waiting, parked, id) of other hosts whose queues have grown."""
+    marked: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(waiting, parked, distance, id) of other hosts whose queues have grown, or that are nearer now."""
     added: list[tuple[int, bytes]] = field(default_factory=list)
     """(slot, line) of URLs that came to the end of a tail."""
     popped: dict[int, int] = field(default_factory=dict)
@@ -182,8 +190,11 @@ class Shelf(Protocol):
     def host(self, host_id: int) -> HostRow:
         """The committed row of a host; raises StorageError if there is none."""
 
+    def host_columns(self) -> Iterator[HostColumns]:
+        """All hosts from id 1 on, many at a time; raises JobdirError if one is missing."""
+
     def host_marks(self) -> Iterator[HostMark]:
-        """All hosts by id."""
+        """Those with a mark, by id."""
 
     def chunk_ids(self, host_id: int) -> list[int]:
         """The chunks of a host in order."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +21,13 @@ import zstandard
 
 from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier import history, trail
+from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
     Flush,
+    HostColumns,
     HostMark,
     HostRow,
     RobotsRow,
@@ -40,6 +42,15 @@ APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
 _REFUSED = (sqlite3.Error, OverflowError, ValueError, TypeError)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
 _CACHE_KB = 32_000
+_HOSTS_AT_ONCE = 20_000
+_COLUMNS = ("id", "name", "state", "distance", "waiting + parked", "due")
+_HOST_COLUMNS = "SELECT {} FROM (SELECT * FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
+    ", ".join(f"group_concat({value}, x'0a')" for value in _COLUMNS)
+)
+"""A fifth of the time that it takes to make a row of each host."""
+_IS_MARKED = "downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
+    ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
+)
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -141,28 +152,43 @@ class SqliteStore:
     # -- reading
 
     def load(self) -> State:
-        try:
-            return self._load()
-        except (*_REFUSED, zstandard.ZstdError) as error:
-            raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
-
-    def _load(self) -> State:
         rows = self._reader.execute
-        return State(
-            tails=tails_of(self._reader),
-            seen=_keys(rows("SELECT keys FROM seen ORDER BY batch")),
-            digests=_keys(rows("SELECT keys FROM digest ORDER BY batch")),
-            segments=[SegmentRow(*row) for row in rows("SELECT * FROM file ORDER BY name")],
-            counts=dict(rows("SELECT key, value FROM count").fetchall()),
-            meta=dict(rows("SELECT key, value FROM meta").fetchall()),
-        )
+        with self._reading():
+            return State(
+                tails=tails_of(self._reader),
+                seen=_keys(rows("SELECT keys FROM seen ORDER BY batch")),
+                digests=_keys(rows("SELECT keys FROM digest ORDER BY batch")),
+                segments=[SegmentRow(*row) for row in rows("SELECT * FROM file ORDER BY name")],
+                counts=dict(rows("SELECT key, value FROM count").fetchall()),
+                meta=dict(rows("SELECT key, value FROM meta").fetchall()),
+            )
+
+    def host_columns(self) -> Iterator[HostColumns]:
+        with self._reading():
+            last = self._reader.execute("SELECT max(id) FROM host").fetchone()[0] or 0
+            for first in range(1, last + 1, _HOSTS_AT_ONCE):
+                ids = range(first, min(first + _HOSTS_AT_ONCE, last + 1))
+                found, *texts = self._reader.execute(_HOST_COLUMNS, (ids.start, ids.stop)).fetchone()
+                if found != "\n".join(map(str, ids)):
+                    raise ValueError(f"of the hosts {first} to {ids[-1]} some are missing")
+                names, states, *numbers = (text.split("\n") for text in texts)
+                distances, queued = ([*map(int, column)] for column in numbers[:2])
+                columns = HostColumns(names, states, distances, queued, [*map(float, numbers[2])])
+                if any(len(column) != len(ids) for column in columns):
+                    raise ValueError(f"a column of the hosts {first} to {ids[-1]} is not whole")
+                yield columns
 
     def host_marks(self) -> Iterator[HostMark]:
-        columns = "id, name, state, distance, pages, downloaded_bytes, kept_bytes, waiting + parked, due, exempt"
-        try:
-            rows = self._reader.execute(f"SELECT {columns}, transit IS NOT NULL FROM host ORDER BY id")
+        columns = "id, name, state, pages, downloaded_bytes, kept_bytes, exempt, transit IS NOT NULL"
+        with self._reading():
+            rows = self._reader.execute(f"SELECT {columns} FROM host WHERE {_IS_MARKED} ORDER BY id")
             yield from map(HostMark._make, rows)
-        except sqlite3.Error as error:
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (*_REFUSED, zstandard.ZstdError) as error:
             raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
 
     def host(self, host_id: int) -> HostRow:
@@ -214,7 +240,7 @@ class SqliteStore:
     def _write(self, changes: Changes) -> None:
         many = self._connection.executemany
         many(f"REPLACE INTO host VALUES ({_marks(HostRow)})", changes.hosts)
-        many("UPDATE host SET waiting = ?, parked = ? WHERE id = ?", changes.queued)
+        many("UPDATE host SET waiting = ?, parked = ?, distance = ? WHERE id = ?", changes.marked)
         ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
         many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges)
         many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used))

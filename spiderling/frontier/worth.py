@@ -3,7 +3,7 @@
 The model is a logistic regression of a page's yield (kept / downloaded bytes) on what the
 estimators said of its link, fitted while the crawl goes on (AdaGrad, one step a page) and
 drawn towards the weights it began with; |weight| is bounded.  A sample of the links that
-wait is remembered for that.  Worth beside the mean of the whole crawl makes the rank.
+wait is remembered for that.  Worth beside the mean of the hosts that gave text makes the rank.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from operator import mul
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
 _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
-"""The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts."""
+"""The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts ..."""
+_FRUITFUL_BYTES, _FRUITFUL_RATE = 100_000, 0.001
+"""... of hosts that gave text, which are those that have at least so much of it for their bytes."""
 _YOUNG_BYTES = 40_000
 """Bytes of a host for which what its links promised counts: with as many downloaded it is half of what is expected."""
 _SECTION_BYTES = 100_000
@@ -46,17 +48,17 @@ _WATCHED = 20_000
 _MOST = 2**50
 """Bytes or pages, far beyond any crawl."""
 _BEST, _STEP = math.log(6.0), math.log(1.7)
-"""Rank 1 begins at six times the crawl's yield rate, and each rank is worth that much less."""
+"""Rank 1 begins at six times the yield rate of hosts that gave text, and each rank is worth that much less."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
-"""The yield rate of the crawl over that of a link is above these from rank 2, 3 ... on."""
+"""The yield rate of such hosts over that of a link is above these from rank 2, 3 ... on."""
 _RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
 _FEW = 16
 """Up to so many links of a page arrays cost more than they save."""
 _Hosts = dict[int, tuple[bool, float, float, float]]
 """What is the same for all links to a host, by its id: same_host, host, trust and language as in Cues."""
-_Section = tuple[tuple[float, float], tuple[int, int, int, int]]
+_SECTION, _CUES = Struct("=6d"), Struct("=2d")
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
-_NOTHING: _Section = (0.0, 0.0), (0, 0, 0, 0)
+_NOTHING = bytes(_SECTION.size)
 
 
 def _logit(share: float) -> float:
@@ -83,7 +85,7 @@ class Worth:
         self.steps = 0
         self.errors = [0.0, 0.0]
         """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._watched: dict[int, tuple[float, ...]] = {}
+        self._watched: dict[int, bytes] = {}
         self._every = 1
         self._known = tuple(languages), tuple(top_level_domains)
         self.forget()
@@ -98,12 +100,22 @@ class Worth:
         kept = totals["kept_bytes"] + _USUAL_RATE * _USUAL_BYTES
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
+    @property
+    def fruitful(self) -> float:
+        """The yield rate, so far, of the hosts that gave text, beside which ranks are made.
+
+        That of the whole crawl falls while many poor hosts are tried, until all links seem rich beside it.
+        """
+        kept, downloaded = self._fruitful
+        given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
+        return max(1e-4, min(0.5, given))
+
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
-        usual = self.usual
-        promised = usual * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
+        fruitful = self.fruitful
+        promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
         given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
-        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / usual)
+        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / fruitful)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
     # -- links
@@ -119,27 +131,27 @@ class Worth:
                 of_host = self._of_host(host_id, usual)
                 hosts[host_id] = host_id == page.host.id, *of_host, self._of_language(host_id)
         rank = self._singly if len(links) <= _FEW else self._side_by_side
-        return rank(links, cues, hosts, usual)
+        return rank(links, cues, hosts, self.fruitful)
 
-    def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
+    def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         guess, weights, ranks = self._words.guesser(), self.weights, []
         for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
             cues.same_host, cues.host, cues.trust, cues.language = hosts[host_id]
-            cues.section, cues.repeats = self._sections.get(host_id << 32 | section, _NOTHING)[0]
+            cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
             cues.url = guess(words)
             values = [estimator(cues) for estimator in self._estimators]
             if self._learns and not key % self._every:
                 self._watch(key, values)
             odds = sum(map(mul, weights, values)) + weights[-1]
-            ranks.append(bisect_left(_LEAST, usual + usual * math.exp(-odds)) + 1)
+            ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
         return ranks
 
-    def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, usual: float) -> list[int]:
+    def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         keys = list(links.parts())
         of_host = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
         cues.same_host, cues.host, cues.trust, cues.language = np.array(of_host).reshape(-1, 4).T
-        told = [cue for _, i, section in keys for cue in self._sections.get(i << 32 | section, _NOTHING)[0]]
-        cues.section, cues.repeats = np.array(told).reshape(-1, 2).T
+        told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
+        cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
         cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
         cues.said = links.said
         values = np.empty((len(self.names), len(keys)))
@@ -150,7 +162,7 @@ class Worth:
                 if not key % self._every:
                     self._watch(key, values[:, at].tolist())
         odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
-        return (np.searchsorted(_LEAST, usual + usual * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
+        return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
@@ -175,21 +187,21 @@ class Worth:
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
-        host, rate = page.host, max(page.host.account.rate, 1e-3)
+        host, rate = page.host, max(page.host.account.rate, _FRUITFUL_RATE)
         is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
         words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
         key, repeats = section_of(path.encode()), page.reason in _REPEATS
         self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
-            self._step([*values, 1.0], min(1.0, kept_bytes / body_bytes))
+            self._step([*array("d", values), 1.0], min(1.0, kept_bytes / body_bytes))
 
     def _watch(self, key: int, values: list[float]) -> None:
         """Remember what was said of a link, by its URL's hash, in a sample that is halved whenever it is full."""
         if len(self._watched) >= _WATCHED:
             self._every *= 2
             self._watched = {key: value for key, value in self._watched.items() if not key % self._every}
-        self._watched[key] = tuple(values)  # which the garbage collector need not look through, unlike a list
+        self._watched[key] = array("d", values).tobytes()
 
     def _step(self, values: list[float], given: float) -> None:
         weights, usual = self.weights, self.usual
@@ -208,35 +220,41 @@ class Worth:
 
     def forget(self) -> None:
         self._words = UrlWords(*self._known)
-        self._sections: dict[int, _Section] = {}
+        self._sections: dict[int, bytes] = {}
         self._languages = HostLanguages()
+        self._fruitful = [0, 0]
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
-        kept, downloaded, pages, repeats = self._sections.get(key, _NOTHING)[1]
-        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1, repeats + note.repeats
+        _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
+        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
         expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
-        self._sections[key] = (_beside(expected, note.rate), given[3] / given[2]), given
+        self._sections[key] = _SECTION.pack(_beside(expected, note.rate), given[3] / given[2], *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
+        if note.rate > _FRUITFUL_RATE:
+            self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
         if note.is_wanted is not None:
             self._languages.learn(note.host_id, note.is_wanted)
             self._words.count(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        values = chain.from_iterable(map(chain.from_iterable, self._sections.values()))
-        wide = array("Q", self._sections), array("d", values)
-        return [*(column.tobytes() for column in wide), *self._languages.columns(), *self._words.columns()]
+        wide = array("Q", self._fruitful).tobytes(), array("Q", self._sections).tobytes()
+        return [*wide, b"".join(self._sections.values()), *self._languages.columns(), *self._words.columns()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:2], (np.uint64, np.float64), strict=True))
+        kinds = (np.uint64, np.uint64, np.float64)
+        fruitful, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
         about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
         if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
-        pairs = zip(map(tuple, about.tolist()), map(tuple, given.astype(np.int64).tolist()), strict=True)
-        self._sections = dict(zip(keys.tolist(), pairs, strict=True))
-        self._languages.fill(columns[2:5])
-        self._words.fill(columns[5:])
+        if len(fruitful) != 2 or fruitful.max() >= _MOST:
+            raise ValueError("sums that are none")
+        self._fruitful = fruitful.tolist()
+        size, packed = _SECTION.size, bytes(columns[2])
+        self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
+        self._languages.fill(columns[3:6])
+        self._words.fill(columns[6:])
 
     # -- kept with the crawl
 

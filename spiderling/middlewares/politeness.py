@@ -11,9 +11,14 @@ from spiderling.crawl import crawl_of, fetch_of
 from spiderling.outcomes import NotMade
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from spiderling.crawl import Crawl
+    from spiderling.frontier import Fetch
 
 
 class PolitenessMiddleware:
@@ -29,14 +34,20 @@ class PolitenessMiddleware:
     def from_crawler(cls, crawler: Crawler) -> PolitenessMiddleware:
         return cls(crawler)
 
-    async def process_request(self, request: Request) -> None:
-        """Return when the request may start; raises NotMade when its host was closed or the crawl is stopping."""
+    def process_request(self, request: Request) -> Awaitable[None] | None:
+        """None when the request may start now; else to be awaited until it may.
+
+        Raises NotMade when its host was closed or the crawl is stopping.
+        """
         crawl, fetch = crawl_of(self._crawler), fetch_of(request)
-        if crawl is None or fetch is None:
-            return
+        if crawl is None or fetch is None or crawl.frontier.may_start(fetch, crawl.clock.now()) == 0:
+            return None
+        return self._its_turn(crawl, fetch)
+
+    async def _its_turn(self, crawl: Crawl, fetch: Fetch) -> None:
         while (wait := crawl.frontier.may_start(fetch, crawl.clock.now())) != 0:
             if wait is None or crawl.stopping:
-                raise NotMade(f"{request.url} goes back to the frontier")
+                raise NotMade(f"{fetch.url} goes back to the frontier")
             await asyncio.sleep(wait)
 
     def process_response(self, request: Request, response: Response) -> Response:

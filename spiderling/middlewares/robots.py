@@ -9,16 +9,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from spiderling.crawl import crawl_of, fetch_of
+from spiderling.crawl import fetch_of
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
 from spiderling.outcomes import FileTaken, exchange_of
 from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from spiderling.crawl import Crawl
+    from spiderling.frontier import Fetch
 
 _SMALL_BYTES = 20_000
 """Up to this size a file is parsed where it is wanted, in some milliseconds; a larger one in a thread."""
@@ -35,10 +40,16 @@ class RobotsMiddleware:
     def from_crawler(cls, crawler: Crawler) -> RobotsMiddleware:
         return cls(crawler)
 
-    async def process_response(self, request: Request, response: Response) -> Response:
-        fetch, scheduler, crawl = fetch_of(request), self._crawler.engine.scheduler, crawl_of(self._crawler)
-        if fetch is None or fetch.robots is None or not isinstance(scheduler, Scheduler) or crawl is None:
+    def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
+        fetch, scheduler = fetch_of(request), self._crawler.engine.scheduler
+        if fetch is None or fetch.robots is None or not isinstance(scheduler, Scheduler) or scheduler.crawl is None:
             return response
+        return self._take(scheduler, scheduler.crawl, fetch, request, response)
+
+    async def _take(
+        self, scheduler: Scheduler, crawl: Crawl, fetch: Fetch, request: Request, response: Response
+    ) -> Response:
+        assert fetch.robots is not None
         body = response.body[:MAX_FILE_BYTES]
         if len(body) > _SMALL_BYTES and 200 <= response.status < 300:
             async with self._one_at_a_time:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spiderling.crawl import crawl_of, fetch_of
+from spiderling.crawl import fetch_of
 from spiderling.frontier.sitemaps import is_sitemap
 from spiderling.middlewares.limits import may_pass, redirect_target
 from spiderling.outcomes import FileTaken, exchange_of, of_response
@@ -16,6 +16,8 @@ from spiderling.text.sitemap import read_sitemap
 from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -41,10 +43,15 @@ class SitemapMiddleware:
     def from_crawler(cls, crawler: Crawler) -> SitemapMiddleware:
         return cls(crawler)
 
-    async def process_response(self, request: Request, response: Response) -> Response:
-        fetch, crawl, scheduler = fetch_of(request), crawl_of(self._crawler), self._crawler.engine.scheduler
-        if fetch is None or crawl is None or not is_sitemap(fetch) or not isinstance(scheduler, Scheduler):
+    def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
+        fetch, scheduler = fetch_of(request), self._crawler.engine.scheduler
+        if fetch is None or not is_sitemap(fetch) or not isinstance(scheduler, Scheduler) or scheduler.crawl is None:
             return response
+        return self._settle(scheduler, scheduler.crawl, fetch, request, response)
+
+    async def _settle(
+        self, scheduler: Scheduler, crawl: Crawl, fetch: Fetch, request: Request, response: Response
+    ) -> Response:
         redirect = canonicalize(redirect_target(response) or "")
         if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
             return response

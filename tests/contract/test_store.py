@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spiderling.errors import JobdirError, StorageError
+from spiderling.frontier.hosts import STATE_OF
 from spiderling.frontier.memory import MemoryStore, mark_of
 from spiderling.frontier.reading import counts_with_prefix
 from spiderling.frontier.state import (
@@ -38,8 +39,9 @@ SECONDS = st.floats(0, 1e12)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 LINES = st.binary(max_size=12).filter(lambda line: b"\n" not in line).map(b"@".__add__)
 HOSTS = st.builds(
-    HostRow, st.integers(1, 9), st.just(""), TEXT, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SECONDS,
-    SECONDS, SECONDS, SMALL, st.sampled_from([0, 1]), TEXT, TEXT, LINES, st.none() | LINES,
+    HostRow, st.integers(1, 9), st.just(""), st.sampled_from(sorted(STATE_OF)), SMALL, SMALL, SMALL, SMALL, SMALL,
+    SMALL, SMALL, SMALL, SECONDS, SECONDS, SECONDS, SMALL, st.sampled_from([0, 1]), TEXT, TEXT, LINES,
+    st.none() | LINES,
 ).map(lambda row: row._replace(name=f"h{row.id}.cz"))  # fmt: skip
 SLOTS = st.integers(1 << 4, (9 << 4) + 3)
 
@@ -86,16 +88,26 @@ def plain(state: State) -> State:
 
 def everything(store: Store) -> object:
     """What a store says of all that it holds, asked in every way."""
-    marks = list(store.host_marks())
-    rows = [store.host(mark.id) for mark in marks]
-    assert marks == [mark_of(row) for row in rows]
+    rows = []
+    for host_id in range(1, 11):
+        with suppress(StorageError):
+            rows.append(store.host(host_id))
+    if [row.id for row in rows] == [*range(1, len(rows) + 1)]:
+        hosts = [host for block in store.host_columns() for host in zip(*block[:4], strict=True)]
+        assert hosts == [(row.name, row.state, row.distance, row.waiting + row.parked) for row in rows]
+        dues = [due for block in store.host_columns() for due in block.dues]
+        assert dues == pytest.approx([row.due for row in rows], rel=1e-14)
+    else:
+        with pytest.raises(JobdirError, match="missing"):
+            list(store.host_columns())
+    assert list(store.host_marks()) == [mark for row in rows if (mark := mark_of(row)) is not None]
     chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
     return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents()
 
 
 def test_new_store_is_empty(store: Store) -> None:
     assert plain(store.load()) == State(seen=[], digests=[])
-    assert list(store.host_marks()) == store.chunk_ids(1) == []
+    assert list(store.host_columns()) == list(store.host_marks()) == store.chunk_ids(1) == []
     assert store.robots("http://a.cz") is None
     with pytest.raises(StorageError):
         store.host(1)
@@ -130,14 +142,15 @@ def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     store.commit(FULL)
     store.commit(
         Changes(
-            hosts=[HOST._replace(state="retired")], queued=[(0, 44, 2)], seen=[8], digests=[5],
+            hosts=[HOST._replace(state="retired")], marked=[(0, 44, 3, 2)], seen=[8], digests=[5],
             robots=[RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")], counts={"waiting": 5}, meta={"ž": "!"},
             segments=[SegmentRow("cs-00001.prevert.zst", 1, 0)],
         )
     )  # fmt: skip
     state, second = plain(store.load()), store.host(2)
     assert store.host(1).state == "retired"
-    assert (second.waiting, second.parked, second.first) == (0, 44, b"@/1\n@/2"), "the rest of the row stays"
+    marked = (second.waiting, second.parked, second.distance)
+    assert (*marked, second.first) == (0, 44, 3, b"@/1\n@/2"), "the rest of the row stays"
     assert (state.seen, state.digests) == ([7, -(2**63), 2**63 - 1, 8], [0, -1, 5])
     assert store.robots("http://a.cz") == RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")
     assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0), FULL.segments[1]]
@@ -209,7 +222,7 @@ def batches(draw: st.DrawFn) -> list[Changes]:
         made.append(
             Changes(
                 hosts=hosts, added=added, popped=popped, flush=flush,
-                queued=[(draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
+                marked=[(draw(SMALL), draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
                 used=[chunk for chunk in chunks if draw(st.booleans())],
                 dropped=draw(st.lists(st.integers(1, 9), max_size=1)),
                 seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),
@@ -264,7 +277,7 @@ def test_failing_batch_leaves_nothing(bad: Changes, tmp_path: Path) -> None:
             store.commit(replace(bad, meta={"after": "1"}))
     with closing(SqliteStore(path)) as again:
         assert plain(again.load()) == State(meta={"before": "1"}, seen=[], digests=[])
-        assert list(again.host_marks()) == []
+        assert list(again.host_columns()) == []
 
 
 def test_events_are_kept_for_people(tmp_path: Path) -> None:
@@ -348,7 +361,7 @@ def test_damaged_file(tmp_path: Path) -> None:
     content[400_000:] = b"\xee" * (len(content) - 400_000)
     path.write_bytes(content)
     with closing(SqliteStore(path)) as store, pytest.raises(JobdirError, match=r"is damaged.*another JOBDIR"):
-        print(store.load(), list(store.host_marks()))
+        print(store.load(), list(store.host_columns()))
 
 
 def test_counts_under_a_prefix() -> None:

@@ -43,8 +43,14 @@ def to_feed(path) -> str:
     return json.dumps({str(path): {"format": "jsonlines"}})
 
 
+SEEING = """
+DOWNLOADER_MIDDLEWARES = {"foreign.spiders.Seeing": 500}
+"""
 TEN_LINES = """
-from scrapy import Spider
+import json
+from collections import Counter
+from urllib.parse import urlsplit
+from scrapy import Spider, signals
 from spiderling.items import PageItem
 
 class Foreign(Spider):
@@ -54,6 +60,38 @@ class Foreign(Spider):
     def parse(self, response):
         yield PageItem(response)
         yield {"title": response.css("title::text").get()}
+
+
+class Seeing:  # a downloader middleware and receivers of signals
+    def __init__(self, crawler):
+        self.seen = Counter()
+        for name in ("request_reached_downloader", "response_downloaded", "request_left_downloader", "headers_received",
+                     "bytes_received", "response_received"):
+            crawler.signals.connect(self.receiver(name), getattr(signals, name), weak=False)
+        crawler.signals.connect(self.closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+    def receiver(self, name):
+        def receive(request):
+            self.note(name, request)
+        return receive
+
+    def note(self, name, request):
+        self.seen[f"{name} {urlsplit(request.url).path}"] += 1
+
+    def process_request(self, request):
+        self.note("process_request", request)
+
+    async def process_response(self, request, response):
+        self.note("process_response", request)
+        return response
+
+    def closed(self):
+        with open("seen.json", "w") as stream:
+            json.dump(self.seen, stream)
 """
 
 
@@ -66,7 +104,7 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
         "/english": html(english),
     }
     with serving(FixedWeb({"f.test": sites}, {"f.test": "127.84.7.1"})) as server:
-        crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES), "foreign", LANG="cs")
+        crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES, SEEING), "foreign", LANG="cs")
         crawl.directory.mkdir()
         (crawl.directory / "spider.state").write_bytes(b"")  # as a full disk may leave it
         (crawl.directory / "crawl.log").symlink_to("/dev/full")
@@ -86,6 +124,13 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
     assert pages.keys() == documents.keys()
     assert pages["http://f.test/"]["text"].splitlines() == paragraphs("first")
     assert pages["http://f.test/"]["lang"] == "cs"
+    everywhere = ("process_request", "request_reached_downloader", "response_downloaded", "request_left_downloader",
+                  "headers_received", "bytes_received")  # fmt: skip
+    expected = {f"{name} {path}" for name in everywhere for path in ("/robots.txt", *sites)}
+    expected |= {f"{name} {path}" for name in ("process_response", "response_received") for path in sites}
+    seen = json.loads((tmp_path / "project/seen.json").read_text())
+    assert {name for name in seen if "tdmrep" not in name and "ai.txt" not in name} == expected
+    assert set(seen.values()) == {1}
 
 
 # -- Requests of a subclass

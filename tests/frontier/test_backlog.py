@@ -162,3 +162,16 @@ def test_hosts_under_preferred_domains_come_first(restarts: bool) -> None:
     assert len(fetched) == 60
     last = max(fetched.index(url) for url in national)
     assert 20 < last < 40, "most foreign ones wait, but not all"
+
+
+def test_many_at_once_stand_as_if_they_had_come_one_by_one():
+    lines = [Backlog(lambda host_id: host_id % 5 == 0, lambda host_id: host_id % 4) for _ in range(2)]
+    for backlog in lines:
+        backlog.push(41, 0.0, 0.0)
+    lines[0].extend(range(1, 40))
+    for host_id in range(1, 40):
+        lines[1].push(host_id, 0.0, 0.0)
+    orders = [[backlog.pop(0.0) for _ in range(len(backlog) + 1)] for backlog in lines]
+    assert orders[0] == orders[1]
+    assert orders[0].pop() is None
+    assert sorted(orders[0]) == [*range(1, 40), 41]

@@ -71,6 +71,7 @@ class Plain:
         self.words[False].update({f"/{code}": 8 for code in ("en", "de", "fr", "es", "ru", "ja", "zh", "pt", "it")})
         self.read: Counter[bool] = Counter({True: 1, False: 1})
         self.languages = HostLanguages()
+        self.fruitful = [3e3, 1e5]
         self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 5)
 
     def learn(self, page: LinkingPage, link: FoundLink, kept: int, body: int) -> None:
@@ -78,6 +79,8 @@ class Plain:
         values = kept, body, 1, page.reason in (Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND)
         section[:4] = [old + new for old, new in zip(section, values, strict=False)]
         section[4] = max(page.host.account.rate, 1e-3)
+        if section[4] > 1e-3:
+            self.fruitful = [self.fruitful[0] + kept, self.fruitful[1] + body]
         if page.is_relevant or page.reason in (Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY):
             self.read[page.is_relevant] += 1
             self.languages.learn(page.host.id, page.is_relevant)
@@ -145,12 +148,13 @@ def test_a_batch_is_ranked_by_the_formulas(
             plain.learn(page, found, min(kept, body), body)
     page = LinkingPage(frontier.hosts.by_id(1), reason, badness=7.0)
     usual, expected = strategy.worth.usual, []
+    fruitful = max(1e-4, min(0.5, plain.fruitful[0] / plain.fruitful[1]))
     for link in links:
         said = {WANTED: 1, FOREIGN: -1}.get(link.said, 0)
         values = plain.values(page, link_to(frontier, link), usual) | {"hreflang": said}
         weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights)]  # noqa: B905 - the bias
         odds = sum(weighed) + strategy.worth.weights[-1]
-        expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / usual)) / math.log(1.7))
+        expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / fruitful)) / math.log(1.7))
     for times in (1, 13):  # a few links are ranked one by one, many side by side
         batch = gathered(links * times)
         ids = [frontier.hosts.find(host) for host in batch.hosts]

@@ -9,6 +9,7 @@ from virtual_crawl import Answer, VirtualCrawl, page
 from spiderling.frontier.holding import Holding
 from spiderling.frontier.hosts import Host, Marks
 from spiderling.frontier.strategies import Strategy
+from spiderling.reasons import Reason
 
 
 class Two(Strategy):
@@ -24,8 +25,8 @@ def held_for(*ranks: int) -> list[float | None]:
     for host, rank in zip(hosts, ranks, strict=True):
         holding.count(host, rank)
     found: list[float | None] = []
-    for host in hosts:
-        kept = holding.keeps(host, "10.0.0.1")
+    for host, rank in zip(hosts, ranks, strict=True):
+        kept = holding.keeps(host, "10.0.0.1", rank)
         found.append(holding.next_due() if kept else None)
         host.ticket += 1
     return found
@@ -34,13 +35,15 @@ def held_for(*ranks: int) -> list[float | None]:
 def test_the_best_are_at_work_and_so_many_others_as_make_up_the_number() -> None:
     assert held_for(1, 1, 1, 1) == [None] * 4, "all alike"
     assert held_for(1, 2, 1, 2) == [None] * 4, "nearly alike"
-    assert held_for(1, 5, 9) == [None, None, 3600.0]
+    assert held_for(1, 5, 9) == [None, None, 86_400.0]
     assert held_for(1, 5, 5, 5, 5) == [None, *(15.0,) * 4], "one of four in each interval"
 
 
 def test_hosts_that_promise_little_do_not_make_up_for_a_lack_of_better_ones() -> None:
     assert held_for(1, 6) == [None, 20.0], "far from the best: one request for five"
-    assert held_for(1, 9) == held_for(7, 9) == [None, 95.0], "less than a seventh of the crawl's rate: one for twenty"
+    assert held_for(1, 9) == held_for(7, 9) == [None, 495.0], (
+        "less than a twelfth of what rich hosts give: one for a hundred"
+    )
     assert held_for(9, 9, 9) == [None] * 3, "there are no better ones"
 
 
@@ -49,10 +52,10 @@ def test_released_when_the_better_ones_are_gone() -> None:
     better, poor = [Host(n, f"h{n}.cz", Marks()) for n in (1, 2)], Host(3, "poor.cz", Marks(), due=100.0)
     for host, rank in ((better[0], 1), (better[1], 2), (poor, 8)):
         holding.count(host, rank)
-    assert holding.keeps(poor, "10.0.0.1")
-    assert list(holding.released(200.0)) == []
+    assert holding.keeps(poor, "10.0.0.1", 8)
+    assert holding.released(200.0) is None
     holding.count(better[0], None)
-    assert list(holding.released(200.0)) == [(poor, "10.0.0.1")]
+    assert holding.released(200.0) == (poor, "10.0.0.1")
     assert holding.next_due() is None
 
 
@@ -60,7 +63,7 @@ def test_a_strategy_without_holds_nobody_back() -> None:
     holding = Holding(Strategy(), lambda: 5.0)
     host = Host(1, "a.cz", Marks())
     holding.count(host, 9)
-    assert not holding.keeps(host, "10.0.0.1")
+    assert not holding.keeps(host, "10.0.0.1", 9)
 
 
 def test_hosts_that_do_not_answer_keep_nobody_waiting() -> None:
@@ -70,3 +73,16 @@ def test_hosts_that_do_not_answer_keep_nobody_waiting() -> None:
     crawl = VirtualCrawl(web, strategy="spiderling:fewest=5", yield_profile="off", retries=9, retry_delay_s=600.0)
     crawl.run(*(url for url in web if "dead" in url), "http://poor.cz/0", until=2000.0)
     assert len(crawl.fetched("poor.cz")) > 15
+
+
+def test_poor_hosts_that_answer_slowly_wait_too() -> None:
+    """They rest for longer than an interval, and were asked as soon as that was over, whatever they promised."""
+    slow: dict[str, Any] = {"transit_s": 3.0, "body_bytes": 30_000}
+    web = {f"http://rich.cz/{n}": page(f"http://rich.cz/{n + 1}", kept_bytes=9000, **slow) for n in range(200)}
+    web |= {
+        f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", kept_bytes=0, reason=Reason.WRONG_LANGUAGE, **slow)
+        for n in range(200)
+    }
+    crawl = VirtualCrawl(web, strategy="spiderling:patience=0", yield_profile="off")
+    crawl.run("http://rich.cz/0", "http://poor.cz/0", until=2000.0)
+    assert len(crawl.fetched("rich.cz")) > 9 * len(crawl.fetched("poor.cz"))

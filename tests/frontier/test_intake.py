@@ -6,9 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.frontier import Frontier
+from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.strategies import LinkingPage
 from spiderling.items import Link
 from spiderling.linkbatch import gathered
+from spiderling.options import Options
 from spiderling.reasons import Reason
 
 
@@ -69,3 +72,19 @@ def test_a_name_that_is_none_makes_no_host() -> None:
         crawl.frontier.put_links(source, links._replace(hosts=(name, "a.cz")), crawl.now)
     assert [host.name for host in crawl.frontier.hosts] == ["a.cz"]
     assert crawl.mentions == {Reason.BAD_URL: 6, Reason.SEEN: 5}
+
+
+def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
+    store, options = MemoryStore(), Options()
+    frontier = Frontier(options, shelf=store)
+    frontier.put_seed("http://far.cz/", 0.0, distance=7)
+    frontier.put_seed("http://a.cz/", 0.0)
+    for links in ((), (Link("http://far.cz/"),)):
+        near = frontier.hosts.get("a.cz")
+        assert near is not None
+        frontier.put_links(LinkingPage(near, Reason.KEPT), links, 1.0)
+        store.commit(frontier.drain(1.0))
+        frontier.committed()
+    again = Frontier(options, shelf=store)
+    again.restore(store.load(), 2.0)
+    assert {host.name: host.distance for host in again.hosts} == {"far.cz": 1, "a.cz": 0}

@@ -28,7 +28,7 @@ class Shop:
         if store is None:
             self.hosts.create("a.cz", 0)
         else:
-            self.hosts.restore(store.host_marks())
+            self.hosts.restore()
             self.queues.restore(store.load().tails, store.load().counts["generation"])
         self.host = self.hosts.by_id(1)
 
@@ -206,3 +206,19 @@ def test_plain_url_costs_one_byte_more_than_its_path() -> None:
     assert target is not None
     line = plain_line(target, 3)
     assert line is not None and len(line) == len("/a/b.html?c=d") + 1
+
+
+def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once stopped the event loop for .3 s."""
+    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 5)
+    monkeypatch.setattr("spiderling.frontier.queues._LET_GO_AT_ONCE", 2)
+    shop = Shop()
+    for rank in range(5):
+        shop.push(f"r{rank}", rank=rank)
+    shop.commit()
+    left = []
+    while shop.queues._written:
+        left.append(len(shop.queues._written))
+        shop.commit()
+    assert left == [5, 3, 1]
+    assert Shop(shop.store).rest() == shop.rest() == [f"r{rank}" for rank in range(5)]

@@ -48,9 +48,10 @@ def test_many_are_looked_up_at_once(max_exact: int) -> None:
 def test_keys_enter_by_their_parts(max_exact: int) -> None:
     by_parts, whole = SeenSet(max_exact=max_exact), SeenSet(max_exact=max_exact)
     for host_id in (1, 2, (1 << 24) - 1, 1):  # the third one's keys are negative
-        for digest in (0, 7, (1 << 40) - 1):
-            key = key_of(host_id, digest)
-            assert by_parts.enter(host_id, digest) == (key if whole.add(key) else None)
+        digests = [0, 7, (1 << 40) - 1, 7]
+        keys = [key_of(host_id, digest) for digest in digests]
+        assert by_parts.enter([host_id] * 4, digests) == [key if whole.add(key) else 0 for key in keys]
+    assert len(by_parts) == len(whole)
     assert by_parts.drain() == whole.drain()
 
 

@@ -55,7 +55,7 @@ def answers(config: WorkerConfig) -> Callable[[Task], Page]:
             raw_digest=digest.digest(),
             text_digest=digest.digest()[::-1],
             sketch=number & (1 << 63) - 1,
-            shingles=Shingles(drawn, template.shingles.counts),
+            shingles=Shingles(drawn, template.shingles.counts, repeats=False),
         )
 
     return answer

@@ -41,13 +41,13 @@ from spiderling.linkoutput import LinkLine
 from spiderling.simulation.comparison import (
     PERFECT, PERFECT_LANGUAGE, SHARES, Run, Summary, Task, Terms, crawl, make_web, summaries,
 )  # fmt: skip
-from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.graphs import of_crawl
 from spiderling.simulation.measures import Sample, at_pages, at_words, coverage
 from spiderling.simulation.pages import TEXT_SCORE
 from spiderling.simulation.reach import all_links
 
 PARTS = ("ours", "t06", "w12", "f14", "cyclic")
+WEBS = ("thai", "pt", "scarce")
 LSWC = tuple(f"lswc:s={s},t={t}" for s in (1, 3) for t in (1, 5))
 RIVALS = ("yield", "heidix", *LSWC)
 OURS = "spiderling"
@@ -112,7 +112,7 @@ Finish = Callable[[], dict[str, float]]
 
 
 def ours(bench: Bench) -> Finish:
-    webs = [*RECIPES, *([str(bench.data / "graph")] if bench.data else []), *([RECORDED] if bench.lines else [])]
+    webs = [*WEBS, *([str(bench.data / "graph")] if bench.data else []), *([RECORDED] if bench.lines else [])]
     terms = Terms(pages=bench.pages, word_share=SHARES[-1])
     seeds = range(FIRST_SEED, FIRST_SEED + bench.seeds)
     jobs = {web: bench.runs(web, seeds, ("bfs", *RIVALS, OURS, PERFECT), terms) for web in webs}
@@ -160,31 +160,38 @@ def against(
 
 
 def like_t06(bench: Bench) -> Finish:
-    terms = Terms(pages=bench.pages, word_share=1.1, pages_per_s=0.0, concurrency=1, options=NO_POLITENESS)
-    names = ("bfs", "soft", "hard", "distance", *LSWC, PERFECT_LANGUAGE)
-    jobs = bench.runs("thai", range(1, min(bench.seeds, 2) + 1), names, terms)
+    pages = bench.pages // 2
+    terms = Terms(pages=pages, word_share=1.1, pages_per_s=0.0, concurrency=1, options=NO_POLITENESS)
+    names = {"thai": ("bfs", "soft", "hard", "distance", *LSWC, PERFECT_LANGUAGE), "thai-pure": LSWC}
+    jobs = {web: bench.runs(web, range(1, min(bench.seeds, 4) + 1), names[web], terms) for web in names}
 
     def finish() -> dict[str, float]:
-        heading("T06: the Thai-like web without politeness")
+        heading("T06: the Thai-like web without politeness, and one where hosts are of two kinds")
         rows = []
-        for of_one in zip(*(job.result() for job in jobs), strict=True):
-            early = [at_pages(run.samples, terms.pages / 14).harvest_rate for run in of_one]
-            third = [coverage(at_pages(run.samples, 0.3 * terms.pages), run.truth) for run in of_one]
+        for of_one in (of_one for futures in jobs.values() for of_one in by_strategy(futures)):
+            early = [at_pages(run.samples, pages / 14).harvest_rate for run in of_one]
+            third = [coverage(at_pages(run.samples, 0.3 * pages), run.truth) for run in of_one]
             ends = [coverage(run.last, run.truth) for run in of_one]
-            fetched = [run.last.pages / terms.pages for run in of_one]
-            rows.append((of_one[0].task.strategy, *map(statistics.fmean, (early, third, ends, fetched))))
-        table(("strategy", "harvest, first 1/14", "coverage at 30 %", "at the end", "pages fetched"), rows)
+            fetched = [run.last.pages / pages for run in of_one]
+            spread = f"{statistics.fmean(third):.2f} ±{statistics.pstdev(third):.2f}"
+            rows.append((*of_one[0].task[:2], statistics.fmean(early), spread, *map(statistics.fmean, (ends, fetched))))
+        table(("web", "strategy", "harvest, first 1/14", "coverage at 30 %", "at the end", "pages fetched"), rows)
         return {}
 
     return finish
 
 
+def by_strategy(futures: Iterable[Future[list[Run]]]) -> Iterable[tuple[Run, ...]]:
+    """The runs of each strategy, one of each seed."""
+    return zip(*(future.result() for future in futures), strict=True)
+
+
 def like_w12(bench: Bench) -> Finish:
-    terms, seeds = Terms(pages=bench.pages, word_share=1.1), range(1, min(bench.seeds, 3) + 1)
+    terms, seeds = Terms(pages=2 * bench.pages, word_share=1.1), range(1, min(bench.seeds, 3) + 1)
     profiles = {"bfs": "off", "normal": "normal", "paper": "paper", "0.03": "0.03"}
     jobs = {
         profile: bench.runs(
-            "pt", seeds, ["bfs" if name == "bfs" else "yield"], replace(terms, options={"yield_profile": profile})
+            "w12", seeds, ["bfs" if name == "bfs" else "yield"], replace(terms, options={"yield_profile": profile})
         )
         for name, profile in profiles.items()
     }
@@ -193,7 +200,7 @@ def like_w12(bench: Bench) -> Finish:
         heading("W12: the web of Table 1 (a threshold of .0128 kept .737 of the text for .0665 of the download)")
         shares = []
         for seed in seeds:
-            web = make_web("pt", seed, terms)
+            web = make_web("w12", seed, terms)
             kept, body = (np.bincount(web.pages.host, of) for of in (web.pages.kept_bytes, web.pages.body_bytes))
             above = kept / body > 0.0128
             shares.append((kept[above].sum() / kept.sum(), body[above].sum() / body.sum()))
@@ -222,8 +229,10 @@ def like_f14(bench: Bench) -> Finish:
         block, page = scores >= TEXT_SCORE, web.pages.badness[sources] <= GOOD_BADNESS
         page &= web.pages.kept_bytes[sources] > 0
         same = web.pages.host[sources] == web.pages.host[targets]
+        wanted = web.pages.language[sources] == 0
         rows: list[tuple[object, ...]] = []
-        for where, chosen in (("in-host", same), ("cross-host", ~same)):
+        chosen_links = {"in-host": same, "in-host, of pages in Czech": same & wanted, "cross-host": ~same}
+        for where, chosen in chosen_links.items():
             for name, says in (("block score", block), ("badness of the page", page)):
                 hits = float((says & good & chosen).sum())
                 precision, recall = hits / max((says & chosen).sum(), 1), hits / max((good & chosen).sum(), 1)
@@ -246,7 +255,7 @@ def cyclic(bench: Bench) -> Finish:
     def finish() -> dict[str, float]:
         heading(f"Cyclic: yield rates of the {span:,} pages before and after a change of phase")
         rows = []
-        for of_one in zip(*(job.result() for job in jobs), strict=True):
+        for of_one in by_strategy(jobs):
             rates = [
                 statistics.fmean(yield_between(run.samples, change + shift, change + shift + span) for run in of_one)
                 for change in changes

@@ -23,6 +23,7 @@ COMPONENTS: dict[str, Any] = {
 }
 DEFAULTS: dict[str, Any] = {
     "DOWNLOADER": "spiderling.downloader.DirectDownloader",
+    "ITEM_PROCESSOR": "spiderling.plain.PlainPipelines",
     "CONCURRENT_REQUESTS": 500,
     # per response, and a page is one item: more would start that many idle tasks for each page
     "CONCURRENT_ITEMS": 1,

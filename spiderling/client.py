@@ -38,6 +38,9 @@ class Wire(ResponseHandler):
     """The body, once the final headers are here."""
     _received = 0
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)  # no TCP_NODELAY, which asyncio and uvloop have set
+
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         # Before the headers: endless ones, and interim responses (back-pressure holds a body that

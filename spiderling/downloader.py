@@ -7,20 +7,18 @@ callback: it goes through the downloader middlewares to the handler and past the
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from pydispatch import dispatcher  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
-from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
-from scrapy.exceptions import IgnoreRequest, _InvalidOutput
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
-from scrapy.utils.python import global_object_name
+from scrapy.utils.defer import deferred_from_coro
+
+from spiderling.plain import PlainMiddlewares
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
@@ -66,48 +64,11 @@ class DirectDownloader(Downloader):
             self.active.remove(request)
 
     async def _ask(self, request: Request) -> Response:
-        self._send(signals.request_reached_downloader, request=request)
+        send, spider = self.signals.send_catch_log, self.crawler.spider
+        send(signals.request_reached_downloader, request=request, spider=spider)
         try:
             response = await self.handlers.download_request_async(request)
-            self._send(signals.response_downloaded, response=response, request=request)
+            send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:
-            self._send(signals.request_left_downloader, request=request)
-
-    def _send(self, signal: object, **values: Any) -> None:
-        if is_heard(self.crawler, signal):
-            self.signals.send_catch_log(signal, spider=self.crawler.spider, **values)
-
-
-class PlainMiddlewares(DownloaderMiddlewareManager):
-    """Scrapy's chain, which makes a coroutine even of an answer that is there: that costs more than most answers."""
-
-    async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
-        for method in self.methods["process_request"]:
-            answer = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
-            if answer is not None and (answer := await _judged(method, answer, is_optional=True)) is not None:
-                return cast("Response | Request", answer)
-        return cast("Response", await download_func(request))
-
-    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
-        for method in self.methods["process_response"]:
-            if isinstance(response, Request):
-                break
-            answer = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
-            response = answer if answer is response else await _judged(method, answer)
-        return response
-
-
-async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
-    """The answer of a middleware's *method*, awaited if need be."""
-    if not isinstance(answer, (Response, Request)):
-        answer = await ensure_awaitable(answer, _warn=global_object_name(method))
-    if isinstance(answer, (Response, Request)) or (is_optional and answer is None):
-        return answer
-    raise _InvalidOutput(f"Middleware {method.__qualname__} must return a Response or Request, got {answer!r}")
-
-
-def is_heard(crawler: Crawler, signal: object) -> bool:
-    """Whether anybody is connected to *signal*: to send one that nobody hears costs as much as to send it to one."""
-    senders = (dispatcher.connections.get(id(sender)) for sender in (crawler.signals.sender, dispatcher.Any))
-    return any(heard and (signal in heard or dispatcher.Any in heard) for heard in senders)
+            send(signals.request_left_downloader, request=request, spider=spider)

@@ -21,7 +21,8 @@ from scrapy import signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from scrapy.http import Headers
-from scrapy.utils._download_handlers import check_stop_download, make_response, normalize_bind_address
+from scrapy.responsetypes import responsetypes
+from scrapy.utils._download_handlers import check_stop_download, normalize_bind_address
 
 from spiderling import filetypes, tls
 from spiderling import signals as our_signals
@@ -30,7 +31,6 @@ from spiderling.client import Floor, Question, Reply, Way, ask
 from spiderling.converter import usable
 from spiderling.crawl import crawl_of
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder
-from spiderling.downloader import is_heard
 from spiderling.downloaderrors import AddressForbidden, HeadFlood, ResponseRefused, TransferCut, translated
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+_ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
 _NOT_SENT = frozenset({
@@ -182,16 +183,10 @@ class DownloadHandler(BaseDownloadHandler):
         decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
-        give_out = functools.partial(
-            make_response,
-            url=request.url,
-            status=reply.status,
-            headers=headers,
-            certificate=reply.certificate,
-            ip_address=ipaddress.ip_address(reply.address),
-            protocol=f"HTTP/{reply.version.major}.{reply.version.minor}",
+        give_out = functools.partial(_made, reply, headers, request.url)
+        stop = check_stop_download(
+            signals.headers_received, self.crawler, request, headers=headers, body_length=_declared_length(headers)
         )
-        stop = self._stop(signals.headers_received, request, headers=headers, body_length=_declared_length(headers))
         if stop is not None:
             return give_out(stop_download=stop)
         raw: list[bytes] | None = [] if self._archives and decoder.changes else None
@@ -204,10 +199,6 @@ class DownloadHandler(BaseDownloadHandler):
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
         return give_out(body=body, flags=flags + self._tls_flags(reply, request), stop_download=stop)
-
-    def _stop(self, signal: object, request: Request, **values: object) -> StopDownload | None:
-        """The wish of a receiver of *signal* to stop here."""
-        return check_stop_download(signal, self.crawler, request, **values) if is_heard(self.crawler, signal) else None
 
     def _tls_flags(self, reply: Reply, request: Request) -> list[str]:
         """What is wrong with the server's certificate, as flags; counted in the stats."""
@@ -266,7 +257,7 @@ class DownloadHandler(BaseDownloadHandler):
                     body += decoder.decode(chunk)
                     if reply.content.total_bytes > limit:
                         raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
-                    stop = self._stop(signals.bytes_received, request, data=chunk)
+                    stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
                     if stop is not None:
                         return bytes(body), [], stop
         except aiohttp.ClientPayloadError as error:
@@ -297,6 +288,27 @@ def _described(headers: Headers) -> tuple[str, str]:
     """Content-Type and Content-Disposition."""
     content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
     return content_type, disposition
+
+
+def _made(
+    reply: Reply, headers: Headers, url: str, body: bytes = b"", flags: list[str] | None = None,
+    stop_download: StopDownload | None = None,
+) -> Response:  # fmt: skip
+    """Scrapy's `make_response`, which would make *headers* anew; raises *stop_download* if it asks for that."""
+    response = responsetypes.from_args(headers=headers, url=url, body=body)(
+        url,
+        reply.status,
+        body=body,
+        flags=[*(flags or []), "download_stopped"] if stop_download else flags,
+        certificate=reply.certificate,
+        ip_address=_ip_address(reply.address),
+        protocol=f"HTTP/{reply.version.major}.{reply.version.minor}",
+    )
+    response.headers = headers
+    if stop_download and stop_download.fail:
+        stop_download.response = response
+        raise stop_download
+    return response
 
 
 def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:

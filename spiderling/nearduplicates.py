@@ -58,13 +58,13 @@ def _see_own(found: Shingles, seen: NDArray[np.bool_], counted: NDArray[np.bool_
     own: set[int] = set()
     hashes, start = found.hashes.tolist(), 0
     for count in found.counts.tolist():
-        stop = start + count
-        for index in range(start, stop):
-            seen[index] = seen[index] or hashes[index] in own
-        known, number = int((seen & counted)[start:stop].sum()), int(counted[start:stop].sum())
+        part, here = hashes[start : start + count], slice(start, start + count)
+        if not own.isdisjoint(part):
+            seen[here] |= [hashed in own for hashed in part]
+        known, number = np.count_nonzero(seen[here] & counted[here]), np.count_nonzero(counted[here])
         if known <= MAX_SEEN_SHARE * number:
-            own.update(hashes[start:stop])
-        start = stop
+            own.update(part)
+        start += count
 
 
 def _shares(

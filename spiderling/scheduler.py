@@ -24,7 +24,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.request import request_from_dict
 
-from spiderling import requesting, signals
+from spiderling import plain, requesting, signals
 from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
 from spiderling.downloader import DirectDownloader
@@ -92,6 +92,7 @@ class Scheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> None:
         """Open the crawl; a failure is kept in ``error`` and closes the spider once it is open (Lifecycle)."""
+        plain.install(self._crawler)
         try:
             options = options_of(self._crawler.settings, spider)
             getattr(spider, "prepare", lambda: None)()

@@ -97,6 +97,8 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "novelty": (lambda cues: -cues.repeats, 1.0),
 }
 """Name -> estimator, and its weight before anything was learnt, in log-odds."""
+OF_HOST = frozenset({"host", "language", "page-inside", "page-outside", "distance"})
+"""Those that say the same of all links of a page to one host."""
 HIGHEST_WEIGHT = 8.0
 
 

@@ -39,6 +39,8 @@ LANGUAGES = ("th", "en", "ja", "de", "")
 OTHER_SHARES = (0.178, 0.02, 0.014, 0.666)
 SAME_SERVER = 0.841
 """Of the links of a wanted page to its own server, those to wanted pages."""
+_FEW = 0.003
+"""Share of wanted pages on hosts that are not pure; hardly anything depends on it."""
 SECTIONS = ("", "clanky/", "zbozi/", "forum/", "kalendar/2024-05/")
 _FORUM, _TRAP = 3, 4
 _GOLDEN = 0.6180339887498949
@@ -53,11 +55,17 @@ class Recipe:
     seed: int = 1
     wanted_share: float = 0.122
     """Share of pages in the wanted language."""
+    pure: bool = False
+    """Hosts are of two kinds, SAME_SERVER wanted or hardly at all; else of every mixture."""
     yields: str = "typical"
     """Yield rates of hosts: ``typical`` of crawls in one language (.05), or ``table-1``."""
     mean_host_pages: float = 21.0
     size_exponent: float = 1.1
-    """The share of hosts with more than n pages falls like n to the minus this."""
+    """The share of hosts with more than n pages falls like n to the minus this (``typical``)."""
+    size_spread: float = 1.0
+    """Of the logarithms of the sizes of hosts that are in one line of the table (``table-1``)."""
+    largest: float = 0.02
+    """Share of the pages that one host may have."""
     seed_hosts: int = 3
     links: float = 10.0
     """Mean number of links on a page."""
@@ -76,9 +84,12 @@ class Recipe:
 
 RECIPES = {
     "thai": Recipe(),
+    "thai-pure": Recipe("thai-pure", pure=True, largest=0.002),
     "pt": Recipe("pt", wanted_share=1.0, yields="table-1", mean_host_pages=80, seed_hosts=30),
+    "w12": Recipe("w12", wanted_share=1.0, yields="table-1", mean_host_pages=830, size_spread=0.3, largest=0.2,
+                  seed_hosts=30),
     "scarce": Recipe("scarce", wanted_share=0.02, seed_hosts=475, mean_host_pages=15),
-}
+}  # fmt: skip
 """The webs that strategies are compared on; ``scarce`` begins with as many hosts as the crawl of Tajik of 2012."""
 
 
@@ -108,13 +119,13 @@ def _sizes(recipe: Recipe, rng: np.random.Generator) -> tuple[Array, Array]:
     if recipe.yields == "table-1":
         counts, gigabytes, rates = (np.array(column) for column in zip(*TABLE_1, strict=True))
         kind = np.searchsorted(np.cumsum(counts) / counts.sum(), even)
-        sizes = (gigabytes / counts)[kind] * rng.lognormal(0, 1, number)
+        sizes = (gigabytes / counts)[kind] * rng.lognormal(0, recipe.size_spread, number)
         rate = rates[kind]
     else:
         sizes = even ** (-1 / recipe.size_exponent)
         rate = 0.05 * rng.lognormal(-0.3, 0.8, number)
-    for _ in range(20):  # no host may have more than a fiftieth
-        sizes = np.minimum(sizes * recipe.pages / sizes.sum(), recipe.pages / 50)
+    for _ in range(20):
+        sizes = np.minimum(sizes * recipe.pages / sizes.sum(), recipe.pages * recipe.largest)
     whole = np.maximum(1, np.floor(sizes).astype(np.int64))
     whole[np.argmax(whole)] += max(0, recipe.pages - int(whole.sum()))
     order = rng.permutation(number)
@@ -124,13 +135,18 @@ def _sizes(recipe: Recipe, rng: np.random.Generator) -> tuple[Array, Array]:
 def _wanted_shares(recipe: Recipe, sizes: Array, rng: np.random.Generator) -> Array:
     """Share of wanted pages on each host: the mean over pages is the recipe's, and that over wanted pages SAME_SERVER.
 
-    A beta distribution has both; of several ways to give its quantiles to hosts the one that comes nearest is taken.
+    A beta distribution has both, and so have two kinds of hosts (``pure``): which it is was not published.  Of several
+    ways to give the quantiles to hosts the one that comes nearest is taken.
     """
     mean = recipe.wanted_share
     if mean == 1:
         return np.ones(len(sizes))
-    spread = mean * (1 - mean) / (mean * SAME_SERVER - mean * mean) - 1
-    quantiles = np.sort(rng.beta(mean * spread, (1 - mean) * spread, 200_000))
+    if recipe.pure:
+        high = (mean * SAME_SERVER - _FEW**2) / (mean - _FEW) - _FEW
+        quantiles = np.where(np.linspace(0, 1, 200_000) < (mean - _FEW) / (high - _FEW), high, _FEW)
+    else:
+        spread = mean * (1 - mean) / (mean * SAME_SERVER - mean * mean) - 1
+        quantiles = np.sort(rng.beta(mean * spread, (1 - mean) * spread, 200_000))
     place = np.argsort(np.argsort(-sizes))
     weight, best, least = sizes / sizes.sum(), np.zeros(len(sizes)), np.inf
     for start in rng.random(50):

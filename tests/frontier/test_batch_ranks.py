@@ -85,7 +85,7 @@ class Plain:
         section[4] = max(page.host.account.rate, 1e-3)
         if section[4] > 1e-3:
             self.fruitful = [self.fruitful[0] + kept, self.fruitful[1] + body]
-        if page.is_relevant or page.reason in (Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY):
+        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:  # no page here is known to be in another one
             self.read[page.is_relevant] += 1
             self.languages.learn(page.host.id, page.is_relevant)
             names = words_of(link._replace(origin=f"http://{link.host}"))
@@ -162,7 +162,7 @@ def test_a_batch_is_ranked_by_the_formulas(
         weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights)]  # noqa: B905 - the bias
         odds = sum(weighed) + strategy.worth.weights[-1]
         expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / fruitful)) / math.log(1.7))
-    for times in (1, 13):  # a few links are ranked one by one, many side by side
+    for times in (1, 25):  # a few links are ranked one by one, many side by side
         batch = gathered(links * times)
         ids = [frontier.hosts.find(host) for host in batch.hosts]
         ranks = strategy.batch_ranker(page)(NewLinks(batch, range(batch.size), ids))

@@ -16,6 +16,7 @@ from spiderling.reasons import Reason
 from spiderling.simulation.comparison import PERFECT, SHARES, Task, Terms, compare, crawl, make_web, summaries
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.graphs import of_crawl, read_graph
+from spiderling.simulation.measures import at_pages
 from spiderling.simulation.reach import Perfect, breadth_first
 from spiderling.simulation.replay import Replay, world
 
@@ -37,7 +38,7 @@ def runs(request: pytest.FixtureRequest) -> dict[str, float]:
     tasks = [Task(request.param, strategy, 3) for strategy in ("bfs", "yield", "heidix", PERFECT)]
     return {
         summary.strategy: summary.words_per_mb[1] or 0.0
-        for summary in summaries(crawl(task, TERMS) for task in tasks)
+        for summary in summaries(crawl(task, replace(TERMS, word_share=0.5)) for task in tasks)
     }  # fmt: skip
 
 
@@ -67,6 +68,18 @@ def test_runs_are_the_same_on_one_core_and_on_two() -> None:
 def test_a_rate_that_a_crawl_never_reached_is_not_made_up() -> None:
     (summary,) = summaries([crawl(Task("thai", "bfs", 1), replace(TERMS, max_pages=100))])
     assert summary.words_per_mb == (None,) * len(SHARES)
+
+
+def test_each_phase_of_the_cyclic_strategy_pushes_the_share_of_good_pages_up_again() -> None:
+    """Schäfer et al. 2014, section 3; 500 pages before and after two changes of phase on three webs."""
+    before = after = 0
+    for seed in (1, 2, 3):
+        task = Task("thai", "cyclic:burn_in=1500,phase=1000", seed)
+        samples = crawl(task, replace(TERMS, pages=20_000, max_pages=3_000)).samples
+        for change in (1_500, 2_500):
+            low, at, high = (at_pages(samples, pages).documents for pages in (change - 500, change, change + 500))
+            before, after = before + at - low, after + high - at
+    assert after > 1.15 * before
 
 
 def test_breadth_first() -> None:
@@ -136,7 +149,7 @@ def test_the_links_of_a_crawl_are_a_web() -> None:
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"there is no web .*: name thai, pt, scarce, a directory"):
+    with pytest.raises(BadInput, match=r"there is no web .*: name thai, thai-pure, pt, w12, scarce, a directory"):
         make_web(str(tmp_path), 1, TERMS)
     with pytest.raises(BadInput, match="SPIDERLING_STRATEGY"):
         list(compare([Task("thai", "nonsense", 1)], TERMS, 1, lambda pages: None))

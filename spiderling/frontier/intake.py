@@ -82,7 +82,7 @@ class Intake:
             ranks = [rank for rank in ranks if rank != DROPPED]
         for at in places:
             if not ids[number := numbers[at]]:
-                ids[number] = self._admission.host(links.hosts[number], source.distance + 1).id
+                ids[number] = self._admission.host_id(links.hosts[number], source.distance + 1)
         hosts = [ids[numbers[at]] for at in places]
         keys = self._books.seen.enter(hosts, [digests[at] for at in places])
         waiting: dict[int, list[Entry]] = {host_id: [] for host_id in hosts}

@@ -32,10 +32,11 @@ class Journal:
     def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
         """One immutable batch of everything since the last call."""
         queues, flush = self._queues.drain()
-        marked = (queues.grown | self._hosts.nearer).difference([host.id for host in self._hosts.changed])
+        hosts = [host_row(host, self._queues) for host in self._hosts.changed] + self._hosts.drain()
+        marked = (queues.grown | self._hosts.nearer).difference([row.id for row in hosts])
         changes = Changes(
             marked=[self._hosts.marked(host_id) for host_id in marked],
-            hosts=[host_row(host, self._queues) for host in self._hosts.changed],
+            hosts=hosts,
             added=queues.added,
             popped=queues.popped,
             used=queues.used,

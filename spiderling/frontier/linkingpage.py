@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.frontier.priority import SEED_RANK
 from spiderling.reasons import Reason
@@ -16,8 +15,7 @@ _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Rea
 """Ends of pages that were found to be in an accepted language."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkingPage:
+class LinkingPage(NamedTuple):
     """What a strategy knows of the page whose links it ranks."""
 
     host: Host

@@ -125,6 +125,8 @@ class Robots:
             return RobotsVerdict.PAUSED
         if record.status is RobotsStatus.UNREACHABLE:
             return RobotsVerdict.UNREACHABLE
+        if record.body in (b"", _EMPTY) and not self._others:
+            return RobotsVerdict.ALLOWED  # no rules, and nothing else to be asked for
         if not self._allows(origin, url):
             return RobotsVerdict.FORBIDDEN
         if self.missing(origin, now) is not None:

@@ -11,30 +11,24 @@ from spiderling.frontier.yields import YieldAccount
 
 
 def host_row(host: Host, queues: Queues) -> HostRow:
-    account, in_transit = host.account, host.fetching
+    account, in_transit, is_closed = host.account, host.fetching, host.is_closed
     number = host.queued + (in_transit is not None)
+    return HostRow(  # by place: the names would take as long as all the rest
+        host.id, host.name, host.state.value, host.distance,
+        account.pages, host.documents, host.words, account.downloaded_bytes, account.kept_bytes,
+        0 if is_closed else number, number if is_closed else 0,
+        host.due, host.crawl_delay_s, host.slowdown, host.failures, 1 if host.exempt else -host.leniency,
+        host.address, queues.positions(host.id), b"\n".join(queues.first(host.id)),
+        line_of(in_transit) if in_transit is not None else None,
+    )  # fmt: skip
+
+
+def new_row(host_id: int, name: str, marks: Marks) -> HostRow:
+    """The row of a host of which no more is known than its name and its marks."""
+    state, distance, waiting = marks.state(host_id).value, marks.distance(host_id), marks.queued[host_id]
     return HostRow(
-        id=host.id,
-        name=host.name,
-        state=host.state.value,
-        distance=host.distance,
-        pages=account.pages,
-        documents=host.documents,
-        words=host.words,
-        downloaded_bytes=account.downloaded_bytes,
-        kept_bytes=account.kept_bytes,
-        waiting=0 if host.is_closed else number,
-        parked=number if host.is_closed else 0,
-        due=host.due,
-        crawl_delay_s=host.crawl_delay_s,
-        slowdown=host.slowdown,
-        failures=host.failures,
-        exempt=1 if host.exempt else -host.leniency,
-        address=host.address,
-        positions=queues.positions(host.id),
-        first=b"\n".join(queues.first(host.id)),
-        transit=line_of(in_transit) if in_transit is not None else None,
-    )
+        host_id, name, state, distance, 0, 0, 0, 0, 0, waiting, 0, 0.0, 0.0, 1.0, 0, 0, "", "", b"", None
+    )  # fmt: skip
 
 
 def host_of(row: HostRow, marks: Marks) -> Host:

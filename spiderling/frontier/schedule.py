@@ -79,7 +79,8 @@ class Schedule:
 
     def interval(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
-        return self._pace.interval(host, max(self.host_interval_s, host.crawl_delay_s))
+        interval_s = max(self.host_interval_s, host.crawl_delay_s)
+        return interval_s if host.slowdown == 1.0 else self._pace.interval(host, interval_s)
 
     def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""

@@ -171,9 +171,10 @@ class Traps:
     def is_promising(self, visit: Visit, target: CanonicalUrl) -> bool:
         """Whether a new URL is a fruit of the page that it was found on."""
         if target.host != visit.host.name:
-            other = self._hosts.live(self._hosts.find(target.host))
+            other = self._hosts.find(target.host)
+            account = self._hosts.account_at_hand(other)
             # links to a known host may be made up as well, as those of share buttons are
-            is_new = other is not None and not other.account.pages and other.queued == 1
+            is_new = account is not None and not account.pages and self._hosts.marks.queued[other] == 1
             return is_new and registrable_domain(target.host) != registrable_domain(visit.host.name)
         sections = sections_of(target.path)
         if not visit.sections.keys().isdisjoint(sections):

@@ -21,7 +21,7 @@ import numpy as np
 
 from spiderling.frontier.hostlanguages import HostLanguages
 from spiderling.frontier.notes import Note, Notes
-from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, OF_HOST, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords, words_of
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
@@ -38,9 +38,13 @@ _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
 """The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts ..."""
 _FRUITFUL_BYTES, _FRUITFUL_RATE = 100_000, 0.001
 """... of hosts that gave text, which are those that have at least so much of it for their bytes."""
-_YOUNG_BYTES = 40_000
-"""Bytes of a host for which what its links promised counts: with as many downloaded it is half of what is expected."""
-_SECTION_BYTES = 100_000
+_YOUNG_PAGES = 1.5
+"""Pages, of the usual size, for which what its links promised counts of a host: after as many it is half of what is
+expected ..."""
+_SECTION_PAGES = 4.0
+"""... and those for which the host's yield rate counts of its section."""
+_USUAL_PAGE_BYTES, _USUAL_PAGES = 27_000, 20
+"""Size of a page before any was read, and the pages for which that counts."""
 _SECTIONS = 50_000
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
@@ -52,10 +56,11 @@ _BEST, _STEP = math.log(6.0), math.log(1.7)
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """The yield rate of such hosts over that of a link is above these from rank 2, 3 ... on."""
 _RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
-_FEW = 16
+_FEW = 24
 """Up to so many links of a page arrays cost more than they save."""
-_Hosts = dict[int, tuple[bool, float, float, float]]
-"""What is the same for all links to a host, by its id: same_host, host, trust and language as in Cues."""
+_Hosts = dict[int, tuple[bool, float, float, list[float]]]
+"""What is the same for all links to a host, by its id: same_host and trust as in Cues, the log-odds by the estimators
+OF_HOST and the bias, and what those say, with 0 in place of the others."""
 _SECTION, _CUES = Struct("=6d"), Struct("=2d")
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
 _NOTHING = bytes(_SECTION.size)
@@ -77,7 +82,9 @@ class Worth:
         """
         self._books, self._learns = books, learns
         self.names = [name for name in ESTIMATORS if weights.get(name)]
-        self._estimators = [ESTIMATORS[name][0] for name in self.names]
+        estimators = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names)]
+        self._of_hosts = [(at, of) for at, of in estimators if self.names[at] in OF_HOST]
+        self._of_links = [(at, of) for at, of in estimators if self.names[at] not in OF_HOST]
         self._first = [*(weights[name] for name in self.names), _logit(_USUAL_RATE)]
         self.weights = list(self._first)
         """In the order of ``names``; the bias last."""
@@ -110,11 +117,18 @@ class Worth:
         given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
         return max(1e-4, min(0.5, given))
 
+    @property
+    def page_bytes(self) -> float:
+        """Mean size of a page of the crawl."""
+        pages, downloaded = self._read
+        return (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
+
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
-        given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
+        young = _YOUNG_PAGES * self.page_bytes
+        given = (account.kept_bytes + young * promised) / (account.downloaded_bytes + young)
         beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / fruitful)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
@@ -128,51 +142,54 @@ class Worth:
         usual = self.usual
         for _, host_id, _ in links.parts():
             if host_id not in hosts:
-                of_host = self._of_host(host_id, usual)
-                hosts[host_id] = host_id == page.host.id, *of_host, self._of_language(host_id)
+                cues.same_host, cues.language = host_id == page.host.id, self._of_language(host_id)
+                cues.host, cues.trust = self._of_host(host_id, usual)
+                said = [0.0] * len(self.names)
+                for at, estimator in self._of_hosts:
+                    said[at] = estimator(cues)
+                odds = sum(map(mul, self.weights, said)) + self.weights[-1]
+                hosts[host_id] = cues.same_host, cues.trust, odds, said
         rank = self._singly if len(links) <= _FEW else self._side_by_side
         return rank(links, cues, hosts, self.fruitful)
 
     def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
-        guess, weights, ranks = self._words.guesser(), self.weights, []
+        guess, ranks = self._words.guesser(), []
+        estimators, weights = [of for _, of in self._of_links], [self.weights[at] for at, _ in self._of_links]
         for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
-            cues.same_host, cues.host, cues.trust, cues.language = hosts[host_id]
+            cues.same_host, cues.trust, odds, of_host = hosts[host_id]
             cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
-            cues.url = guess(words)
-            values = [estimator(cues) for estimator in self._estimators]
+            cues.url = guess(words, 1.0 - cues.trust)
+            said = [estimator(cues) for estimator in estimators]
             if self._learns and not key % self._every:
-                self._watch(key, values)
-            odds = sum(map(mul, weights, values)) + weights[-1]
+                self._watch(key, of_host, said)
+            odds += sum(map(mul, weights, said))
             ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
         return ranks
 
     def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
-        keys = list(links.parts())
-        of_host = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
-        cues.same_host, cues.host, cues.trust, cues.language = np.array(of_host).reshape(-1, 4).T
+        keys = links.parts()
+        of_hosts = [cue for _, host_id, _ in keys for cue in hosts[host_id][:3]]
+        cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
         told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
         cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
-        cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
-        cues.said = links.said
-        values = np.empty((len(self.names), len(keys)))
-        for at, estimator in enumerate(self._estimators):
-            values[at] = estimator(cues)
-        if self._learns:
-            for at, (key, _, _) in enumerate(keys):
-                if not key % self._every:
-                    self._watch(key, values[:, at].tolist())
-        odds = np.array(self.weights[:-1]) @ values + self.weights[-1]
+        cues.block, cues.anchor, cues.said = links.blocks, links.anchors, links.said
+        cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
+        said = np.array([estimator(cues) for _, estimator in self._of_links]).reshape(-1, len(keys))
+        for at, (key, host_id, _) in enumerate(keys if self._learns else ()):
+            if not key % self._every:
+                self._watch(key, hosts[host_id][3], said[:, at].tolist())
+        odds = odds + np.array([self.weights[at] for at, _ in self._of_links]) @ said
         return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
-        live = self._books.hosts.live(host_id) if host_id else None
-        if live is None:
+        account = self._books.hosts.account_at_hand(host_id) if host_id else None
+        if account is None:
             rank = self._books.marks.ranks[host_id] if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
-        account = live.account
-        given = (account.kept_bytes + _YOUNG_BYTES * usual) / (account.downloaded_bytes + _YOUNG_BYTES)
-        return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
+        young = _YOUNG_PAGES * self.page_bytes
+        given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)
+        return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
 
     def _of_language(self, host_id: int) -> float:
         """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
@@ -196,11 +213,14 @@ class Worth:
         if values is not None and body_bytes:
             self._step([*array("d", values), 1.0], min(1.0, kept_bytes / body_bytes))
 
-    def _watch(self, key: int, values: list[float]) -> None:
+    def _watch(self, key: int, of_host: list[float], of_link: list[float]) -> None:
         """Remember what was said of a link, by its URL's hash, in a sample that is halved whenever it is full."""
         if len(self._watched) >= _WATCHED:
             self._every *= 2
             self._watched = {key: value for key, value in self._watched.items() if not key % self._every}
+        values = of_host.copy()
+        for (at, _), value in zip(self._of_links, of_link, strict=True):
+            values[at] = value
         self._watched[key] = array("d", values).tobytes()
 
     def _step(self, values: list[float], given: float) -> None:
@@ -222,13 +242,15 @@ class Worth:
         self._words = UrlWords(*self._known)
         self._sections: dict[int, bytes] = {}
         self._languages = HostLanguages()
-        self._fruitful = [0, 0]
+        self._fruitful, self._read = [0, 0], [0, 0]
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
         _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
-        expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
+        self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
+        prior = _SECTION_PAGES * self.page_bytes
+        expected = (given[0] + prior * note.rate) / (given[1] + prior)
         self._sections[key] = _SECTION.pack(_beside(expected, note.rate), given[3] / given[2], *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
@@ -239,18 +261,18 @@ class Worth:
             self._words.count(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        wide = array("Q", self._fruitful).tobytes(), array("Q", self._sections).tobytes()
+        wide = array("Q", self._fruitful + self._read).tobytes(), array("Q", self._sections).tobytes()
         return [*wide, b"".join(self._sections.values()), *self._languages.columns(), *self._words.columns()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
         kinds = (np.uint64, np.uint64, np.float64)
-        fruitful, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
+        sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
         about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
         if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
-        if len(fruitful) != 2 or fruitful.max() >= _MOST:
+        if len(sums) != 4 or sums.max() >= _MOST:
             raise ValueError("sums that are none")
-        self._fruitful = fruitful.tolist()
+        self._fruitful, self._read = sums[:2].tolist(), sums[2:].tolist()
         size, packed = _SECTION.size, bytes(columns[2])
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
         self._languages.fill(columns[3:6])

@@ -54,7 +54,7 @@ class RetirementRule:
 
         So one step leads from the profile normal to permissive.
         """
-        return self if self.factor is None else replace(self, factor=self.factor * _MILDER**steps)
+        return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER**steps)
 
     def steps_for(self, account: YieldAccount, taken: int) -> int | None:
         """The fewest steps beyond those *taken* after which *account* is not retired; None if there are too many."""

@@ -88,3 +88,21 @@ def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
     again = Frontier(options, shelf=store)
     again.restore(store.load(), 2.0)
     assert {host.name: host.distance for host in again.hosts} == {"far.cz": 1, "a.cz": 0}
+
+
+def test_a_host_that_nobody_asked_for_has_a_row_and_no_place_in_memory() -> None:
+    store = MemoryStore()
+    frontier = Frontier(Options(active_hosts=1), shelf=store)
+    frontier.put_seed("http://a.cz/", 0.0)
+    near = frontier.hosts.get("a.cz")
+    assert near is not None
+    frontier.put_links(LinkingPage(near, Reason.KEPT), [Link("http://b.cz/1"), Link("http://b.cz/2")], 1.0)
+    assert [frontier.hosts.live(host_id) is None for host_id in (1, 2)] == [False, True]
+    store.commit(frontier.drain(1.0))
+    between = frontier.hosts.by_id(2)  # drained and not committed
+    assert (between.name, between.queued, between.distance, store.host(2).waiting) == ("b.cz", 2, 1, 2)
+    frontier.committed()
+    assert frontier.hosts.live(2) is None and frontier.hosts.by_id(2).queued == 2
+    again = Frontier(Options(), shelf=store)
+    again.restore(store.load(), 2.0)
+    assert [(host.name, host.queued) for host in again.hosts] == [("a.cz", 1), ("b.cz", 2)]

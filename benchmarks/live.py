@@ -2,9 +2,12 @@
 
     python benchmarks/live.py [--quick]
 
-A web is served on loopback and crawled by the real spider with `bfs`, without retirement; what it recorded
-(SPIDERLING_LINKS) is the simulator's web.  Then each strategy crawls both, with the same intervals and at the real
-crawl's pace; compared are the bytes kept for each downloaded MB at the end, and at 25, 50 and 75 % of what `bfs` kept.
+A web is served on loopback and crawled by the real spider with `bfs`, without retirement and with mirrors; what it
+recorded (SPIDERLING_LINKS) is the simulator's web.  Then each strategy crawls both, with the same intervals and as many
+connections, robots.txt and slow servers as they are; compared are the means, over three random seeds (one with
+--quick), of the bytes kept for each MB downloaded, at the end and at 25, 50 and 75 % of what `bfs` kept.  A request of
+the real crawl is open until its page is judged, which the machine sets: the simulated ones are open for as long as
+that crawl's connections / pages a second (Little's law).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -19,17 +23,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.common import ROOT, Recorded, arguments, recorded_crawl, result, table
 from spiderling.linkoutput import LinkLine
 from spiderling.simulation.graphs import of_crawl
-from spiderling.simulation.replay import Replay, world
+from spiderling.simulation.pages import PageWeb
+from spiderling.simulation.replay import WORLD, Replay, world
+from spiderling.simulation.server import open_web
 from spiderling.simulation.synthetic import SyntheticWeb, read_words
 
 STRATEGIES = ("bfs", "yield", "spiderling")
 SHARES = (0.25, 0.5, 0.75)
-LANG, HOSTS, HOST_INTERVAL_S, LATENCY_S, CONNECTIONS = "cs", 40, 0.05, 0.02, 16
+LANG, HOSTS, HOST_INTERVAL_S, CONNECTIONS = "cs", 40, 0.05, 16
 OPTIONS: dict[str, object] = {
     "host_interval_s": HOST_INTERVAL_S, "ip_interval_s": 0.0, "delay_factor": 0.0, "yield_min_bytes": 100_000,
-    "prefer_tlds": "", "retry_delay_s": 0.2, "crowd": "fixed",
+    "prefer_tlds": "", "retry_delay_s": 0.2, "crowd": "fixed", **WORLD,
 }  # fmt: skip
-REAL = {f"SPIDERLING_{name.upper()}": value for name, value in OPTIONS.items()} | {"CONCURRENT_REQUESTS": CONNECTIONS}
+ALL: dict[str, object] = {"yield_profile": "off", "trap_mirror": 0}
+"""Options of a `bfs` that leaves out as little as it can."""
 
 
 class Point(NamedTuple):
@@ -53,6 +60,25 @@ def curve(lines: Iterable[LinkLine]) -> list[Point]:
     return points
 
 
+class AsServed:
+    """A recorded web with the addresses, robots.txt and slowness of the one that was served."""
+
+    def __init__(self, recorded: PageWeb, served: str, seconds: float) -> None:
+        self._served, self._seconds, self.outcome = open_web(served), seconds, recorded.outcome
+        self._addresses = self._served.hosts()
+        self._slow = {host: self._served.respond(host, "/").delay_s for host in self._addresses}
+
+    def address(self, name: str) -> str:
+        return self._addresses.get(name, "127.0.0.1")
+
+    def latency_s(self, url: str) -> float:
+        return self._seconds + self._slow.get(url.split("/", 3)[2], 0.0)
+
+    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+        answer = self._served.respond(url.split("/", 3)[2], "/robots.txt")
+        return answer.status, answer.body, answer.headers.get("Location")
+
+
 def main() -> None:
     quick = arguments(__doc__).quick
     synthetic = SyntheticWeb(HOSTS, 1, read_words(ROOT / "models", ("cs", "sk", "pl", "en", "de")))
@@ -62,7 +88,7 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     worst = 0.0
     for name, (web, seeds) in webs.items():
-        found, worst_here = _compared(name, web, seeds)
+        found, worst_here = _compared(name, web, seeds, 1 if quick else 3)
         rows += found
         worst = max(worst, worst_here)
     head = ("web", "strategy", "pages real", "simulated", "kept/MB at 25 %: real", "simulated")
@@ -70,42 +96,56 @@ def main() -> None:
     result(webs=len({row[0] for row in rows}), largest_difference=round(worst, 3))
 
 
-def _compared(name: str, web: str, seeds: Sequence[str]) -> tuple[list[tuple[object, ...]], float]:
+def _compared(name: str, web: str, seeds: Sequence[str], repeats: int) -> tuple[list[tuple[object, ...]], float]:
     """Rows of the table, and the largest relative difference among them."""
-    whole = recorded_crawl(web, LANG, "bfs", seeds, {**REAL, "SPIDERLING_YIELD_PROFILE": "off"})
+    whole = _real(web, "bfs", seeds, 1)
     most = curve(whole.lines)[-1].kept_bytes
+    seconds = CONNECTIONS / pace(whole.lines)
     rows, worst = [], 0.0
     for strategy in STRATEGIES:
-        run = whole if strategy == "bfs" else recorded_crawl(web, LANG, strategy, seeds, REAL)
-        real, simulated = curve(run.lines), _simulated(name, whole, strategy, pace(run.lines))
-        pairs = [[_at(points, share * most) for points in (real, simulated)] for share in SHARES]
-        figures = [*(value for pair in pairs for value in pair), real[-1].kept_per_mb, simulated[-1].kept_per_mb]
-        for one, other in zip(figures[::2], figures[1::2], strict=True):
-            if one and other:
-                worst = max(worst, abs(other / one - 1))
-        rows.append(
-            (name, strategy, real[-1].pages, simulated[-1].pages, *(f"{f:,.0f}" if f else "-" for f in figures))
-        )
+        draws = range(1, repeats + 1)
+        real = [curve((whole if strategy == "bfs" else _real(web, strategy, seeds, draw)).lines) for draw in draws]
+        simulated = [_simulated(web, whole, strategy, seconds, draw) for draw in draws]
+        row: list[object] = [
+            name,
+            strategy,
+            *(round(fmean(run[-1].pages for run in runs)) for runs in (real, simulated)),
+        ]
+        for kept in (*(share * most for share in SHARES), None):
+            one, other = ([_at(run, kept) for run in runs] for runs in (real, simulated))
+            worst = max(worst, abs(fmean(other) / max(fmean(one), 1e-9) - 1))
+            row += [f"{fmean(values):,.0f} ±{pstdev(values):,.0f}" for values in (one, other)]
+        rows.append(tuple(row))
     return rows, worst
 
 
 def pace(lines: Sequence[LinkLine]) -> float:
-    """Pages a second of a real crawl, which the machine sets: the fewer, the more there is to choose from."""
+    """Pages a second of a real crawl."""
     return len(lines) / max(lines[-1].time - lines[0].time, 1.0)
 
 
-def _simulated(name: str, whole: Recorded, strategy: str, pages_per_s: float) -> list[Point]:
-    web = of_crawl(name, whole.lines, LANG, whole.seeds)
-    web.hosts.latency_s[:] = LATENCY_S
-    profile = {"yield_profile": "off"} if strategy == "bfs" else {}
-    options = world(**{**OPTIONS, **profile, "strategy": strategy, "lang": LANG})
-    replay = Replay(web, options, concurrency=CONNECTIONS, pages_per_s=pages_per_s)
+def _options(strategy: str, draw: int) -> dict[str, object]:
+    return {**OPTIONS, **(ALL if strategy == "bfs" else {}), "strategy": strategy, "random_seed": draw}
+
+
+def _real(web: str, strategy: str, seeds: Sequence[str], draw: int) -> Recorded:
+    settings = {f"SPIDERLING_{name.upper()}": value for name, value in _options(strategy, draw).items()}
+    return recorded_crawl(web, LANG, strategy, seeds, {**settings, "CONCURRENT_REQUESTS": CONNECTIONS})
+
+
+def _simulated(served: str, whole: Recorded, strategy: str, seconds: float, draw: int) -> list[Point]:
+    """*seconds*: from a request to its page's verdict."""
+    web = of_crawl("recorded", whole.lines, LANG, whole.seeds)
+    options = world(**_options(strategy, draw), lang=LANG)
+    replay = Replay(AsServed(web, served, seconds), options, concurrency=CONNECTIONS)
     replay.run(web.seed_urls(), every=1)
     return [Point(sample.pages, sample.downloaded_bytes, sample.kept_bytes) for sample in replay.samples]
 
 
-def _at(points: Sequence[Point], kept: float) -> float | None:
-    return next((point.kept_per_mb for point in points if point.kept_bytes >= kept), None)
+def _at(points: Sequence[Point], kept: float | None) -> float:
+    """When so much was *kept*, or at the end."""
+    last = points[-1]
+    return next((point for point in points if kept is not None and point.kept_bytes >= kept), last).kept_per_mb
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ A segment (segments.py) holds lines of JSON in zstd frames, one line for each UR
 
     {"url": "http://a.example/", "time": 1760000000.0, "reason": "kept", "status": 200, "language": "cs",
      "downloaded_bytes": 30211, "kept_bytes": 2210, "words": 340, "redirect_to": null,
-     "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2}
+     "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2,
+     "page_language": "cs", "sketch": 1234567890123, "text_key": 9876543210, "said": []}
 
 ``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  The three lists go together: the links that may be
 followed, in canonical form, how likely the block that encloses each is running text (0 to 255; F14), and the
-number of characters of its text (0: an image or nothing; 255 stands for more).
+number of characters of its text (0: an image or nothing; 255 stands for more).  So does ``said``, which may be empty:
+4 where hreflang names a wanted language, 8 another one.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spiderling import prevertical
 from spiderling.errors import BadInput, StorageError
 from spiderling.inspection import Inspection
-from spiderling.linkbatch import batch_of
+from spiderling.linkbatch import FOREIGN, WANTED, batch_of
 from spiderling.segments import Kind
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ class LinkLine(NamedTuple):
     anchors: list[int]
     relevant: bool = False
     badness: float = 0.0
+    page_language: str = ""
+    sketch: int | None = None
+    """None: not recorded."""
+    text_key: int = 0
+    said: Sequence[int] = ()
 
 
 class LinkKind(Kind):
@@ -61,12 +68,15 @@ class LinkKind(Kind):
 
 
 def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
-    rows = list(batch_of(outcome.links).rows())
+    batch = batch_of(outcome.links)
+    rows = list(batch.rows())
+    said = [flags & (WANTED | FOREIGN) for flags in (*batch.flags, *(other[2] for other in batch.others))]
     line = LinkLine(
         outcome.url, round(now, 3), end.value, outcome.status, outcome.language, outcome.body_bytes,
         outcome.kept_bytes, outcome.words, outcome.redirect_to,
         [url for url, _, _ in rows], [score for _, score, _ in rows], [anchor for _, _, anchor in rows],
-        outcome.relevant, round(outcome.badness, 2),
+        outcome.relevant, round(outcome.badness, 2), outcome.page_language, outcome.sketch, outcome.text_key,
+        said if any(said) else (),
     )  # fmt: skip
     return json.dumps(line._asdict(), separators=(",", ":")).encode() + b"\n"
 

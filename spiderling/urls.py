@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
-import tldextract
 import xxhash
+
+if TYPE_CHECKING:
+    import tldextract
 
 PREFIXES = ("http://", "https://", "http://www.", "https://www.")
 """What stands before the host record's name in nearly all URLs; the odd ones are https."""
@@ -46,7 +48,6 @@ _DROPPED = (
 _HAS_DROPPED = re.compile(rf"[?&](?:{_DROPPED})", re.IGNORECASE)
 _DROPPED_PARAMETER = re.compile(_DROPPED, re.IGNORECASE)
 _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
-_suffixes = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 class CanonicalUrl(NamedTuple):
@@ -201,7 +202,14 @@ def registrable_domain(host: str) -> str:
 
     By the bundled public suffix list with its private part: sites on one blog platform are not one domain.
     """
-    return _suffixes(host.rsplit(":", 1)[0]).top_domain_under_public_suffix or host
+    return _suffixes()(host.rsplit(":", 1)[0]).top_domain_under_public_suffix or host
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> tldextract.TLDExtract:
+    import tldextract  # brings an HTTP client along; the text workers have no use for either
+
+    return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 def top_level_domain(host: str) -> str:

@@ -22,7 +22,7 @@ from spiderling.simulation.web import FixedWeb, WebResponse, html, redirect
 
 def linking(seed: str) -> WebResponse:
     """A page with a menu of two links, one of them an image, and one link inside of its text."""
-    menu = '<li><a href="/menu">menu</a></li><li><a href="/picture"><img src="/p.png"></a></li>'
+    menu = '<li><a href="/menu" hreflang="cs">menu</a></li><li><a href="/picture"><img src="/p.png"></a></li>'
     text = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs(seed, 4))
     inside = f'<p>{paragraphs(seed + "x", 1)[0]} <a href="/inside">Odkaz v textu</a> a dále.</p>'
     return html(f'<title>t</title><ul>{menu}<li><a rel="nofollow" href="/no">no</a></ul>{text}{inside}')
@@ -47,7 +47,9 @@ def test_every_url_that_was_asked_for_has_a_line_with_what_came_of_it_and_where_
     assert page.links == [f"http://a.test/{name}" for name in ("menu", "picture", "inside")]
     assert page.anchors == [4, 0, 13]
     assert page.scores[2] > max(page.scores[:2])
-    assert page.language == "cs" and page.words > 100
+    assert page.language == page.page_language == "cs" and page.words > 100
+    assert page.sketch and page.text_key and page.said == [4, 0, 0]
+    assert lines["http://a.test/end"].text_key == 0
     assert lines["http://a.test/inside"].redirect_to == "http://a.test/end"
     assert sum(line.kept_bytes for line in lines.values()) == host["kept_bytes"]
     robots = host["downloaded_bytes"] - sum(line.downloaded_bytes for line in lines.values())

@@ -370,6 +370,7 @@ class Frontier:
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.strategy.restore(state.meta)
+        self._robots.look_in_store()
         self.schedule.restore(self._books.restore(state, self._shelf), now)
         self.closing.restore(self._shelf, now)
 

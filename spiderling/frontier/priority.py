@@ -66,7 +66,7 @@ class Cues:
     repeats: Signal = 0.0
     """Share of that section's pages that repeated others, 0 to 1."""
     url: Signal = 0.0
-    """What the words of the URL say of its language (urlwords.py), -1 to 1."""
+    """What the words of the URL say of its language, those of a known host's name less (urlwords.py), -1 to 1."""
     said: Signal = 0
     """What hreflang says: 1 a wanted language, -1 another one, 0 nothing."""
 
@@ -91,7 +91,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "block-inside": (lambda cues: _stands_in_text(cues) * cues.same_host, 0.8),
     "block-outside": (lambda cues: _stands_in_text(cues) * (1.0 - cues.same_host), 0.8),
     "anchor": (lambda cues: cues.anchor, 0.2),
-    "url": (lambda cues: cues.url * (1.0 - cues.trust), 1.5),
+    "url": (lambda cues: cues.url, 1.5),
     "hreflang": (lambda cues: cues.said, 1.0),
     "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),
     "novelty": (lambda cues: -cues.repeats, 1.0),

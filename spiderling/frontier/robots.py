@@ -88,6 +88,8 @@ class Robots:
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
         self.records: dict[str, RobotsRecord] = {}
         """Those in memory."""
+        self._is_whole = True
+        """Whether the store has none but those."""
         self._unknown: set[str] = set()
         """Some that the store does not have either: pages of archives ask again and again."""
         self.changed: set[str] = set()
@@ -99,7 +101,7 @@ class Robots:
     def record(self, key: str) -> RobotsRecord | None:
         """What is known of the robots.txt of an origin, or of another file by its address."""
         record = self.records.get(key)
-        if record is None and key not in self._unknown:
+        if record is None and not self._is_whole and key not in self._unknown:
             record = self._lookup(key)
             if record is not None:
                 self.records[key] = record
@@ -107,11 +109,16 @@ class Robots:
                 self._unknown.add(key)
         return record
 
+    def look_in_store(self) -> None:
+        """From now on the store may have records that are not in memory; until then it is not asked, on the loop."""
+        self._is_whole = False
+
     def forget(self) -> None:
         """Let go of records that the store has, when there are many: those that came first."""
         if len(self._unknown) > _MAX_RECORDS:
             self._unknown.clear()
         if len(self.records) > _MAX_RECORDS:
+            self.look_in_store()
             spare = len(self.records) - _MAX_RECORDS // 2
             for key in [key for key in self.records if key not in self.changed][:spare]:
                 del self.records[key]

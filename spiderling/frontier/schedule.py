@@ -98,7 +98,9 @@ class Schedule:
             self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
-        found = self._workbench.pop(now)
+        ranks = self._hosts.marks.ranks
+        while (found := self._workbench.pop(now)) is not None and self._holding.keeps(*found, ranks[found[0].id], now):
+            pass  # better ones have come since it was let go
         if found is not None:
             host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
             self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
@@ -216,7 +218,7 @@ class Schedule:
             self._count_place(host, address)
         if host.due > now + _LONG_S:
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
-        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id]):
+        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id], now):
             self._bench(host, address, now)
 
     def _bench(self, host: Host, address: str, now: float) -> None:

@@ -43,11 +43,11 @@ _REFUSED = (sqlite3.Error, OverflowError, ValueError, TypeError)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
 _CACHE_KB = 32_000
 _HOSTS_AT_ONCE = 20_000
-_COLUMNS = ("id", "name", "state", "distance", "waiting + parked", "due")
-_HOST_COLUMNS = "SELECT {} FROM (SELECT * FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
-    ", ".join(f"group_concat({value}, x'0a')" for value in _COLUMNS)
+_COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
+_HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
+    ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
 )
-"""A fifth of the time that it takes to make a row of each host."""
+"""Half of the time that it takes to make a row of each host."""
 _IS_MARKED = "downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.wordhashes import BITS, OF_NAME, OF_PATH, word_hash, words_of_name, words_of_path
+from spiderling.wordhashes import BITS, OF_NAME, word_hash, words_of_name, words_of_path
 
 _PRIOR = 8
 """Pages that a word known beforehand counts for."""
 _SURE = 3.0
 """Log-odds that stand for certainty."""
 _SEEN_AT_MOST = 20_000.0
-_ALL = np.ones(OF_NAME + OF_PATH, np.complex128)
 
 
 class UrlWords:
@@ -82,24 +81,31 @@ class UrlWords:
         """-1 (not wanted) to 1: the sum over the words of how much likelier each is on wanted pages, in log-odds."""
         return self.guesser()(words_of(host, path))
 
-    def guesser(self) -> Callable[[Iterable[int]], float]:
-        """``guess`` by the hashes of a URL's words, until more is learnt."""
+    def guesser(self) -> Callable[..., float]:
+        """``guess`` by the hashes of a URL's words, until more is learnt; those of the name count *doubt*, 0 to 1.
+
+        Who knows a host need not guess by its name, but its paths may lead to several languages.
+        """
         table, bias = self._odds, math.log(self._pages[1] / self._pages[0])
 
-        def guess(words: Iterable[int]) -> float:
-            odds = 0.0
-            for word in words:
+        def guess(words: Sequence[int], doubt: float = 1.0) -> float:
+            odds, weight = 0.0, doubt
+            for at, word in enumerate(words):
+                if at == OF_NAME:
+                    weight = 1.0
                 if word:
-                    odds += table[2 * word] + bias * table[2 * word + 1]
+                    odds += weight * (table[2 * word] + bias * table[2 * word + 1])
             return max(-1.0, min(1.0, odds / _SURE))
 
         return guess
 
-    def guesses(self, words: NDArray[np.uint16]) -> NDArray[np.float64]:
+    def guesses(self, words: NDArray[np.uint16], doubts: NDArray[np.float64]) -> NDArray[np.float64]:
         """``guess`` for the URLs of which each row of *words* holds the hashes."""
-        sums = self._columns.take(words) @ _ALL
+        found = self._columns.take(words)
+        sums = found[:, :OF_NAME].sum(1) * doubts + found[:, OF_NAME:].sum(1)
         odds = sums.real + math.log(self._pages[1] / self._pages[0]) * sums.imag
-        return np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
+        guesses: NDArray[np.float64] = np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
+        return guesses
 
 
 def words_of(host: str, path: str) -> list[int]:

@@ -38,9 +38,13 @@ _USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
 """The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts ..."""
 _FRUITFUL_BYTES, _FRUITFUL_RATE = 100_000, 0.001
 """... of hosts that gave text, which are those that have at least so much of it for their bytes."""
-_YOUNG_BYTES = 40_000
-"""Bytes of a host for which what its links promised counts: with as many downloaded it is half of what is expected."""
-_SECTION_BYTES = 100_000
+_YOUNG_PAGES = 1.5
+"""Pages, of the usual size, for which what its links promised counts of a host: after as many it is half of what is
+expected ..."""
+_SECTION_PAGES = 4.0
+"""... and those for which the host's yield rate counts of its section."""
+_USUAL_PAGE_BYTES, _USUAL_PAGES = 27_000, 20
+"""Size of a page before any was read, and the pages for which that counts."""
 _SECTIONS = 50_000
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
@@ -113,11 +117,18 @@ class Worth:
         given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
         return max(1e-4, min(0.5, given))
 
+    @property
+    def page_bytes(self) -> float:
+        """Mean size of a page of the crawl."""
+        pages, downloaded = self._read
+        return (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
+
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
-        given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
+        young = _YOUNG_PAGES * self.page_bytes
+        given = (account.kept_bytes + young * promised) / (account.downloaded_bytes + young)
         beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / fruitful)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
@@ -147,7 +158,7 @@ class Worth:
         for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
             cues.same_host, cues.trust, odds, of_host = hosts[host_id]
             cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
-            cues.url = guess(words)
+            cues.url = guess(words, 1.0 - cues.trust)
             said = [estimator(cues) for estimator in estimators]
             if self._learns and not key % self._every:
                 self._watch(key, of_host, said)
@@ -161,8 +172,8 @@ class Worth:
         cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
         told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
         cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
-        cues.block, cues.anchor, cues.url = links.blocks, links.anchors, self._words.guesses(links.words)
-        cues.said = links.said
+        cues.block, cues.anchor, cues.said = links.blocks, links.anchors, links.said
+        cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
         said = np.array([estimator(cues) for _, estimator in self._of_links]).reshape(-1, len(keys))
         for at, (key, host_id, _) in enumerate(keys if self._learns else ()):
             if not key % self._every:
@@ -176,8 +187,9 @@ class Worth:
         if account is None:
             rank = self._books.marks.ranks[host_id] if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
-        given = (account.kept_bytes + _YOUNG_BYTES * usual) / (account.downloaded_bytes + _YOUNG_BYTES)
-        return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + _YOUNG_BYTES)
+        young = _YOUNG_PAGES * self.page_bytes
+        given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)
+        return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
 
     def _of_language(self, host_id: int) -> float:
         """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
@@ -231,13 +243,15 @@ class Worth:
         self._words = UrlWords(*self._known)
         self._sections: dict[int, bytes] = {}
         self._languages = HostLanguages()
-        self._fruitful = [0, 0]
+        self._fruitful, self._read = [0, 0], [0, 0]
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
         _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
-        expected = (given[0] + _SECTION_BYTES * note.rate) / (given[1] + _SECTION_BYTES)
+        self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
+        prior = _SECTION_PAGES * self.page_bytes
+        expected = (given[0] + prior * note.rate) / (given[1] + prior)
         self._sections[key] = _SECTION.pack(_beside(expected, note.rate), given[3] / given[2], *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
@@ -248,18 +262,18 @@ class Worth:
             self._words.count(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        wide = array("Q", self._fruitful).tobytes(), array("Q", self._sections).tobytes()
+        wide = array("Q", self._fruitful + self._read).tobytes(), array("Q", self._sections).tobytes()
         return [*wide, b"".join(self._sections.values()), *self._languages.columns(), *self._words.columns()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
         kinds = (np.uint64, np.uint64, np.float64)
-        fruitful, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
+        sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
         about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
         if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
-        if len(fruitful) != 2 or fruitful.max() >= _MOST:
+        if len(sums) != 4 or sums.max() >= _MOST:
             raise ValueError("sums that are none")
-        self._fruitful = fruitful.tolist()
+        self._fruitful, self._read = sums[:2].tolist(), sums[2:].tolist()
         size, packed = _SECTION.size, bytes(columns[2])
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
         self._languages.fill(columns[3:6])

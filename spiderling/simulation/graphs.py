@@ -38,6 +38,11 @@ class Node(NamedTuple):
     reason: Reason
     relevant: bool
     badness: float = 0.0
+    language: str = ""
+    """Of a page that is not relevant, if that is known."""
+    sketch: int | None = None
+    """None: one of its own."""
+    text_key: int = 0
 
 
 def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
@@ -50,22 +55,28 @@ def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
     nodes = list(_nodes(directory, language))
     if not any(node.kept_bytes for node in nodes):
         raise BadInput(f"{directory} holds no page with text in {language!r}; name another language (-a lang=).")
-    links = ((source, target, 0, 0) for source, target in _edges(directory, len(nodes)))
+    links = ((source, target, 0, 0, 0) for source, target in _edges(directory, len(nodes)))
     return recorded_web(f"{directory.name}:{language}", nodes, links, language, seed=seed)
 
 
 def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequence[str] = ()) -> PageWeb:
     """The web that a crawl with SPIDERLING_LINKS=on has recorded; without *seeds* it begins at the page met first.
 
-    A redirect stands for its target: links to it lead there.
+    A redirect stands for its target: links to it lead there.  Of pages with the same text a crawl keeps the first one
+    that it meets, whichever the recorded crawl met first.
     """
     last = {line.url: line for line in lines}
     known = [line for line in last.values() if line.redirect_to is None]
     number = {line.url: at for at, line in enumerate(known)}
+    keeps = {line.text_key: line for line in known if line.text_key and line.kept_bytes}
+    twins = [keeps.get(line.text_key, line) if line.reason == Reason.DUPLICATE.value else line for line in known]
     nodes = [
-        Node(line.url, line.downloaded_bytes, line.kept_bytes, Reason.of(line.reason), line.relevant, line.badness)
-        for line in known
-    ]
+        Node(
+            line.url, line.downloaded_bytes, twin.kept_bytes, Reason.of(twin.reason), line.relevant, line.badness,
+            line.page_language, line.sketch, line.text_key,
+        )
+        for line, twin in zip(known, twins, strict=True)
+    ]  # fmt: skip
 
     def place(url: str) -> int:
         for _ in range(5):
@@ -77,9 +88,11 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
         return number.get(url, -1)
 
     links = (
-        (at, target, score, anchor)
+        (at, target, score, anchor, said)
         for at, line in enumerate(known)
-        for url, score, anchor in zip(line.links, line.scores, line.anchors, strict=True)
+        for url, score, anchor, said in zip(
+            line.links, line.scores, line.anchors, line.said or [0] * len(line.links), strict=True
+        )
         if (target := place(url)) >= 0
     )
     starts = [page for url in seeds if (home := canonicalize(url)) and (page := place(home.url)) >= 0]
@@ -87,17 +100,17 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
 
 
 def recorded_web(
-    title: str, nodes: Sequence[Node], links: Iterable[tuple[int, int, int, int]], language: str,
+    title: str, nodes: Sequence[Node], links: Iterable[tuple[int, ...]], language: str,
     seeds: Sequence[int] = (), seed: int = 1,
 ) -> PageWeb:  # fmt: skip
-    """*links*: source, target, score of the block, length of the text.
+    """*links*: source, target, score of the block, length of the text, what hreflang says.
 
     Without *seeds* it begins at first pages of hosts with text, and a hub.
     """
     names = [node.url.split("/", 3)[2] for node in nodes]
     order = np.argsort(np.array(names), kind="stable")
     place = np.argsort(order)
-    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 4)
+    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 5)
     starts, targets, cues = _by_source(place[edges[:, 0]], place[edges[:, 1]], edges[:, 2:], len(nodes))
     chosen = place[np.array(seeds, np.int64)] if len(seeds) else _chosen_seeds(nodes, names, order, edges, seed)
     reached = np.sort(np.concatenate(breadth_first(starts, targets, chosen).levels))
@@ -110,10 +123,11 @@ def recorded_web(
     urls = [node.url for node in left]
     hosts, host = _hosts([names[at] for at in order[reached].tolist()])
     number = {url: at for at, url in enumerate(urls)}
+    languages = language, *sorted({"", *(node.language for node in left)})
     return PageWeb(
-        title, hosts, _pages(left, host), stored_links(starts, targets, cues[:, 0]), (language, ""),
+        title, hosts, _pages(left, host, languages), stored_links(starts, targets, cues[:, 0]), languages,
         renumber[chosen].tolist(), urls.__getitem__, lambda url: number.get(url, -1),
-        anchors=lambda page: cues[starts[page] : starts[page + 1], 1],
+        cues=lambda page: cues[starts[page] : starts[page + 1], 1:],
     )  # fmt: skip
 
 
@@ -145,16 +159,20 @@ def _hosts(names: Sequence[str]) -> tuple[Hosts, Array]:
     return Hosts(unique.tolist(), ends, latency, np.arange(number), np.zeros(number)), host.astype(np.int32)
 
 
-def _pages(nodes: Sequence[Node], host: Array) -> Pages:
+def _pages(nodes: Sequence[Node], host: Array, languages: Sequence[str]) -> Pages:
+    place = {code: at for at, code in enumerate(languages) if at}
+
     def column(values: Iterable[Any], kind: type) -> Array:
         return np.fromiter(values, kind, len(nodes))
 
+    owns = sketches(np.arange(len(nodes))).tolist()
     codes = column((CODES.get(node.reason, CODES[Reason.BAD_QUALITY]) for node in nodes), np.uint8)
     return Pages(
         host, column((node.body_bytes for node in nodes), np.int32),
         column((node.kept_bytes for node in nodes), np.int32), codes,
-        column((not node.relevant for node in nodes), np.uint8), sketches(np.arange(len(nodes))),
-        column((node.badness for node in nodes), np.float64),
+        column((0 if node.relevant else place[node.language] for node in nodes), np.uint8),
+        column((own if node.sketch is None else node.sketch for node, own in zip(nodes, owns, strict=True)), np.uint64),
+        column((node.badness for node in nodes), np.float64), column((node.text_key for node in nodes), np.uint64),
     )  # fmt: skip
 
 

@@ -60,6 +60,8 @@ class Pages:
     """0: none; pages with the same one say the same."""
     badness: Array
     """As in text/badness.py."""
+    text_key: Array | None = None
+    """Pages with the same one, if it is not 0, have the same text, which a crawl keeps once."""
 
 
 Links = Callable[[int], tuple[Array, Array]]
@@ -83,8 +85,8 @@ class PageWeb:
     """URL -> page, or -1."""
     addresses: Addresses | None = None
     """Those of the pages, if links are to be batched fast."""
-    anchors: Callable[[int], Array] | None = None
-    """Page -> characters of the text of each link; None: not known, or all alike."""
+    cues: Callable[[int], Array] | None = None
+    """Page -> for each link the characters of its text, and what hreflang says; None: not known, or all alike."""
     _latency_s: list[float] = field(init=False)
     _host: dict[str, int] = field(init=False)
     _views: tuple[memoryview, ...] = field(init=False)
@@ -100,7 +102,10 @@ class PageWeb:
     @property
     def truth(self) -> Truth:
         """All that there is to be found."""
-        kept = self.pages.kept_bytes
+        kept, keys = self.pages.kept_bytes, self.pages.text_key
+        if keys is not None:
+            first = np.isin(np.arange(len(kept)), np.unique(keys, return_index=True)[1])
+            kept = np.where(first | (keys == 0), kept, 0)
         return Truth(len(kept), int(self.relevant.sum()), int((kept // BYTES_PER_WORD).sum()), int(kept.sum()))
 
     @property
@@ -128,6 +133,7 @@ class PageWeb:
         if page < 0:
             return Outcome(url_id, url, Reason.HTTP_ERROR, 404, body_bytes=500)
         body, kept, verdict, language, sketch, badness = self._views
+        keys = self.pages.text_key
         reason = VERDICTS[verdict[page]]
         failed = reason is Reason.HTTP_ERROR
         return Outcome(
@@ -135,17 +141,18 @@ class PageWeb:
             body_bytes=body[page], kept_bytes=kept[page], words=kept[page] // BYTES_PER_WORD,
             language=self.languages[0] if reason is Reason.KEPT else None,
             page_language=self.languages[language[page]], relevant=not (failed or language[page]),
-            badness=badness[page], sketch=sketch[page], links=NONE if failed else self._links_of(page),
+            badness=badness[page], sketch=sketch[page], text_key=0 if keys is None else int(keys[page]),
+            links=NONE if failed else self._links_of(page),
         )  # fmt: skip
 
     def _links_of(self, page: int) -> LinkBatch:
         targets, scores = self.links(page)
         columns = scores.tobytes()
         if self.addresses is None:
-            anchors = self.anchors(page).tolist() if self.anchors else [0] * len(columns)
+            cues = self.cues(page).tolist() if self.cues else [(0, 0)] * len(columns)
             return gathered(
-                Link(self.url(target), score >= TEXT_SCORE, score / 255, anchor)
-                for target, score, anchor in zip(targets.tolist(), columns, anchors, strict=True)
+                Link(self.url(target), score >= TEXT_SCORE, score / 255, anchor, said=said)
+                for target, score, (anchor, said) in zip(targets.tolist(), columns, cues, strict=True)
             )
         none = bytes(len(columns))
         *wide, depths = self.addresses.columns(targets)

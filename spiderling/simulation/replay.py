@@ -11,6 +11,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.strategies import Strategy
 from spiderling.items import Outcome
 from spiderling.options import Options
+from spiderling.reasons import Reason
 from spiderling.simulation.measures import Sample
 from spiderling.simulation.web import Web, WebResponse
 
@@ -69,6 +71,7 @@ class Replay:
         self._events: list[tuple[float, int, Fetch]] = []
         self._serial = itertools.count()
         self._uncommitted = 0
+        self._texts: set[int] = set()
 
     def run(
         self,
@@ -133,6 +136,8 @@ class Replay:
         if due > self._free_at and len(events) < self._concurrency:
             next_due = self.frontier.next_due()
             due = due if next_due is None else min(due, max(next_due, self._free_at))
+        if due == math.inf and self.now < self._free_at:
+            due = self._free_at  # nothing is due, but names may be wanted, which ``take`` asks for
         if due == math.inf:
             return False
         self.now = max(self.now + 1e-6, due)
@@ -145,6 +150,10 @@ class Replay:
             frontier.robots_answered(fetch, *self._web.robots(fetch.url), now)
             return
         outcome = self._web.outcome(fetch.id, fetch.url)
+        if outcome.text_key and outcome.reason is Reason.KEPT:
+            if outcome.text_key in self._texts:
+                outcome = replace(outcome, reason=Reason.DUPLICATE, kept_bytes=0, words=0, language=None)
+            self._texts.add(outcome.text_key)
         self.relevant += outcome.relevant
         frontier.report(outcome, now)
         self._uncommitted += 1

@@ -72,12 +72,16 @@ class Plain:
         self.read: Counter[bool] = Counter({True: 1, False: 1})
         self.languages = HostLanguages()
         self.fruitful = [3e3, 1e5]
-        self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 5)
+        self.bytes = [27_000.0] * 20
+        """Sizes of pages, and of twenty of the usual one."""
+        self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 6)
 
     def learn(self, page: LinkingPage, link: FoundLink, kept: int, body: int) -> None:
         section = self.sections[link.host, section_of(link)]
         values = kept, body, 1, page.reason in (Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND)
         section[:4] = [old + new for old, new in zip(section, values, strict=False)]
+        self.bytes.append(body)
+        section[5] = 4 * sum(self.bytes) / len(self.bytes)
         section[4] = max(page.host.account.rate, 1e-3)
         if section[4] > 1e-3:
             self.fruitful = [self.fruitful[0] + kept, self.fruitful[1] + body]
@@ -91,13 +95,13 @@ class Plain:
         host = self.frontier.hosts.get(link.host)
         worth = trust = language = section = novelty = 0.0
         if host is not None:
-            account = host.account
-            worth = beside((account.kept_bytes + 4e4 * usual) / (account.downloaded_bytes + 4e4), usual)
-            trust = account.downloaded_bytes / (account.downloaded_bytes + 4e4)
+            account, young = host.account, 1.5 * sum(self.bytes) / len(self.bytes)
+            worth = beside((account.kept_bytes + young * usual) / (account.downloaded_bytes + young), usual)
+            trust = account.downloaded_bytes / (account.downloaded_bytes + young)
             if (expected := self.languages.expected(host.id)) is not None:
                 language = beside(expected, self.read[True] / self.read.total())
         if told := self.sections.get((link.host, section_of(link))):
-            section, novelty = beside((told[0] + 1e5 * told[4]) / (told[1] + 1e5), told[4]), -told[3] / told[2]
+            section, novelty = beside((told[0] + told[5] * told[4]) / (told[1] + told[5]), told[4]), -told[3] / told[2]
         quality = page_quality(page.reason, page.is_relevant, page.badness)
         block, inside = 1 if (link.score or link.text_block) >= 0.5 else -1, link.host == page.host.name
         return {
@@ -105,16 +109,19 @@ class Plain:
             "page-inside": quality if inside else 0.0, "page-outside": 0.0 if inside else quality * (1 - trust),
             "block-inside": block if inside else 0.0, "block-outside": 0.0 if inside else block,
             "anchor": clipped((link.anchor - 15) / 45) if link.anchor else 0.0,
-            "url": self.guess(link) * (1 - trust), "distance": -min(page.host.distance, 10) / 10, "novelty": novelty,
+            "url": self.guess(link, 1 - trust), "distance": -min(page.host.distance, 10) / 10, "novelty": novelty,
             "hreflang": 0.0,
         }  # fmt: skip
 
-    def guess(self, link: FoundLink) -> float:
+    def guess(self, link: FoundLink, doubt: float) -> float:
         odds, bias = 0.0, math.log(self.read[False] / self.read[True])
-        for word in words_of(link):
+        label = link.target.name.partition(".")[0]
+        for at, word in enumerate(words_of(link)):
             one, other = self.words[True][word], self.words[False][word]
             if one + other >= 2:
-                odds += math.log((one + 0.5) / (other + 0.5)) + bias * (1 - 1 / (one + other))
+                of_name = at < 1 + (len(label) == 2)
+                said = math.log((one + 0.5) / (other + 0.5)) + bias * (1 - 1 / (one + other))
+                odds += said * (doubt if of_name else 1)
         return clipped(odds / 3)
 
 

@@ -308,3 +308,19 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
         crawl.frontier.reopen(host, crawl.now)
         crawl.run()
         assert crawl.ends == {Reason.KEPT: 1}, until
+
+
+def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look-up makes the event loop wait for the thread that writes."""
+    monkeypatch.setattr("spiderling.frontier.robots._MAX_RECORDS", 2)
+    asked: list[str] = []
+    rules = Robots(ALONE, lambda key: asked.append(key))
+    for number in range(3):
+        assert rules.missing(f"http://h{number}.cz", 0.0) is not None
+        rules.answered(f"http://h{number}.cz", 404, b"", 0.0)
+    assert asked == []
+    rules.changed.clear()
+    rules.forget()
+    for _ in range(2):
+        assert rules.record("http://h0.cz") is None
+    assert asked == ["http://h0.cz"], "which it may have now, and is asked for once"

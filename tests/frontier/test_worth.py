@@ -18,7 +18,7 @@ from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
 from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
-from spiderling.frontier.urlwords import UrlWords
+from spiderling.frontier.urlwords import UrlWords, words_of
 from spiderling.frontier.worth import Worth
 from spiderling.frontier.yields import YieldAccount
 from spiderling.items import Outcome
@@ -309,6 +309,8 @@ def test_words_known_beforehand() -> None:
     assert words.guess("a.com", "/cs/page") > 0
     assert words.guess("a.com", "/123") == 0
     assert words.guess("cs.a.com", "/") > 0
+    known = [words.guesser()(words_of(*url), 0.0) for url in (("a.cz", "/"), ("a.cz", "/cs/1"), ("a.cz", "/en/1"))]
+    assert known[1] > known[0] == 0 > known[2], "the path of a host that is known"
 
 
 def test_words_are_learnt() -> None:

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from spiderling.errors import BadInput
-from spiderling.linkbatch import batch_of
+from spiderling.linkbatch import WANTED, batch_of
 from spiderling.linkoutput import LinkLine
 from spiderling.reasons import Reason
 from spiderling.simulation.comparison import PERFECT, SHARES, Task, Terms, compare, crawl, make_web, summaries
@@ -146,6 +146,34 @@ def test_the_links_of_a_crawl_are_a_web() -> None:
     assert {*links.rows()} == {("http://a.test/new", 200, 9), ("http://b.test/", 200, 9)}
     assert links.cues(0)[0]
     assert of_crawl("mine", lines, "cs", ["http://b.test/"]).seed_urls() == ["http://b.test/"]
+
+
+def test_a_recorded_page_tells_the_simulated_crawl_what_it_told_the_real_one() -> None:
+    page = line("http://a.test/", Reason.BOILERPLATE_ONLY, ["http://a.test/1"])
+    page = page._replace(relevant=False, page_language="pl", sketch=7, said=[WANTED])
+    unread = line("http://a.test/1", Reason.BOILERPLATE_ONLY, [])._replace(relevant=False)  # of an older record
+    web = of_crawl("mine", [page, unread], "cs")
+    first, other = (web.outcome(1, url) for url in ("http://a.test/", "http://a.test/1"))
+    assert (first.page_language, first.relevant, first.sketch) == ("pl", False, 7)
+    assert batch_of(first.links).flags[0] & WANTED
+    assert (other.page_language, other.relevant) == ("", False)
+    assert other.sketch not in (0, 7)
+
+
+def test_of_pages_with_one_text_the_first_that_is_met_is_kept() -> None:
+    """The recorded crawl met b.test first; one that begins at a.test keeps the text there."""
+    twins = [
+        line("http://b.test/", Reason.KEPT, ["http://a.test/"])._replace(text_key=5),
+        line("http://a.test/", Reason.DUPLICATE, ["http://b.test/"])._replace(text_key=5),
+    ]
+    for start, url in (("a", "http://a.test/"), ("b", "http://b.test/")):
+        web = of_crawl("mine", twins, "cs", [url])
+        assert (web.truth.pages, web.truth.kept_bytes) == (2, 900)
+        replay = Replay(web, world(lang="cs"))
+        last = replay.run([url])
+        assert (last.pages, last.documents, last.kept_bytes) == (2, 1, 900)
+        kept = [host.name for host in map(replay.frontier.hosts.get, ("a.test", "b.test")) if host and host.documents]
+        assert kept == [f"{start}.test"]
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -80,6 +80,16 @@ def test_no_more_requests_than_allowed_are_open_or_started(web: PageWeb) -> None
     assert min(after - before for before, after in itertools.pairwise(times)) > 0.02
 
 
+def test_a_name_that_is_wanted_before_the_next_request_may_start_does_not_end_the_crawl() -> None:
+    """The answer comes sooner than that, and leads to an unknown host alone: the crawl was over after one page."""
+
+    def judge(url_id: int, url: str, answer: WebResponse) -> Outcome:
+        return Outcome(url_id, url, Reason.KEPT, 200, links=(Link("http://b.test/"),))
+
+    web = ServedAnswers(FixedWeb({"a.test": {"/": html("x")}, "b.test": {"/": html("y")}}), judge, latency_s=0.5)
+    assert Replay(web, world(), pages_per_s=0.1).run(["http://a.test/"]).pages == 2
+
+
 def test_time_and_pages_bound_a_run(web: PageWeb) -> None:
     ticks: list[int] = []
     replay = Replay(web, world(strategy="bfs"))

@@ -69,9 +69,10 @@ class Holding:
             self._holds_s[rank] = min(hold_s, _LONGEST_S)
             room -= number
 
-    def keeps(self, host: Host, address: str, rank: int) -> bool:
-        """Whether *host* of *rank*, which would go on the workbench under *address*, is held back instead."""
-        if not self._holds_s[rank]:
+    def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
+        """Whether *host* of *rank*, which would be on the workbench under *address*, is held back instead at *now*."""
+        hold_s = self._holds_s[rank]
+        if not hold_s or host.due + hold_s <= now:
             return False
         host.ticket += 1
         self._serial += 1

@@ -98,7 +98,9 @@ class Schedule:
             self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
-        found = self._workbench.pop(now)
+        ranks = self._hosts.marks.ranks
+        while (found := self._workbench.pop(now)) is not None and self._holding.keeps(*found, ranks[found[0].id], now):
+            pass  # better ones have come since it was let go
         if found is not None:
             host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
             self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
@@ -135,7 +137,10 @@ class Schedule:
 
     def wake(self, host_id: int, now: float, rank: int = 0) -> None:
         """The host has new work, the best of it of *rank*: if it was at rest it is due from *now* on."""
-        is_at_rest = self._hosts.marks.state(host_id) is HostState.EXHAUSTED
+        marks = self._hosts.marks
+        is_at_rest = marks.is_at_rest(host_id)
+        if not is_at_rest and rank >= marks.heads[host_id]:
+            return  # it has as good a one already
         if self._strategy.ranks_hosts:
             self._rank(host_id, rank, now, is_at_rest)
         if not is_at_rest:
@@ -152,10 +157,7 @@ class Schedule:
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
-        marks = self._hosts.marks
-        if not is_at_rest and rank >= marks.heads[host_id]:
-            return  # it has as good a one already
-        live = self._hosts.live(host_id)
+        marks, live = self._hosts.marks, self._hosts.live(host_id)
         worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
         marks.heads[host_id] = rank
         if is_at_rest:
@@ -216,7 +218,7 @@ class Schedule:
             self._count_place(host, address)
         if host.due > now + _LONG_S:
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
-        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id]):
+        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id], now):
             self._bench(host, address, now)
 
     def _bench(self, host: Host, address: str, now: float) -> None:

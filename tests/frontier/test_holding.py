@@ -26,7 +26,7 @@ def held_for(*ranks: int) -> list[float | None]:
         holding.count(host, rank)
     found: list[float | None] = []
     for host, rank in zip(hosts, ranks, strict=True):
-        kept = holding.keeps(host, "10.0.0.1", rank)
+        kept = holding.keeps(host, "10.0.0.1", rank, 0.0)
         found.append(holding.next_due() if kept else None)
         host.ticket += 1
     return found
@@ -52,7 +52,7 @@ def test_released_when_the_better_ones_are_gone() -> None:
     better, poor = [Host(n, f"h{n}.cz", Marks()) for n in (1, 2)], Host(3, "poor.cz", Marks(), due=100.0)
     for host, rank in ((better[0], 1), (better[1], 2), (poor, 8)):
         holding.count(host, rank)
-    assert holding.keeps(poor, "10.0.0.1", 8)
+    assert holding.keeps(poor, "10.0.0.1", 8, 100.0)
     assert holding.released(200.0) is None
     holding.count(better[0], None)
     assert holding.released(200.0) == (poor, "10.0.0.1")
@@ -63,7 +63,7 @@ def test_a_strategy_without_holds_nobody_back() -> None:
     holding = Holding(Strategy(), lambda: 5.0)
     host = Host(1, "a.cz", Marks())
     holding.count(host, 9)
-    assert not holding.keeps(host, "10.0.0.1", 9)
+    assert not holding.keeps(host, "10.0.0.1", 9, 0.0)
 
 
 def test_hosts_that_do_not_answer_keep_nobody_waiting() -> None:
@@ -86,3 +86,13 @@ def test_poor_hosts_that_answer_slowly_wait_too() -> None:
     crawl = VirtualCrawl(web, strategy="spiderling:patience=0", yield_profile="off")
     crawl.run("http://rich.cz/0", "http://poor.cz/0", until=2000.0)
     assert len(crawl.fetched("rich.cz")) > 9 * len(crawl.fetched("poor.cz"))
+
+
+def test_who_was_let_go_is_held_again_when_better_ones_have_come() -> None:
+    holding = Holding(Two(), lambda: 5.0)
+    better, poor = Host(1, "better.cz", Marks()), Host(2, "poor.cz", Marks(), due=100.0)
+    holding.count(poor, 9)
+    assert not holding.keeps(poor, "10.0.0.2", 9, 90.0), "nobody is better"
+    holding.count(better, 1)
+    assert holding.keeps(poor, "10.0.0.2", 9, 101.0)
+    assert not holding.keeps(poor, "10.0.0.2", 9, 900.0), "it has waited long enough"

@@ -85,23 +85,18 @@ def main() -> None:
     webs: dict[str, tuple[str, list[str]]] = {"miniweb": (str(ROOT / "examples/miniweb"), [])}
     if not quick:
         webs["synthetic"] = f"synthetic:{HOSTS}:1", synthetic.seeds(5)
-    rows: list[tuple[object, ...]] = []
-    worst = 0.0
-    for name, (web, seeds) in webs.items():
-        found, worst_here = _compared(name, web, seeds, 1 if quick else 3)
-        rows += found
-        worst = max(worst, worst_here)
     head = ("web", "strategy", "pages real", "simulated", "kept/MB at 25 %: real", "simulated")
-    table((*head, "50 %: real", "simulated", "75 %: real", "simulated", "end: real", "simulated"), rows)
-    result(webs=len({row[0] for row in rows}), largest_difference=round(worst, 3))
+    table((*head, "50 %: real", "simulated", "75 %: real", "simulated", "end: real", "simulated"), [])
+    worst = [_compared(name, web, seeds, 1 if quick else 3) for name, (web, seeds) in webs.items()]
+    result(webs=len(webs), largest_difference=round(max(worst), 3))
 
 
-def _compared(name: str, web: str, seeds: Sequence[str], repeats: int) -> tuple[list[tuple[object, ...]], float]:
-    """Rows of the table, and the largest relative difference among them."""
+def _compared(name: str, web: str, seeds: Sequence[str], repeats: int) -> float:
+    """Prints rows of the table as they are there; gives the largest relative difference among them."""
     whole = _real(web, "bfs", seeds, 1)
     most = curve(whole.lines)[-1].kept_bytes
     seconds = CONNECTIONS / pace(whole.lines)
-    rows, worst = [], 0.0
+    worst = 0.0
     for strategy in STRATEGIES:
         draws = range(1, repeats + 1)
         real = [curve((whole if strategy == "bfs" else _real(web, strategy, seeds, draw)).lines) for draw in draws]
@@ -115,8 +110,8 @@ def _compared(name: str, web: str, seeds: Sequence[str], repeats: int) -> tuple[
             one, other = ([_at(run, kept) for run in runs] for runs in (real, simulated))
             worst = max(worst, abs(fmean(other) / max(fmean(one), 1e-9) - 1))
             row += [f"{fmean(values):,.0f} ±{pstdev(values):,.0f}" for values in (one, other)]
-        rows.append(tuple(row))
-    return rows, worst
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
+    return worst
 
 
 def pace(lines: Sequence[LinkLine]) -> float:

@@ -7,15 +7,15 @@ callback: it goes through the downloader middlewares to the handler and past the
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
-from scrapy.exceptions import IgnoreRequest
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.exceptions import IgnoreRequest, _InvalidOutput
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro
-
-from spiderling.plain import PlainMiddlewares
+from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
+from scrapy.utils.python import global_object_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class DirectDownloader(Downloader):
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         """Through the downloader middlewares to the handler and back."""
-        return deferred_from_coro(self._fetch(request))
+        return deferred_from_coro(self.fetched(request))
 
     def fetch_file(self, request: Request, over: Callable[[Request, Exception], None]) -> None:
         """The same without the engine, for what a downloader middleware takes; *over* gets the error that ends it."""
@@ -50,13 +50,14 @@ class DirectDownloader(Downloader):
 
     async def _fetch_file(self, request: Request, over: Callable[[Request, Exception], None]) -> None:
         try:
-            answer = await self._fetch(request)
+            answer = await self.fetched(request)
         except Exception as error:
             over(request, error)
         else:
             over(request, IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}"))
 
-    async def _fetch(self, request: Request) -> Response | Request:
+    async def fetched(self, request: Request) -> Response | Request:
+        """What `fetch` gives."""
         self.active.add(request)
         try:
             return await self.middleware.download_async(self._ask, request)
@@ -72,3 +73,31 @@ class DirectDownloader(Downloader):
             return response
         finally:
             send(signals.request_left_downloader, request=request, spider=spider)
+
+
+class PlainMiddlewares(DownloaderMiddlewareManager):
+    """No coroutine for a downloader middleware that answers at once."""
+
+    async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
+        for method in self.methods["process_request"]:
+            answer = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
+            if answer is not None and (answer := await _judged(method, answer, is_optional=True)) is not None:
+                return cast("Response | Request", answer)
+        return cast("Response", await download_func(request))
+
+    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
+        for method in self.methods["process_response"]:
+            if isinstance(response, Request):
+                break
+            answer = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
+            response = answer if answer is response else await _judged(method, answer)
+        return response
+
+
+async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
+    """The answer of a middleware's *method*, awaited if need be."""
+    if not isinstance(answer, (Response, Request)):
+        answer = await ensure_awaitable(answer, _warn=global_object_name(method))
+    if isinstance(answer, (Response, Request)) or (is_optional and answer is None):
+        return answer
+    raise _InvalidOutput(f"Middleware {method.__qualname__} must return a Response or Request, got {answer!r}")

@@ -1,8 +1,8 @@
 """Parts of Scrapy without what they do for the general case, at the same calls and with the same results.
 
 Each makes a coroutine or a task of what is there already, and for a page that is one item that costs more than the
-answer.  ITEM_PROCESSOR and DOWNLOADER are settings; for signals and the scraper there is none, so `install` changes
-the class of Scrapy's objects, where nobody else has.
+answer.  ITEM_PROCESSOR and DOWNLOADER are settings; for the others there is none, so `install` changes the class of
+Scrapy's objects, where nobody else has.  With a new Scrapy, tests/test_plain.py says whether they are still the same.
 """
 
 from __future__ import annotations
@@ -10,38 +10,45 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from inspect import isasyncgenfunction, isawaitable
+from typing import TYPE_CHECKING, Any
 
 from pydispatch import dispatcher, robustapply  # type: ignore[import-untyped]
-from scrapy import Request
-from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy import Request, signals
+from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
-from scrapy.exceptions import _InvalidOutput
+from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.signalmanager import SignalManager
-from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
+from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from spiderling.downloader import DirectDownloader
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from scrapy.crawler import Crawler
-    from twisted.python.failure import Failure
 
 logger = logging.getLogger(__name__)
 
 
 def install(crawler: Crawler) -> None:
-    """Make *crawler*, whose engine is there, send signals and read callbacks' output in the plain way."""
+    """Make *crawler*, whose engine is there, take pages and send signals in the plain way."""
     if type(crawler.signals) is SignalManager:
         crawler.signals.__class__ = PlainSignals
-    scraper = crawler.engine.scraper
-    if type(scraper) is Scraper and scraper.concurrent_items == 1:
-        scraper.__class__ = PlainScraper
+    engine = crawler.engine
+    if type(engine) is not ExecutionEngine or type(engine.scraper) is not Scraper:
+        return
+    if engine.scraper.concurrent_items == 1 and isinstance(engine.downloader, DirectDownloader):
+        engine.__class__, engine.scraper.__class__ = PlainEngine, PlainScraper
+        if type(engine.scraper.spidermw) is SpiderMiddlewareManager:
+            engine.scraper.spidermw.__class__ = PlainSpiderMiddlewares
 
 
 class PlainSignals(SignalManager):
@@ -89,17 +96,106 @@ def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, An
     return error
 
 
+_going: set[asyncio.Task[None]] = set()
+"""The loop itself holds tasks weakly."""
+
+
+class PlainEngine(ExecutionEngine):
+    """One task for a page, from its request to the end of its items, in place of five Deferreds and two tasks."""
+
+    scraper: PlainScraper
+    downloader: DirectDownloader
+
+    def _start_scheduled_request(self) -> bool:
+        assert self._slot is not None
+        request = self._slot.scheduler.next_request()
+        if request is None:
+            self.signals.send_catch_log(signals.scheduler_empty)
+            return False
+        self._slot.add_request(request)
+        _going.add(task := asyncio.get_running_loop().create_task(self._go(request, self._slot)))
+        task.add_done_callback(_going.discard)
+        return True
+
+    async def _go(self, request: Request, slot: Any) -> None:
+        try:
+            result = await self._fetched(request)
+            slot.nextcall.schedule()
+            if isinstance(result, Request):
+                self.crawl(result)
+            else:
+                await self.scraper.scrape(result, request)
+        except Exception:
+            logger.error("Error while processing %s", request, exc_info=True, extra={"spider": self.spider})
+        finally:
+            slot.remove_request(request)
+            slot.nextcall.schedule()
+
+    async def _fetched(self, request: Request) -> Response | Request | Failure:
+        try:
+            result = await self.downloader.fetched(request)
+        except Exception:
+            return Failure()  # type: ignore[no-untyped-call]
+        if isinstance(result, Response):
+            result.request = result.request or request
+            assert self.spider is not None
+            line = self.logformatter.crawled(result.request, result, self.spider)
+            if line is not None:
+                logging.getLogger(ExecutionEngine.__module__).log(
+                    *logformatter_adapter(line), extra={"spider": self.spider}
+                )
+            self.signals.send_catch_log(
+                signals.response_received, response=result, request=result.request, spider=self.spider
+            )
+        return result
+
+
 class PlainScraper(Scraper):
-    """With CONCURRENT_ITEMS=1, no queue and no tasks between a callback and the item pipelines."""
+    """No queue, Deferred and tasks before a callback, nor, with CONCURRENT_ITEMS=1, between it and the pipelines."""
+
+    async def scrape(self, result: Response | Failure, request: Request) -> None:
+        """*result* through the callback or errback of *request*, and what it yields to its end."""
+        slot = self.slot
+        assert slot is not None
+        slot.add_response_request(result, request)
+        slot.next_response_request_deferred()
+        try:
+            await self._scrape(result, request)
+        finally:
+            slot.finish_response(result, request)
+            self._check_if_closing()
 
     async def handle_spider_output_async(self, result: Any, request: Request, response: Response | Failure) -> None:
-        entries: AsyncIterator[Any]
         if isinstance(result, AsyncIterator):
-            entries = aiter_errback(result, self.handle_spider_error, request, response)
+            async for entry in aiter_errback(result, self.handle_spider_error, request, response):
+                await self._process_spidermw_output_async(entry, response)
         else:
-            entries = as_async_generator(iter_errback(result, self.handle_spider_error, request, response))
-        async for entry in entries:
-            await self._process_spidermw_output_async(entry, response)
+            for entry in iter_errback(result, self.handle_spider_error, request, response):
+                await self._process_spidermw_output_async(entry, response)
+
+
+class PlainSpiderMiddlewares(SpiderMiddlewareManager):
+    """A callback's plain iterable stays one, where all middlewares have a ``process_spider_output`` for such."""
+
+    async def scrape_response_async(self, scrape_func: Any, response: Response, request: Request) -> Any:
+        if self._readers is None:
+            return await super().scrape_response_async(scrape_func, response, request)
+        output = await scrape_func(response, request)
+        if isinstance(output, AsyncIterator):
+            return await self._process_callback_output(response, output)
+        for method in self._readers:
+            output = method(response=response, result=output)
+        return output
+
+    @cached_property
+    def _readers(self) -> list[Any] | None:
+        """Those methods, the spider's side first; None when there is more to ask."""
+        found = [getattr(middleware, "process_spider_output", None) for middleware in reversed(self.middlewares)]
+        readers = [method for method in found if method is not None]
+        further = [*self.methods["process_spider_input"], *filter(None, self.methods["process_spider_exception"])]
+        if further or self._mw_methods_requiring_spider or any(map(isasyncgenfunction, readers)):
+            return None
+        return readers
 
 
 class PlainPipelines(ItemPipelineManager):
@@ -112,31 +208,3 @@ class PlainPipelines(ItemPipelineManager):
             if isawaitable(item) or isinstance(item, Deferred):
                 item = await ensure_awaitable(item, _warn=global_object_name(method))
         return item
-
-
-class PlainMiddlewares(DownloaderMiddlewareManager):
-    """No coroutine for a downloader middleware that answers at once."""
-
-    async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
-        for method in self.methods["process_request"]:
-            answer = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
-            if answer is not None and (answer := await _judged(method, answer, is_optional=True)) is not None:
-                return cast("Response | Request", answer)
-        return cast("Response", await download_func(request))
-
-    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
-        for method in self.methods["process_response"]:
-            if isinstance(response, Request):
-                break
-            answer = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
-            response = answer if answer is response else await _judged(method, answer)
-        return response
-
-
-async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
-    """The answer of a middleware's *method*, awaited if need be."""
-    if not isinstance(answer, (Response, Request)):
-        answer = await ensure_awaitable(answer, _warn=global_object_name(method))
-    if isinstance(answer, (Response, Request)) or (is_optional and answer is None):
-        return answer
-    raise _InvalidOutput(f"Middleware {method.__qualname__} must return a Response or Request, got {answer!r}")

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
 
 import pytest
+from conftest import ROOT
 from pydispatch import dispatcher
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.scraper import Scraper
+from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.exceptions import DropItem, IgnoreRequest
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
@@ -17,7 +24,8 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from spiderling.plain import PlainMiddlewares, PlainPipelines, PlainScraper, PlainSignals
+from spiderling.downloader import PlainMiddlewares
+from spiderling.plain import PlainPipelines, PlainScraper, PlainSignals, PlainSpiderMiddlewares
 
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
@@ -218,3 +226,179 @@ async def test_output_of_callbacks_is_read_as_by_scrapys_scraper(output):
         results.append(sorted(seen))
     assert results[0] == results[1]
     assert "broken" in results[0]
+
+
+def reading(name, seen):
+    """A spider middleware with both methods, as Scrapy's documentation has them."""
+
+    def process_spider_output(self, response, result):
+        for entry in result:
+            seen.append((name, str(entry)))
+            yield entry
+
+    async def process_spider_output_async(self, response, result):
+        async for entry in result:
+            seen.append((name, str(entry)))
+            yield entry
+
+    methods = process_spider_output, process_spider_output_async
+    return type(name, (), {method.__name__: method for method in methods})()
+
+
+async def listed(output):
+    return [entry async for entry in output] if isinstance(output, AsyncIterator) else list(output)
+
+
+def asking(self, response):
+    if response.status == 404:
+        raise ValueError("not wanted")
+
+
+async def only_later(self, response, result):
+    async for entry in result:
+        yield f"{entry}!"
+
+
+def mending(self, response, exception):
+    return ["mended"]
+
+
+def failing_callback(entries):
+    yield entries
+    raise ValueError("broken")
+
+
+@pytest.mark.parametrize("further", [{}, {"process_spider_input": asking}, {"process_spider_output": only_later},
+                                     {"process_spider_exception": mending}])  # fmt: skip
+@pytest.mark.parametrize("callback", ["plain", "async", "failing", "raises"])
+@pytest.mark.parametrize("status", [200, 404])
+async def test_spider_middlewares_read_as_by_scrapys_manager(further, callback, status):
+    results = []
+
+    async def scrape(response, request):
+        if callback == "raises" or not isinstance(response, Response):
+            raise ValueError("at once")
+        return {"plain": iter, "async": generated_plain, "failing": failing_callback}[callback]([1, None, "two"])
+
+    for cls in (PlainSpiderMiddlewares, SpiderMiddlewareManager):
+        seen = []
+        foreign = [type("Foreign", (), further)()] if further else []
+        manager = SpiderMiddlewareManager(reading("first", seen), *foreign, reading("last", seen), crawler=crawler_of())
+        manager.__class__ = cls
+        request = Request("http://a.test/")
+        try:
+            output = await manager.scrape_response_async(scrape, Response(request.url, status), request)
+            results.append((await listed(output), seen))
+        except ValueError as error:
+            results.append((str(error), seen))
+    assert results[0] == results[1]
+
+
+async def generated_plain(entries):
+    for entry in entries:
+        yield entry
+
+
+class Site:
+    """A download handler."""
+
+    lazy = True
+
+    async def download_request(self, request):
+        await asyncio.sleep(0)
+        if request.url.endswith("broken"):
+            raise ValueError(request.url)
+        return Response(request.url)
+
+    async def close(self):
+        """Nothing is open."""
+
+
+class Visitor(Spider):
+    name = "visitor"
+
+    async def start(self):
+        for path in ("item", "broken", "late", "twice", "raises", "errback", "dropped", "other", "request"):
+            errback = self.mourn if path in ("errback", "broken") else None
+            yield Request(f"http://a.test/{path}", errback=errback, meta={"path": path})
+
+    def parse(self, response):
+        path = response.meta["path"]
+        if path == "late":
+            return self.later()
+        if path == "raises":
+            raise ValueError(path)
+        if path == "request":
+            return iter([{"of": path}, Request("http://a.test/next", meta={"path": "next"})])
+        return iter([{"of": path}] * (2 if path == "twice" else 1))
+
+    async def later(self):
+        await asyncio.sleep(0)
+        yield {"of": "late"}
+
+    def mourn(self, failure):
+        yield {"of": f"mourned {failure.value}"}
+
+
+class Redirecting:
+    """A downloader middleware and a pipeline."""
+
+    def process_response(self, request, response):
+        return Request("http://a.test/elsewhere", meta={"path": "elsewhere"}) if "other" in request.url else response
+
+    async def process_item(self, item):
+        if item["of"] == "dropped":
+            raise DropItem("dropped")
+        return item
+
+
+CRAWL = """
+import json, sys
+from scrapy import signals
+from scrapy.crawler import AsyncCrawlerProcess
+from spiderling import plain
+from test_plain import Redirecting, Site, Visitor
+
+class Installing:
+    @classmethod
+    def from_crawler(cls, crawler):
+        if sys.argv[1] == "plain":
+            crawler.signals.connect(cls.install, signals.engine_started, weak=False)
+            cls.crawler = crawler
+        return cls()
+
+    @classmethod
+    def install(cls):
+        plain.install(cls.crawler)
+        assert type(cls.crawler.engine) is plain.PlainEngine
+        assert type(cls.crawler.engine.scraper.spidermw) is plain.PlainSpiderMiddlewares
+
+process = AsyncCrawlerProcess({
+    "DOWNLOADER": "spiderling.downloader.DirectDownloader", "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
+    "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
+    "LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "RETRY_ENABLED": False,
+})
+crawler, seen = process.create_crawler(Visitor), []
+for name in ("response_received", "item_scraped", "item_dropped", "spider_error", "request_scheduled"):
+    def note(name=name, item=None, request=None, response=None, signal=None, sender=None, **values):
+        about = item or getattr(request, "url", None) or getattr(response, "url", None)
+        seen.append(f"{name} {about} {type(response).__name__ if item else ''}")
+    crawler.signals.connect(note, getattr(signals, name), weak=False)
+process.crawl(crawler)
+process.start()
+stats = [f"{name} {value}" for name, value in crawler.stats.get_stats().items() if isinstance(value, (int, str))]
+print(json.dumps([sorted(seen), sorted(line for line in stats if "time" not in line and "mem" not in line)]))
+"""
+
+
+def test_a_crawl_on_the_plain_engine_is_the_same():
+    """The same responses, items, errors and stats, and it ends by itself."""
+    results = []
+    for way in ("plain", "scrapy"):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))}
+        run = subprocess.run(
+            [sys.executable, "-c", CRAWL, way], env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
+        results.append((json.loads(run.stdout), run.stderr.count("Traceback")))
+    assert results[0] == results[1]
+    assert len(results[0][0][0]) > 30

@@ -48,7 +48,7 @@ class Crowd:
         """Whether *host*, whose request is over, gives up its place, of which *used* are taken."""
         if used > self.places and not self.is_rich(host):
             return True
-        return others_wait and host.turns >= (RICH_TURNS if self.is_rich(host) else TURNS)
+        return others_wait and host.turns >= TURNS and (host.turns >= RICH_TURNS or not self.is_rich(host))
 
     def asked(self, late_s: float, interval_s: float, used: int) -> None:
         """A host is asked *late_s* after it was due; *used* places are taken."""

@@ -53,6 +53,7 @@ _CODES = {state: code for code, state in enumerate(_STATES)}
 STATE_OF = {state.value: state for state in HostState}
 _AT_REST, _READY = _CODES[HostState.EXHAUSTED], _CODES[HostState.READY]
 _CODES_AT_REST = {name: _CODES[state] if state in CLOSED_STATES else _AT_REST for name, state in STATE_OF.items()}
+_AT_REST = _CODES[HostState.EXHAUSTED]
 _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _MAX_DISTANCE = 65535
 
@@ -114,6 +115,10 @@ class Marks:
 
     def is_closed(self, host_id: int) -> bool:
         return self._states[host_id] in _CLOSED_CODES
+
+    def is_at_rest(self, host_id: int) -> bool:
+        """Whether it is EXHAUSTED."""
+        return self._states[host_id] == _AT_REST
 
     def set_state(self, host_id: int, state: HostState) -> None:
         self._tally[self._states[host_id]] -= 1
@@ -239,4 +244,4 @@ class Host:
 
     @property
     def has_work(self) -> bool:
-        return bool(self.tasks or self.waiting)
+        return bool(self.tasks or (self.marks.queued[self.id] and not self.marks.is_closed(self.id)))

@@ -104,7 +104,8 @@ class Intake:
 
     def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
         """The places of those *new* links that are not refused."""
-        refusal_of_form, traps, names = self._books.scope.refusal_of_form, self._admission.traps, links.hosts
+        scope, closed, names = self._books.scope, self._admission.traps.closed, links.hosts
+        fetched, max_depth, max_chars = scope.fetched, scope.max_depth, scope.max_chars
         numbers, lines, prefixes, forms, depths = new.numbers, new.lines, links.prefixes, links.forms, links.depths
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
         allowed = []
@@ -113,9 +114,11 @@ class Intake:
             if number not in gates:
                 gates[number] = self._gate(source, names[number], ids[number])
             chars = _PREFIX_CHARS[prefix] + len(names[number]) + len(path)
-            reason = gates[number][prefix & 1] or refusal_of_form(forms[at], depths[at], chars)
-            if reason is None and ids[number] in traps.closed:
-                reason = traps.refusal(ids[number], names[number], path.decode("ascii"))
+            reason = gates[number][prefix & 1]
+            if reason is None and (forms[at] not in fetched or depths[at] > max_depth or chars > max_chars):
+                reason = scope.refusal_of_form(forms[at], depths[at], chars)
+            if reason is None and ids[number] in closed:
+                reason = self._admission.traps.refusal(ids[number], names[number], path.decode("ascii"))
             if reason is None:
                 allowed.append(at)
             else:

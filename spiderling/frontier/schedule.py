@@ -137,7 +137,10 @@ class Schedule:
 
     def wake(self, host_id: int, now: float, rank: int = 0) -> None:
         """The host has new work, the best of it of *rank*: if it was at rest it is due from *now* on."""
-        is_at_rest = self._hosts.marks.state(host_id) is HostState.EXHAUSTED
+        marks = self._hosts.marks
+        is_at_rest = marks.is_at_rest(host_id)
+        if not is_at_rest and rank >= marks.heads[host_id]:
+            return  # it has as good a one already
         if self._strategy.ranks_hosts:
             self._rank(host_id, rank, now, is_at_rest)
         if not is_at_rest:
@@ -154,10 +157,7 @@ class Schedule:
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
-        marks = self._hosts.marks
-        if not is_at_rest and rank >= marks.heads[host_id]:
-            return  # it has as good a one already
-        live = self._hosts.live(host_id)
+        marks, live = self._hosts.marks, self._hosts.live(host_id)
         worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
         marks.heads[host_id] = rank
         if is_at_rest:

@@ -17,9 +17,9 @@ class Scope:
         self._tlds = parse_tlds(options.tlds)
         self._preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") if options.prefer_tlds else frozenset()
         documents = filetypes.parse(options.documents)
-        self._fetched = {0, *(number for number, kind in enumerate(KINDS) if kind in documents)}
-        self._max_chars = options.max_url_chars
-        self._max_depth = options.max_path_depth
+        self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
+        """Kinds of the paths that may be fetched."""
+        self.max_chars, self.max_depth = options.max_url_chars, options.max_path_depth
         self._ports = parse_ports(options.ports)
 
     def allows_port(self, port: int) -> bool:
@@ -41,6 +41,6 @@ class Scope:
 
     def refusal_of_form(self, kind: int, depth: int, chars: int) -> Reason | None:
         """``refusal`` by the parts of a path's Form and the length of the URL."""
-        if kind & ~REPETITIVE not in self._fetched:
+        if kind & ~REPETITIVE not in self.fetched:
             return Reason.OUT_OF_SCOPE
-        return Reason.TRAP if kind & REPETITIVE or depth > self._max_depth or chars > self._max_chars else None
+        return Reason.TRAP if kind & REPETITIVE or depth > self.max_depth or chars > self.max_chars else None

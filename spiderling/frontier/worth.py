@@ -22,10 +22,10 @@ import numpy as np
 from spiderling.frontier.hostlanguages import HostLanguages
 from spiderling.frontier.notes import Note, Notes
 from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, OF_HOST, Cues, page_quality
-from spiderling.frontier.urlwords import UrlWords, words_of
+from spiderling.frontier.urlwords import UrlWords
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
-from spiderling.wordhashes import section_of
+from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
 if TYPE_CHECKING:
     from spiderling.frontier.books import Books
@@ -206,8 +206,9 @@ class Worth:
         """What the page at *url* gave."""
         host, rate = page.host, max(page.host.account.rate, _FRUITFUL_RATE)
         is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
-        words = [] if is_wanted is None else words_of(name_of("http://" + host.name), path)
-        key, repeats = section_of(path.encode()), page.reason in _REPEATS
+        line = path.encode("utf-8", "surrogatepass")
+        words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
+        key, repeats = section_of(line), page.reason in _REPEATS
         self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:

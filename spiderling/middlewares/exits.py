@@ -5,7 +5,7 @@ It also notes on Requests of a subclass which page they were found on, for their
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -31,14 +31,27 @@ class ExitsMiddleware:
     def from_crawler(cls, crawler: Crawler) -> ExitsMiddleware:
         return cls(crawler)
 
-    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        meta = response.request.meta if response.request is not None else {}
-        async for entry in result:
-            if isinstance(entry, PageItem):
-                meta[PAGES] = meta.get(PAGES, 0) + 1
-            elif isinstance(entry, Request):
-                entry.meta["spiderling_source"] = response.url
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
+        for entry in result:
+            _note(response, entry)
             yield entry
+        self._end(response)
+
+    async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for entry in result:
+            _note(response, entry)
+            yield entry
+        self._end(response)
+
+    def _end(self, response: Response) -> None:
         scheduler = self._crawler.engine.scheduler
-        if not meta.get(PAGES) and fetch_of(response.request) is not None and isinstance(scheduler, Scheduler):
+        paged = response.request is not None and response.request.meta.get(PAGES)
+        if not paged and fetch_of(response.request) is not None and isinstance(scheduler, Scheduler):
             scheduler.settle(of_response(response, Reason.NO_PAGE))
+
+
+def _note(response: Response, entry: Any) -> None:
+    if isinstance(entry, PageItem) and response.request is not None:
+        response.request.meta[PAGES] = response.request.meta.get(PAGES, 0) + 1
+    elif isinstance(entry, Request):
+        entry.meta["spiderling_source"] = response.url

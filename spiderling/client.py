@@ -53,6 +53,10 @@ class Wire(ResponseHandler):
             reader.set_exception(error)
             return
         super().data_received(data)
+        body = self._payload
+        if self._exception is not None and body is not None and not body.is_eof():
+            # of a broken chunk aiohttp tells only who reads the head: the body would wait for the rest until it is late
+            body.set_exception(aiohttp.ClientPayloadError(f"Response payload is broken: {self._exception}"))
 
 
 class Question(NamedTuple):
@@ -180,7 +184,9 @@ async def ask(question: Question, way: Way) -> Reply:
     head = question.encoded()
     wire = await way.open()
     try:
-        transport = cast("asyncio.Transport", wire.transport)
+        transport = cast("asyncio.Transport | None", wire.transport)
+        if transport is None:
+            raise aiohttp.ServerDisconnectedError
         wire.set_response_params(
             skip_payload=question.method == "HEAD",
             read_until_eof=True,

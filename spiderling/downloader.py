@@ -35,10 +35,12 @@ class DirectDownloader(Downloader):
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         """Through the downloader middlewares to the handler and back."""
+        self.active.add(request)  # at once: the engine asks `needs_backout` before the task has begun
         return deferred_from_coro(self.fetched(request))
 
-    def fetch_file(self, request: Request, over: Callable[[Request, Exception], None]) -> None:
+    def fetch_file(self, request: Request, over: Callable[[Request, BaseException], None]) -> None:
         """The same without the engine, for what a downloader middleware takes; *over* gets the error that ends it."""
+        self.active.add(request)
         task = asyncio.get_running_loop().create_task(self._fetch_file(request, over))
         self._files.add(task)
         task.add_done_callback(self._files.discard)
@@ -48,10 +50,10 @@ class DirectDownloader(Downloader):
         if self._files:
             await asyncio.wait(self._files)
 
-    async def _fetch_file(self, request: Request, over: Callable[[Request, Exception], None]) -> None:
+    async def _fetch_file(self, request: Request, over: Callable[[Request, BaseException], None]) -> None:
         try:
             answer = await self.fetched(request)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             over(request, error)
         else:
             over(request, IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}"))

@@ -45,7 +45,10 @@ def install(crawler: Crawler) -> None:
     engine = crawler.engine
     if type(engine) is not ExecutionEngine or type(engine.scraper) is not Scraper:
         return
-    if engine.scraper.concurrent_items == 1 and isinstance(engine.downloader, DirectDownloader):
+    is_ours = (
+        isinstance(engine.downloader, DirectDownloader) and type(engine.downloader).fetch is DirectDownloader.fetch
+    )
+    if engine.scraper.concurrent_items == 1 and is_ours:
         engine.__class__, engine.scraper.__class__ = PlainEngine, PlainScraper
         if type(engine.scraper.spidermw) is SpiderMiddlewareManager:
             engine.scraper.spidermw.__class__ = PlainSpiderMiddlewares
@@ -54,29 +57,31 @@ def install(crawler: Crawler) -> None:
 class PlainSignals(SignalManager):
     """Does not send what nobody hears, and makes no task for a receiver that answers at once."""
 
-    def is_heard(self, signal: Any) -> bool:
+    def is_heard(self, signal: Any, sender: Any = None) -> bool:
         """Whether anybody is connected to *signal*."""
-        senders = (dispatcher.connections.get(id(sender)) for sender in (self.sender, dispatcher.Any))
+        senders = (dispatcher.connections.get(id(one)) for one in (sender or self.sender, dispatcher.Any))
         return any(heard and (signal in heard or dispatcher.Any in heard) for heard in senders)
 
     def send_catch_log(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
-        return super().send_catch_log(signal, **values) if self.is_heard(signal) else []
+        return super().send_catch_log(signal, **values) if self.is_heard(signal, values.get("sender")) else []
 
     async def send_catch_log_async(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
-        expected = values.pop("dont_log", ())
+        expected, sender = values.pop("dont_log", ()), values.pop("sender", self.sender)
+        expected = tuple(expected) if isinstance(expected, list) else expected
         results: list[tuple[Any, Any]] = []
         late: dict[int, Coroutine[Any, Any, tuple[Any, Any]]] = {}
-        for receiver in list(dispatcher.liveReceivers(dispatcher.getAllReceivers(self.sender, signal))):
+        for receiver in list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal))):
             try:
-                answer = robustapply.robustApply(receiver, signal=signal, sender=self.sender, **values)
+                answer = robustapply.robustApply(receiver, signal=signal, sender=sender, **values)
             except Exception as error:
                 answer = _failed(receiver, error, expected, values)
             if isawaitable(answer) or isinstance(answer, Deferred):
                 late[len(results)] = _awaited(receiver, answer, expected, values)
             results.append((receiver, answer))
         if late:
-            for place, result in zip(late, await asyncio.gather(*late.values()), strict=True):
-                results[place] = result
+            answers = await asyncio.gather(*late.values(), return_exceptions=True)  # a receiver's CancelledError too
+            for place, answer in zip(late, answers, strict=True):
+                results[place] = (results[place][0], answer) if isinstance(answer, BaseException) else answer
         return results
 
 
@@ -113,6 +118,7 @@ class PlainEngine(ExecutionEngine):
             self.signals.send_catch_log(signals.scheduler_empty)
             return False
         self._slot.add_request(request)
+        self.downloader.active.add(request)  # at once: `needs_backout` is asked before the task has begun
         _going.add(task := asyncio.get_running_loop().create_task(self._go(request, self._slot)))
         task.add_done_callback(_going.discard)
         return True
@@ -134,7 +140,7 @@ class PlainEngine(ExecutionEngine):
     async def _fetched(self, request: Request) -> Response | Request | Failure:
         try:
             result = await self.downloader.fetched(request)
-        except Exception:
+        except (Exception, asyncio.CancelledError):  # a middleware's; Scrapy's Deferreds make a Failure of it too
             return Failure()  # type: ignore[no-untyped-call]
         if isinstance(result, Response):
             result.request = result.request or request
@@ -169,8 +175,11 @@ class PlainScraper(Scraper):
         if isinstance(result, AsyncIterator):
             async for entry in aiter_errback(result, self.handle_spider_error, request, response):
                 await self._process_spidermw_output_async(entry, response)
+                await asyncio.sleep(0)
         else:
-            for entry in iter_errback(result, self.handle_spider_error, request, response):
+            for number, entry in enumerate(iter_errback(result, self.handle_spider_error, request, response)):
+                if number:  # a callback of many Requests must not hold the event loop
+                    await asyncio.sleep(0)
                 await self._process_spidermw_output_async(entry, response)
 
 

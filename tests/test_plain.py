@@ -228,6 +228,27 @@ async def test_output_of_callbacks_is_read_as_by_scrapys_scraper(output):
     assert "broken" in results[0]
 
 
+async def test_a_callback_of_much_output_leaves_the_loop_to_others():
+    crawler, turns = crawler_of(CONCURRENT_ITEMS=1), 0
+    scraper = Scraper(crawler)
+    scraper.__class__ = PlainScraper
+
+    async def taken(entry, response):
+        """At once."""
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    scraper._process_spidermw_output_async = taken
+    task = asyncio.ensure_future(others())
+    await scraper.handle_spider_output_async(iter(range(50)), Request("http://b.test/"), Response("http://b.test/"))
+    task.cancel()
+    assert turns >= 49
+
+
 def reading(name, seen):
     """A spider middleware with both methods, as Scrapy's documentation has them."""
 
@@ -300,12 +321,16 @@ async def generated_plain(entries):
 
 
 class Site:
-    """A download handler."""
+    """A download handler, and how many requests it had at once."""
 
     lazy = True
+    at_once = most = 0
 
     async def download_request(self, request):
-        await asyncio.sleep(0)
+        Site.at_once += 1
+        Site.most = max(Site.most, Site.at_once)
+        await asyncio.sleep(0.01)
+        Site.at_once -= 1
         if request.url.endswith("broken"):
             raise ValueError(request.url)
         return Response(request.url)
@@ -318,8 +343,9 @@ class Visitor(Spider):
     name = "visitor"
 
     async def start(self):
-        for path in ("item", "broken", "late", "twice", "raises", "errback", "dropped", "other", "request"):
-            errback = self.mourn if path in ("errback", "broken") else None
+        for path in ("item", "broken", "late", "twice", "raises", "errback", "dropped", "other", "request",
+                     "cancelled"):  # fmt: skip
+            errback = self.mourn if path in ("errback", "broken", "cancelled") else None
             yield Request(f"http://a.test/{path}", errback=errback, meta={"path": path})
 
     def parse(self, response):
@@ -344,6 +370,8 @@ class Redirecting:
     """A downloader middleware and a pipeline."""
 
     def process_response(self, request, response):
+        if "cancelled" in request.url:
+            raise asyncio.CancelledError
         return Request("http://a.test/elsewhere", meta={"path": "elsewhere"}) if "other" in request.url else response
 
     async def process_item(self, item):
@@ -353,7 +381,7 @@ class Redirecting:
 
 
 CRAWL = """
-import json, sys
+import asyncio, json, sys
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
 from spiderling import plain
@@ -375,7 +403,7 @@ class Installing:
 
 process = AsyncCrawlerProcess({
     "DOWNLOADER": "spiderling.downloader.DirectDownloader", "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
-    "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
+    "CONCURRENT_REQUESTS": 2, "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
     "LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "RETRY_ENABLED": False,
 })
 crawler, seen = process.create_crawler(Visitor), []
@@ -384,10 +412,13 @@ for name in ("response_received", "item_scraped", "item_dropped", "spider_error"
         about = item or getattr(request, "url", None) or getattr(response, "url", None)
         seen.append(f"{name} {about} {type(response).__name__ if item else ''}")
     crawler.signals.connect(note, getattr(signals, name), weak=False)
+async def leaving():
+    raise asyncio.CancelledError  # as an extension does that waits for a task which it has cancelled
+crawler.signals.connect(leaving, signals.spider_closed, weak=False)
 process.crawl(crawler)
 process.start()
 stats = [f"{name} {value}" for name, value in crawler.stats.get_stats().items() if isinstance(value, (int, str))]
-print(json.dumps([sorted(seen), sorted(line for line in stats if "time" not in line and "mem" not in line)]))
+print(json.dumps([Site.most, sorted(seen), sorted(line for line in stats if "time" not in line and "mem" not in line)]))
 """
 
 
@@ -401,4 +432,6 @@ def test_a_crawl_on_the_plain_engine_is_the_same():
         )
         results.append((json.loads(run.stdout), run.stderr.count("Traceback")))
     assert results[0] == results[1]
-    assert len(results[0][0][0]) > 30
+    at_once, seen, _ = results[0][0]
+    assert at_once == 2 and len(seen) > 30
+    assert any("mourned" in line for line in seen if "cancelled" not in line)

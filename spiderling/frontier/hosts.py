@@ -53,7 +53,6 @@ _CODES = {state: code for code, state in enumerate(_STATES)}
 STATE_OF = {state.value: state for state in HostState}
 _AT_REST, _READY = _CODES[HostState.EXHAUSTED], _CODES[HostState.READY]
 _CODES_AT_REST = {name: _CODES[state] if state in CLOSED_STATES else _AT_REST for name, state in STATE_OF.items()}
-_AT_REST = _CODES[HostState.EXHAUSTED]
 _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _MAX_DISTANCE = 65535
 

@@ -216,8 +216,9 @@ class HostTable:
             unit.retired += STATE_OF[mark.state] is HostState.RETIRED
 
     def marked(self, host_id: int) -> tuple[int, int, int, int]:
-        """(waiting, parked, distance, id)"""
-        number, distance = self.marks.queued[host_id], self.marks.distance(host_id)
+        """(waiting, parked, distance, id); what is in transit waits again after a kill, as in its row."""
+        live, distance = self._live.get(host_id), self.marks.distance(host_id)
+        number = self.marks.queued[host_id] + (live is not None and live.fetching is not None)
         return (0, number, distance, host_id) if self.marks.is_closed(host_id) else (number, 0, distance, host_id)
 
     def leave(self, host: Host) -> None:

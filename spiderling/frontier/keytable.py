@@ -9,7 +9,7 @@ pauses the event loop.  A key takes 10 to 11.8 bytes (loads of .8 to .68).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from mmap import mmap
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,9 @@ def _empty(size: int) -> memoryview:
 
     Large ones are pages of the system's: on the heap, tables that grow in turn leave holes of half their size.
     """
-    return memoryview(mmap(-1, 8 * size) if size >= _MAPPED else bytearray(8 * size)).cast("Q")
+    if size < _MAPPED:
+        return memoryview(bytearray(8 * size)).cast("Q")
+    return memoryview(mmap(-1, 8 * size, flags=MAP_PRIVATE | MAP_ANONYMOUS)).cast("Q")  # not a forked child's as well
 
 
 def _distinct(keys: Keys) -> Keys:

@@ -25,7 +25,7 @@ from spiderling.frontier.state import (
 def mark_of(row: HostRow) -> HostMark | None:
     """What is marked of *row*, if anything."""
     in_transit = row.transit is not None
-    if not (row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
+    if not (row.pages or row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
         return None
     return HostMark(
         row.id, row.name, row.state, row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt, in_transit

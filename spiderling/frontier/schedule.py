@@ -98,8 +98,7 @@ class Schedule:
             self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
-        ranks = self._hosts.marks.ranks
-        while (found := self._workbench.pop(now)) is not None and self._holding.keeps(*found, ranks[found[0].id], now):
+        while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
             pass  # better ones have come since it was let go
         if found is not None:
             host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
@@ -216,10 +215,20 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
             self._count_place(host, address)
-        if host.due > now + _LONG_S:
+        if host.due > now + _LONG_S + self.interval(host):
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
-        if not self._holding.keeps(host, address, self._hosts.marks.ranks[host.id], now):
+        if not self._keeps(host, address, now):
             self._bench(host, address, now)
+
+    def _keeps(self, host: Host, address: str, now: float) -> bool:
+        """Whether *host* is held back, which it is not while another host waits for a file that it redirects to it."""
+        is_awaited = bool(host.tasks) and host.tasks[0].redirects > 0
+        return not is_awaited and self._holding.keeps(host, address, self._hosts.marks.ranks[host.id], now)
+
+    def set_aside(self, host: Host) -> None:
+        """*host* waits for what another one is asked for; nobody waits for its sake meanwhile."""
+        host.state = HostState.SNOOZED
+        self._holding.count(host, None)
 
     def _bench(self, host: Host, address: str, now: float) -> None:
         host.benched = now

@@ -48,7 +48,7 @@ _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? OR
     ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
 )
 """Half of the time that it takes to make a row of each host."""
-_IS_MARKED = "downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
+_IS_MARKED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spiderling.frontier.admission import Admission
-from spiderling.frontier.hosts import Host, HostState, RobotsTask
+from spiderling.frontier.hosts import Host, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
@@ -34,7 +34,7 @@ class RobotsTasks:
     def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
         """Let *host* fetch the file that *target*'s origin lacks first; False: another host is on the way to it."""
         if target.origin in self._awaited:
-            host.state = HostState.SNOOZED
+            self._schedule.set_aside(host)
             return False
         self._awaited[target.origin] = host
         file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
@@ -70,7 +70,7 @@ class RobotsTasks:
             self.fail(task, now)
             return
         host.tasks.append(replace(task, url=target.url, name=target.name, redirects=task.redirects + 1))
-        self._schedule.wake(host.id, now)
+        self._schedule.place(host, now)
 
     def _settle(
         self, task: RobotsTask, status: int, body: bytes, now: float, retry_after_s: float = 0.0

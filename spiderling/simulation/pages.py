@@ -104,6 +104,7 @@ class PageWeb:
         """All that there is to be found."""
         kept, keys = self.pages.kept_bytes, self.pages.text_key
         if keys is not None:
+            keys = np.where(kept > 0, keys, 0)  # the same text may have ended otherwise, as a soft 404
             first = np.isin(np.arange(len(kept)), np.unique(keys, return_index=True)[1])
             kept = np.where(first | (keys == 0), kept, 0)
         return Truth(len(kept), int(self.relevant.sum()), int((kept // BYTES_PER_WORD).sum()), int(kept.sum()))

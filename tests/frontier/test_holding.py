@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from virtual_crawl import Answer, VirtualCrawl, page
+from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.frontier.holding import Holding
 from spiderling.frontier.hosts import Host, Marks
@@ -96,3 +96,17 @@ def test_who_was_let_go_is_held_again_when_better_ones_have_come() -> None:
     holding.count(better, 1)
     assert holding.keeps(poor, "10.0.0.2", 9, 101.0)
     assert not holding.keeps(poor, "10.0.0.2", 9, 900.0), "it has waited long enough"
+
+
+def test_a_poor_host_that_another_ones_robots_txt_is_asked_of_is_not_held_back() -> None:
+    """Its being held for the sake of the host that waited for it left the whole crawl idle for hours."""
+    foreign: dict[str, Any] = {"kept_bytes": 0, "reason": Reason.WRONG_LANGUAGE, "body_bytes": 30_000}
+    web = {f"http://poor{h}.cz/{n}": page(f"http://poor{h}.cz/{n + 1}", **foreign) for n in range(90) for h in range(5)}
+    web |= {f"http://rich.cz/{n}": page(f"http://rich.cz/{n + 1}", kept_bytes=9000) for n in range(30)}
+    web |= {"http://new.cz/robots.txt": to("http://poor0.cz/rules.txt"), "http://new.cz/": page()}
+    crawl = VirtualCrawl(web, strategy="spiderling:patience=0", yield_profile="off")
+    crawl.run(*(f"http://poor{h}.cz/0" for h in range(5)), until=1150.0)
+    crawl.run("http://rich.cz/0", until=1290.0)
+    crawl.run("http://new.cz/", until=2000.0)
+    assert crawl.fetched("new.cz")
+    assert max(crawl.pauses()[60:]) < 20.0

@@ -106,3 +106,18 @@ def test_a_host_that_nobody_asked_for_has_a_row_and_no_place_in_memory() -> None
     again = Frontier(Options(), shelf=store)
     again.restore(store.load(), 2.0)
     assert [(host.name, host.queued) for host in again.hosts] == [("a.cz", 1), ("b.cz", 2)]
+
+
+def test_what_is_in_transit_is_still_counted_when_its_host_is_marked_alone() -> None:
+    """A batch has the row; in the next one the host is nearer, or its queue has grown, and nothing else is new."""
+    for links in ((), ("http://far.cz/",), ("http://far.cz/2",)):
+        crawl = VirtualCrawl({"http://far.cz/": page(transit_s=50.0), "http://a.cz/": page(transit_s=90.0)})
+        crawl.frontier.put_seed("http://far.cz/", crawl.now, distance=7)
+        crawl.run("http://a.cz/", until=1020.0)
+        assert len(crawl.frontier._books.in_transit) == 2
+        crawl.commit()
+        crawl.frontier.put_links(LinkingPage(crawl.host("a.cz"), Reason.KEPT), map(Link, links), crawl.now)
+        crawl.commit()
+        crawl.kill_and_resume()
+        crawl.check()
+        assert crawl.run().frontier.is_finished

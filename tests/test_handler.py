@@ -902,6 +902,19 @@ async def test_a_page_may_come_in_small_chunks():
     assert (await fetch(answer))[1].body == body
 
 
+async def broken_chunk_later(writer):
+    writer.write(chunked(PAGE))
+    await writer.drain()
+    await asyncio.sleep(0.1)
+    writer.write(b"zz\r\n" + PAGE)
+    await asyncio.sleep(60)
+
+
+async def test_a_broken_chunk_ends_a_body_whose_headers_came_before():
+    _, error = await failing(broken_chunk_later, options={"SLOW_WINDOW_S": 30})
+    assert isinstance(error, ResponseDataLossError)
+
+
 FLOODS = [
     tiny_chunk_flood,
     header_flood,

@@ -184,7 +184,7 @@ async def ask(question: Question, way: Way) -> Reply:
     head = question.encoded()
     wire = await way.open()
     try:
-        transport = cast("asyncio.Transport | None", wire.transport)
+        transport = wire.transport
         if transport is None:
             raise aiohttp.ServerDisconnectedError
         wire.set_response_params(

@@ -328,7 +328,9 @@ def test_real_documents():
             stream = archive.extractfile(member)
             body = stream.read() if stream else b""
             kind = of_content(body)
-            document = convert(kind, body, Limits(wall_s=120, cpu_s=60)) if kind in FLOORS and kind in usable([kind])[0] else None
+            if kind not in FLOORS or kind not in usable([kind])[0]:
+                continue
+            document = convert(kind, body, Limits(wall_s=120, cpu_s=60))
             if document is not None:
                 found[kind].append(sum(len(block.text.split()) for block in document.blocks))
     sums = {kind: (sum(map(bool, words)), sum(words)) for kind, words in found.items() if kind in usable([kind])[0]}

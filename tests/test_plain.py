@@ -403,7 +403,8 @@ class Installing:
 
 process = AsyncCrawlerProcess({
     "DOWNLOADER": "spiderling.downloader.DirectDownloader", "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
-    "CONCURRENT_REQUESTS": 2, "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
+    "CONCURRENT_REQUESTS": 2,
+    "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
     "LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "RETRY_ENABLED": False,
 })
 crawler, seen = process.create_crawler(Visitor), []

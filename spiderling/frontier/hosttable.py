@@ -30,7 +30,7 @@ _MET_LATELY = 30_000
 
 
 class NameIndex:
-    """Host names to ids, 15 to 20 bytes a name.
+    """Host names to ids, 14 to 16 bytes a name.
 
     Names themselves are not kept: two of 10^7 names would be taken for one host in one crawl of 10^8 (72 bits).
     """

@@ -302,6 +302,7 @@ class Frontier:
         host.documents += outcome.reason is Reason.KEPT
         host.words += outcome.words
         self.schedule.heard(host, outcome.status)
+        self.schedule.gave(host, outcome.kept_bytes, outcome.body_bytes)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url*, and say how; or let it wait for another attempt."""

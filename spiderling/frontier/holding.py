@@ -1,13 +1,19 @@
 """Hosts that are held back although they have work, so that the bandwidth goes where the text is.
 
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because
-the rich ones may be asked every few seconds only.  So of all hosts with a place those of the
-best ranks are at work, and of the others as many as make up a strategy's ``fewest``: each
-rank is held back just so long that the number is right, and nobody longer than a day.
+the rich ones may be asked every few seconds only; one that asks the best alone takes for
+ever.  So time has a price in bytes: a strategy's ``haste`` is the number of hosts whose
+bytes it is worth.  Text for bytes and time together is the most when a host is at work
+exactly if its bytes give more than (all that the better ones give) / (their number + haste):
+what a forager takes of the prey that it meets (Charnov 1976, Am. Nat. 110, 141-151).
 
-Hosts that promise a fourteenth of the best or less do not make up for a lack of better ones: together they have one
-request for five of those; and where they are of the last rank, and promise less than a twelfth of what hosts with text
-give, one for a hundred.  On a web of few hosts, with one in the wanted language, most bytes would else go to the rest.
+What hosts give is counted for each rank, for those that were read and those that were not,
+with what the ranks promise to begin with.  As that is an estimate, who is below the border
+is not left out but asked the more seldom, and at least once a day.  Of the hosts that were
+read, those that promise a fourteenth of the best together have one request for five of the
+better ones; and where they are of the last rank, and promise less than a twelfth of what
+hosts with text give, one for a hundred.  On a web of few hosts, with one in the wanted
+language, most bytes would else go to the rest.
 """
 
 from __future__ import annotations
@@ -19,64 +25,107 @@ from spiderling.frontier.hosts import Host
 from spiderling.frontier.priority import LAST_RANK, RANKS
 from spiderling.frontier.strategies import Strategy
 
-_NEAR = 1
-"""Hosts of the best rank are never held back, nor those of so many ranks more."""
-_FAR = 5
-"""Ranks from the best one to hosts that are poor beside it."""
+_STEP = 1.7
+"""What one rank promises over the next (worth.py)."""
+_POWER = 3
+"""Of a host's share of the border, when it is below: its share of an interval's requests."""
+_NEAR, _FAR = 1, 5
+"""Ranks from the best one to hosts that are as good, and to those that are poor beside it."""
 _OF_POOR, _OF_LAST = 1 / 5, 1 / 100
-"""Requests to poor hosts, and to those of the last rank, for one that the better ones can take."""
+"""Requests to poor hosts, and to those of the last rank, for one to the better ones."""
 _LONGEST_S = 86_400.0
+_PROMISED_BYTES, _COUNTED_BYTES = 1_000_000, 30_000_000
+"""Downloaded bytes for which counts what a rank promises, and those after which what it gave counts half."""
+_KINDS = 2 * RANKS
+_PROMISED = [_STEP ** -(kind >> 1) for kind in range(_KINDS)]
 
 
 class Holding:
-    """Who is held back, by rank, and for how long at this moment."""
+    """Who is held back, by kind, and for how long at this moment.
+
+    A kind is twice a rank, and one more for hosts that were read.
+    """
 
     def __init__(self, strategy: Strategy, interval_s: Callable[[], float]) -> None:
         """*interval_s*: between two requests to a host."""
-        self._strategy, self._interval_s = strategy, interval_s
-        self._at = [0] * RANKS
-        """Hosts with a place, by rank."""
-        self._holds_s = [0.0] * RANKS
-        self._held: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(RANKS)]
+        self._haste, self._interval_s = strategy.haste, interval_s
+        self._at = [0] * _KINDS
+        """Hosts with a place."""
+        self._kept, self._downloaded = [0.0] * _KINDS, [0.0] * _KINDS
+        self._values = _PROMISED
+        """Text for bytes, in any unit."""
+        self._best_first = list(range(_KINDS))
+        self._holds_s = [0.0] * _KINDS
+        self._held: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(_KINDS)]
         """(due, serial number, ticket, host, address)"""
         self._serial = 0
 
     def count(self, host: Host, rank: int | None) -> None:
         """*host* has a place and this rank; None: no place any more."""
-        strategy = self._strategy
-        if host.standing == rank or not strategy.fewest:
+        kind = None if rank is None else _kind(host, rank)
+        if host.standing == kind or not self._haste:
             return
         if host.standing is not None:
             self._at[host.standing] -= 1
-        if rank is not None:
-            self._at[rank] += 1
-        host.standing = rank
+        if kind is not None:
+            self._at[kind] += 1
+        host.standing = kind
+        self._hold()
+
+    def learn(self, host: Host, kept_bytes: int, downloaded_bytes: int) -> None:
+        """What *host* gave by one request."""
+        kind = host.standing
+        if kind is None or not downloaded_bytes:
+            return
+        kept, downloaded = self._kept, self._downloaded
+        kept[kind] += kept_bytes
+        downloaded[kind] += downloaded_bytes
+        if downloaded[kind] > _COUNTED_BYTES:
+            kept[kind] /= 2
+            downloaded[kind] /= 2
+        promised = sum(size * value for size, value in zip(downloaded, _PROMISED, strict=True))
+        unit = _PROMISED_BYTES * (sum(kept) + 1.0) / (promised + 1.0)  # as much as all hosts together did give
+        self._values = [
+            (given + unit * value) / (size + _PROMISED_BYTES)
+            for given, size, value in zip(kept, downloaded, _PROMISED, strict=True)
+        ]
+        self._best_first.sort(key=self._values.__getitem__, reverse=True)
         self._hold()
 
     def _hold(self) -> None:
-        """Work out for how long hosts of each rank are held back."""
-        at, room, interval_s = self._at, self._strategy.fewest, self._interval_s()
-        best = next((rank for rank, number in enumerate(at) if number), LAST_RANK)
-        poor, last = best + _FAR, LAST_RANK if best + _NEAR < LAST_RANK else RANKS
-        better = min(sum(at[: min(poor, last)]), room)
-        for rank, number in enumerate(at):
-            hold_s = 0.0
-            if number > room and rank > best + _NEAR:
-                hold_s = interval_s * (number / room - 1.0) if room > 0 else _LONGEST_S
-            if rank >= min(poor, last):
-                alike, share = (number, _OF_LAST) if rank >= last else (sum(at[poor:last]), _OF_POOR)
-                hold_s = max(hold_s, interval_s * (alike / (share * better) - 1.0))
-            self._holds_s[rank] = min(hold_s, _LONGEST_S)
-            room -= number
+        """Work out for how long hosts of each kind are held back."""
+        at, interval_s, haste = self._at, self._interval_s(), self._haste
+        best = next((kind >> 1 for kind, number in enumerate(at) if number), LAST_RANK)
+        last = LAST_RANK if best + _NEAR < LAST_RANK else RANKS
+        poor = min(best + _FAR, last)
+        poor_ones = sum(at[2 * poor + 1 : 2 * last : 2])
+        hosts = better = given = 0.0
+        """At work, by parts of an interval: so many requests are made in one."""
+        for kind in self._best_first:
+            number = at[kind]
+            if not number:
+                continue
+            rank, value, border = kind >> 1, self._values[kind], given / (hosts + haste)
+            work = float(number)
+            if value < border:
+                work = min(work, (hosts + haste) * (value / border) ** _POWER)
+            if rank < poor:
+                better += work
+            elif kind & 1:
+                work = min(work, better * (_OF_LAST if rank >= last else _OF_POOR * number / poor_ones))
+            self._holds_s[kind] = min(interval_s * (number / work - 1.0), _LONGEST_S) if work else _LONGEST_S
+            hosts += work
+            given += work * value
 
     def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
         """Whether *host* of *rank*, which would be on the workbench under *address*, is held back instead at *now*."""
-        hold_s = self._holds_s[rank]
+        kind = _kind(host, rank)
+        hold_s = self._holds_s[kind]
         if not hold_s or host.due + hold_s <= now:
             return False
         host.ticket += 1
         self._serial += 1
-        heapq.heappush(self._held[rank], (host.due, self._serial, host.ticket, host, address))
+        heapq.heappush(self._held[kind], (host.due, self._serial, host.ticket, host, address))
         return True
 
     def released(self, now: float) -> tuple[Host, str] | None:
@@ -84,25 +133,29 @@ class Holding:
 
         One in a call: better ones may be missing for a moment, and all would be let go at once.
         """
-        for rank, held in enumerate(self._held):
-            if held and (due := self._front(rank)) is not None and due <= now:
+        for kind, held in enumerate(self._held):
+            if held and (due := self._front(kind)) is not None and due <= now:
                 return heapq.heappop(held)[3:]
         return None
 
     def next_due(self) -> float | None:
         """When ``released`` will next give one; None when nobody is held back."""
-        dues = [due for rank, held in enumerate(self._held) if held and (due := self._front(rank)) is not None]
+        dues = [due for kind, held in enumerate(self._held) if held and (due := self._front(kind)) is not None]
         return min(dues, default=None)
 
     def pop_worse(self, rank: int) -> Host | None:
         """A host of the worst rank that is held, if that is worse than *rank*; it leaves."""
-        for worse in range(RANKS - 1, rank, -1):
+        for worse in range(_KINDS - 1, 2 * rank + 1, -1):
             if self._held[worse] and self._front(worse) is not None:
                 return heapq.heappop(self._held[worse])[3]
         return None
 
-    def _front(self, rank: int) -> float | None:
-        held = self._held[rank]
+    def _front(self, kind: int) -> float | None:
+        held = self._held[kind]
         while held and held[0][2] != held[0][3].ticket:
             heapq.heappop(held)
-        return held[0][0] + self._holds_s[rank] if held else None
+        return held[0][0] + self._holds_s[kind] if held else None
+
+
+def _kind(host: Host, rank: int) -> int:
+    return 2 * rank + (host.account.pages > 0)

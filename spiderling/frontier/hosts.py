@@ -208,7 +208,7 @@ class Host:
     turns: int = 0
     """Requests since it has held its place."""
     standing: int | None = None
-    """The rank by which it is counted among those that hold a place."""
+    """The kind (holding.py) as which it is counted among those that hold a place."""
     benched: float = 0.0
     """When it was last put on the workbench."""
     place: str = ""

@@ -71,6 +71,7 @@ class Schedule:
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._holding = Holding(strategy, lambda: self.host_interval_s)
+        self.gave = self._holding.learn
         self._workbench = Workbench(draw, lambda host: ranks[host.id])
         self._pace = Pace(options)
         self.names_wanted = self._names.take_wanted

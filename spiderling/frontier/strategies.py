@@ -62,8 +62,8 @@ class Strategy:
         """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
         return math.inf
 
-    fewest: int = 0
-    """So many of the best hosts are asked as soon as they are due, clearly worse ones held back; 0: nobody is.
+    haste: int = 0
+    """What time is worth: the bytes of so many hosts at work. Who gives too little beside that is held back; 0: nobody.
 
     A crawl that holds nobody back leaves no request unmade, however little it promises.
     """
@@ -167,7 +167,7 @@ class Spiderling(Heidix):
     """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
 
     power: float = 20.0
-    fewest: int = 40
+    haste: int = 100
     patience: int = 10
     """Pages in other languages after which a host that gave none in a wanted one is left alone; 0: it is not."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
@@ -346,7 +346,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "dfs": Dfs, "random-walk": RandomWalk, "distance": Distance, "cyclic": Cyclic,
 }  # fmt: skip
 """By the name that ``-a strategy=`` takes."""
-_HIGHEST = {"power": 100, "jump": 1, "fewest": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+_HIGHEST = {"power": 100, "jump": 1, "haste": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
 
 
 def parse(text: str) -> Strategy:
@@ -373,7 +373,7 @@ def _number(text: str, key: str, value: str, kind: type) -> int | float:
         number: int | float = kind(value)
     except ValueError:
         number = -1
-    least = int(kind is int and key not in ("fewest", "patience"))
+    least = int(kind is int and key not in ("haste", "patience"))
     if not least <= number <= _HIGHEST.get(key, 10**12):
         most = f" to {_HIGHEST[key]}" if key in _HIGHEST else ""
         what = f"a whole number from {least}{most}" if kind is int else "a number, 0 or more"

@@ -4,65 +4,103 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.frontier.holding import Holding
 from spiderling.frontier.hosts import Host, Marks
 from spiderling.frontier.strategies import Strategy
+from spiderling.frontier.yields import YieldAccount
 from spiderling.reasons import Reason
 
 
-class Two(Strategy):
-    """Two hosts at least are at work."""
+class Hasty(Strategy):
+    """Time is worth the bytes of ten hosts at work."""
 
-    fewest = 2
+    haste = 10
 
 
-def held_for(*ranks: int) -> list[float | None]:
-    """Seconds for which a host of each rank is held back when those of *ranks* have places; None for not at all."""
-    holding = Holding(Two(), lambda: 5.0)
-    hosts = [Host(number, f"h{number}.cz", Marks()) for number in range(len(ranks))]
+def host_of(number: int, read: bool = True) -> Host:
+    return Host(number, f"h{number}.cz", Marks(), account=YieldAccount(pages=int(read)))
+
+
+def counted(*ranks: int, read: bool = True, strategy: type[Strategy] = Hasty) -> tuple[Holding, list[Host]]:
+    """Hosts of these ranks have places."""
+    holding = Holding(strategy(), lambda: 5.0)
+    hosts = [host_of(number, read) for number in range(len(ranks))]
     for host, rank in zip(hosts, ranks, strict=True):
         holding.count(host, rank)
-    found: list[float | None] = []
-    for host, rank in zip(hosts, ranks, strict=True):
-        kept = holding.keeps(host, "10.0.0.1", rank, 0.0)
-        found.append(holding.next_due() if kept else None)
-        host.ticket += 1
-    return found
+    return holding, hosts
 
 
-def test_the_best_are_at_work_and_so_many_others_as_make_up_the_number() -> None:
-    assert held_for(1, 1, 1, 1) == [None] * 4, "all alike"
-    assert held_for(1, 2, 1, 2) == [None] * 4, "nearly alike"
-    assert held_for(1, 5, 9) == [None, None, 86_400.0]
-    assert held_for(1, 5, 5, 5, 5) == [None, *(15.0,) * 4], "one of four in each interval"
+def held_for(holding: Holding, host: Host, rank: int) -> float | None:
+    """Seconds for which it is held back; None for not at all."""
+    kept = holding.keeps(host, "10.0.0.1", rank, 0.0)
+    due = holding.next_due() if kept else None
+    host.ticket += 1
+    return due
+
+
+def seconds(*ranks: int, read: bool = True) -> list[float | None]:
+    """For each rank once, from the best one on."""
+    holding, hosts = counted(*ranks, read=read)
+    return [held_for(holding, hosts[ranks.index(rank)], rank) for rank in sorted(set(ranks))]
+
+
+def test_hosts_wait_that_give_less_than_the_better_ones_and_the_price_of_time() -> None:
+    assert seconds(1, 1, 1, 1) == [None], "all alike"
+    assert seconds(1, *[2] * 30, 3) == [None] * 3, "nearly alike"
+    assert seconds(1, 3, 4) == [None] * 3, "few are at work, and time is worth more"
+    best, better, poor = seconds(*[1] * 10, *[2] * 30, *[4] * 50)
+    assert (best, better) == (None, None)
+    border = (10 / 1.7 + 30 / 1.7**2) / 50
+    assert poor == pytest.approx(5.0 * (50 / (50 * (1.7**-4 / border) ** 3) - 1.0))
+
+
+def test_who_wants_less_haste_holds_back_more() -> None:
+    class Patient(Strategy):
+        haste = 1
+
+    holding, hosts = counted(1, 1, 4, 4, strategy=Patient)
+    assert held_for(holding, hosts[-1], 4)
+    holding, hosts = counted(1, 1, 4, 4)
+    assert held_for(holding, hosts[-1], 4) is None
+
+
+def test_what_hosts_gave_counts_more_than_what_their_rank_promises() -> None:
+    holding, hosts = counted(*[1] * 30, *[5] * 30)
+    first = held_for(holding, hosts[-1], 5)
+    assert first is not None
+    for _ in range(200):
+        holding.learn(hosts[0], 1_000, 30_000)
+        holding.learn(hosts[-1], 2_000, 30_000)
+    assert held_for(holding, hosts[-1], 5) is None
+    assert held_for(holding, hosts[0], 1) is None, "half as much, and time has its price"
+    for _ in range(2000):
+        holding.learn(hosts[0], 100, 30_000)
+    assert (held_for(holding, hosts[0], 1) or 0.0) > 100.0, "what came long ago is forgotten"
 
 
 def test_hosts_that_promise_little_do_not_make_up_for_a_lack_of_better_ones() -> None:
-    assert held_for(1, 6) == [None, 20.0], "far from the best: one request for five"
-    assert held_for(1, 9) == held_for(7, 9) == [None, 495.0], (
-        "less than a twelfth of what rich hosts give: one for a hundred"
-    )
-    assert held_for(9, 9, 9) == [None] * 3, "there are no better ones"
+    assert seconds(1, 6) == [None, 20.0], "far from the best: one request for five"
+    assert seconds(1, 9) == [None, 495.0], "less than a twelfth of what rich hosts give: one for a hundred"
+    assert (seconds(1, 9, read=False)[1] or 0.0) < 120.0, "nobody knows what it gives"
+    assert seconds(9, 9, 9) == [None], "there are no better ones"
+    assert seconds(6, *[1] * 2, *[6] * 3) == [None, pytest.approx(5.0 * (4 / 0.4 - 1.0))], "all of them together"
 
 
 def test_released_when_the_better_ones_are_gone() -> None:
-    holding = Holding(Two(), lambda: 5.0)
-    better, poor = [Host(n, f"h{n}.cz", Marks()) for n in (1, 2)], Host(3, "poor.cz", Marks(), due=100.0)
-    for host, rank in ((better[0], 1), (better[1], 2), (poor, 8)):
-        holding.count(host, rank)
+    holding, (better, poor) = counted(1, 8)
+    poor.due = 100.0
     assert holding.keeps(poor, "10.0.0.1", 8, 100.0)
-    assert holding.released(200.0) is None
-    holding.count(better[0], None)
-    assert holding.released(200.0) == (poor, "10.0.0.1")
+    assert holding.released(119.0) is None
+    holding.count(better, None)
+    assert holding.released(119.0) == (poor, "10.0.0.1")
     assert holding.next_due() is None
 
 
 def test_a_strategy_without_holds_nobody_back() -> None:
-    holding = Holding(Strategy(), lambda: 5.0)
-    host = Host(1, "a.cz", Marks())
-    holding.count(host, 9)
+    holding, (_, host) = counted(1, 9, strategy=Strategy)
     assert not holding.keeps(host, "10.0.0.1", 9, 0.0)
 
 
@@ -70,7 +108,7 @@ def test_hosts_that_do_not_answer_keep_nobody_waiting() -> None:
     """Ten seeds of the best rank fail and rest for longer and longer; a poor host is asked as usual meanwhile."""
     web: dict[str, Any] = {f"http://dead{n}.cz/": Answer(status=503, kept_bytes=0) for n in range(12)}
     web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", kept_bytes=5) for n in range(20)}
-    crawl = VirtualCrawl(web, strategy="spiderling:fewest=5", yield_profile="off", retries=9, retry_delay_s=600.0)
+    crawl = VirtualCrawl(web, strategy="spiderling:haste=5", yield_profile="off", retries=9, retry_delay_s=600.0)
     crawl.run(*(url for url in web if "dead" in url), "http://poor.cz/0", until=2000.0)
     assert len(crawl.fetched("poor.cz")) > 15
 
@@ -89,9 +127,8 @@ def test_poor_hosts_that_answer_slowly_wait_too() -> None:
 
 
 def test_who_was_let_go_is_held_again_when_better_ones_have_come() -> None:
-    holding = Holding(Two(), lambda: 5.0)
-    better, poor = Host(1, "better.cz", Marks()), Host(2, "poor.cz", Marks(), due=100.0)
-    holding.count(poor, 9)
+    holding, (poor,) = counted(9)
+    better, poor.due = host_of(1), 100.0
     assert not holding.keeps(poor, "10.0.0.2", 9, 90.0), "nobody is better"
     holding.count(better, 1)
     assert holding.keeps(poor, "10.0.0.2", 9, 101.0)

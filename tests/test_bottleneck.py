@@ -18,14 +18,15 @@ HOSTS = Counter({HostState.READY: 3})
 def named(monkeypatch):
     """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
 
-    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None) -> str:
+    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
+        frontier = SimpleNamespace(schedule=SimpleNamespace(held_back=(held, 3)))
         progress = Progress(SimpleNamespace(engine=engine, signals=SimpleNamespace(connect=lambda *_: None)))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
-            name = progress._bottleneck(SimpleNamespace(archives=archives), states)
+            name = progress._bottleneck(SimpleNamespace(archives=archives, frontier=frontier), states)
         return name.partition(" (")[0]
 
     return named
@@ -40,6 +41,8 @@ def test_one_that_sleeps_waits_for_something_else(named):
     assert named() == named(cpu_s=53.0) == "politeness"
     assert named(cleaning=4_000_000) == "text workers"
     assert named(is_full=True) == "connections"
+    assert named(held=2) == "haste"
+    assert named(held=1) == "politeness"
     assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
     assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
 

@@ -36,6 +36,8 @@ _OF_POOR, _OF_LAST = 1 / 5, 1 / 100
 _LONGEST_S = 86_400.0
 _PROMISED_BYTES, _COUNTED_BYTES = 1_000_000, 30_000_000
 """Downloaded bytes for which counts what a rank promises, and those after which what it gave counts half."""
+_OFTEN = 16
+"""Requests between two judgements of what kinds give."""
 _KINDS = 2 * RANKS
 _PROMISED = [_STEP ** -(kind >> 1) for kind in range(_KINDS)]
 
@@ -51,7 +53,7 @@ class Holding:
         self._haste, self._interval_s = strategy.haste, interval_s
         self._at = [0] * _KINDS
         """Hosts with a place."""
-        self._kept, self._downloaded = [0.0] * _KINDS, [0.0] * _KINDS
+        self._kept, self._downloaded, self._learnt = [0.0] * _KINDS, [0.0] * _KINDS, 0
         self._values = _PROMISED
         """Text for bytes, in any unit."""
         self._best_first = list(range(_KINDS))
@@ -83,6 +85,13 @@ class Holding:
         if downloaded[kind] > _COUNTED_BYTES:
             kept[kind] /= 2
             downloaded[kind] /= 2
+        self._learnt += 1
+        if self._learnt % _OFTEN == 0:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Work out what hosts of each kind give."""
+        kept, downloaded = self._kept, self._downloaded
         promised = sum(size * value for size, value in zip(downloaded, _PROMISED, strict=True))
         unit = _PROMISED_BYTES * (sum(kept) + 1.0) / (promised + 1.0)  # as much as all hosts together did give
         self._values = [
@@ -116,6 +125,11 @@ class Holding:
             self._holds_s[kind] = min(interval_s * (number / work - 1.0), _LONGEST_S) if work else _LONGEST_S
             hosts += work
             given += work * value
+
+    @property
+    def number(self) -> int:
+        """Hosts that are held back now."""
+        return sum(host.ticket == ticket for held in self._held for _, _, ticket, host, _ in held)
 
     def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
         """Whether *host* of *rank*, which would be on the workbench under *address*, is held back instead at *now*."""

@@ -94,9 +94,11 @@ def test_released_when_the_better_ones_are_gone() -> None:
     poor.due = 100.0
     assert holding.keeps(poor, "10.0.0.1", 8, 100.0)
     assert holding.released(119.0) is None
+    assert holding.number == 1
     holding.count(better, None)
     assert holding.released(119.0) == (poor, "10.0.0.1")
     assert holding.next_due() is None
+    assert holding.number == 0
 
 
 def test_a_strategy_without_holds_nobody_back() -> None:

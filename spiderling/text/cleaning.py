@@ -19,7 +19,7 @@ from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.learned import bundled
 from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions, made
-from spiderling.text.quality import quality
+from spiderling.text.quality import quality, words_in
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
@@ -64,7 +64,7 @@ def measure_clean(page: Page) -> str:
     """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
     clean = clean_text(page.paragraphs)
     page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
-    page.clean_chars, page.words = len(clean), len(clean.split())
+    page.clean_chars, page.words = len(clean), words_in(clean)
     return clean
 
 
@@ -243,12 +243,17 @@ class _Judge:
         model = self._models[page.language]
         words = words_of(" ".join([blocks[index].text for index in own]))
         page.badness = badness(words, model.profile)
-        texts = [blocks[index].text for index in good]
-        page.quality = quality(texts, words, model.stoplist, sum([len(block.text) for block in blocks]))
+        if any([self._is_kept(index) for index in good]):
+            texts = [blocks[index].text for index in good]
+            page.quality = quality(texts, words, model.stoplist, sum([len(block.text) for block in blocks]))
+
+    def _is_kept(self, index: int) -> bool:
+        """Whether the good block at *index* is in an accepted language, or too short to tell."""
+        language = self._language.get(index)
+        return language in self._options.accepted if language else index not in self._sure
 
     def _good(self, index: int, block: Block) -> Paragraph:
-        language = self._language.get(index)
-        kept = language in self._options.accepted if language else index not in self._sure
+        kept, language = self._is_kept(index), self._language.get(index)
         return Paragraph(block.text, boilerplate.GOOD, block.heading, language, kept)
 
 

@@ -159,7 +159,7 @@ class Page:
     badness: float = 0.0
     """How far the language's function words fall short (text/badness.py); low is good."""
     quality: Quality = NOTHING
-    """Further signals of the good text (text/quality.py)."""
+    """Further signals of the good text (text/quality.py), if any of it is kept."""
     raw_digest: bytes = b""
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""

@@ -75,7 +75,8 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     filled[places] = words
     windows = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
     hashes = _combined(filled, windows, window)
-    return Shingles(hashes, counts.astype(np.uint32), len(set(hashes.tolist())) < len(hashes))
+    ordered = np.sort(hashes)
+    return Shingles(hashes, counts.astype(np.uint32), bool((ordered[1:] == ordered[:-1]).any()))
 
 
 def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:

@@ -13,7 +13,8 @@ from spiderling.options import Options
 from spiderling.outcomes import DropPage
 from spiderling.pipelines.quality import check_quality
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.quality import NOTHING, quality
+from spiderling.text.normal import normal_form
+from spiderling.text.quality import NOTHING, quality, words_in
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
@@ -64,7 +65,13 @@ def test_each_threshold_refuses(option):
         check_quality(page, Options(**option))
 
 
-@given(st.lists(st.text(st.sampled_from("a. !?…؟。।'\"»)…..1٣*|€"), min_size=1, max_size=20), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.text(st.sampled_from("a. !?…؟。।'\"»)…..1٣*|€"), min_size=1, max_size=20).map(normal_form).filter(bool),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_marks_are_counted_as_expressions_do(texts):
     """The counts by table are those of the expressions that say what is meant."""
     end = re.compile(r"[.!?…](?=\s|[\"'»”’)\]]|$)|[。！？।॥؟።]")
@@ -76,3 +83,24 @@ def test_marks_are_counted_as_expressions_do(texts):
     symbols = re.compile(r"[#*|<>{}\[\]=~^_\\/@+•·»«→←©®™$€%&]|\.\.\.|…")
     assert found.symbol_share == len(symbols.findall("\n".join(texts))) / chars
     assert all(type(value) in (int, float) for value in found[:6])
+
+
+@given(
+    st.lists(st.text(st.sampled_from("ab \u00a0\u2028\x1c\x85\u200b\n\t"), max_size=30).map(normal_form), max_size=5)
+)
+def test_words_are_counted_as_they_are_parted(texts):
+    """Of paragraphs in normal form, as all are."""
+    text = "\n".join(filter(None, texts))
+    assert words_in(text) == len(text.split())
+
+
+def test_what_is_not_kept_is_not_judged_further():
+    """Nobody asks for it, and it costs."""
+    page = f"<p>{'The cat came home when it was dark and nobody but the dog was awake. ' * 4}".encode()
+    judged = {
+        code: process(page, url="http://a.com/", http_charset=None, models=MODELS, options=TextOptions((code,)))
+        for code in ("cs", "en")
+    }
+    assert (judged["en"].language, judged["cs"].language) == ("en", "en")
+    assert judged["en"].quality != NOTHING
+    assert (judged["cs"].clean_bytes, judged["cs"].quality) == (0, NOTHING)

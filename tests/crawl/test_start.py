@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, Crawl, page, serving
+from madelines import EXTENSIONS
 
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.options import Options
@@ -61,3 +62,14 @@ def test_no_page_is_lost_when_no_worker_can_be_started(tmp_path):
     assert "Traceback" not in result.output
     crawl.state().check()
     assert crawl.state().urls == [("http://a.test/", 0)]
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+def test_lines_that_nobody_reads_are_not_made(tmp_path, level):
+    """Scrapy lets every line be made, some four a page, and its handlers refuse them afterwards."""
+    web = {"a.test": {"/": page("a", "/1", "/gone"), "/1": page("one")}}
+    with serving(FixedWeb(web, {"a.test": "127.84.9.3"})) as server:
+        made = tmp_path / "made.txt"
+        crawl = Crawl(tmp_path / "job", server, LOG_LEVEL=level, EXTENSIONS=EXTENSIONS, LOG_MADE=made)
+        assert crawl.run("http://a.test/").code == 0
+    assert (int(made.read_text()) > 0) == (level == "DEBUG")

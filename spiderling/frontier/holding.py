@@ -11,9 +11,10 @@ What hosts give is counted for each rank, for those that were read and those tha
 with what the ranks promise to begin with.  As that is an estimate, who is below the border
 is not left out but asked the more seldom, and at least once a day.  Of the hosts that were
 read, those that promise a fourteenth of the best together have one request for five of the
-better ones; and where they are of the last rank, and promise less than a twelfth of what
-hosts with text give, one for a hundred.  On a web of few hosts, with one in the wanted
-language, most bytes would else go to the rest.
+better ones with a haste of 100; and where they are of the last rank, and promise less than
+a twelfth of what hosts with text give, one for a hundred; so many times as many with more
+haste.  On a web of few hosts, with one in the wanted language, most bytes would else go to
+the rest.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _POWER = 3
 """Of a host's share of the border, when it is below: its share of an interval's requests."""
 _NEAR, _FAR = 1, 5
 """Ranks from the best one to hosts that are as good, and to those that are poor beside it."""
-_OF_POOR, _OF_LAST = 1 / 5, 1 / 100
-"""Requests to poor hosts, and to those of the last rank, for one to the better ones."""
+_OF_POOR, _OF_LAST = 1 / 500, 1 / 10_000
+"""Requests to poor hosts, and to those of the last rank, for one to the better ones and for each host of haste."""
 _LONGEST_S = 86_400.0
 _PROMISED_BYTES, _COUNTED_BYTES = 1_000_000, 30_000_000
 """Downloaded bytes for which counts what a rank promises, and those after which what it gave counts half."""
@@ -121,7 +122,7 @@ class Holding:
             if rank < poor:
                 better += work
             elif kind & 1:
-                work = min(work, better * (_OF_LAST if rank >= last else _OF_POOR * number / poor_ones))
+                work = min(work, better * haste * (_OF_LAST if rank >= last else _OF_POOR * number / poor_ones))
             self._holds_s[kind] = min(interval_s * (number / work - 1.0), _LONGEST_S) if work else _LONGEST_S
             hosts += work
             given += work * value

@@ -82,11 +82,11 @@ def test_what_hosts_gave_counts_more_than_what_their_rank_promises() -> None:
 
 
 def test_hosts_that_promise_little_do_not_make_up_for_a_lack_of_better_ones() -> None:
-    assert seconds(1, 6) == [None, 20.0], "far from the best: one request for five"
-    assert seconds(1, 9) == [None, 495.0], "less than a twelfth of what rich hosts give: one for a hundred"
+    assert seconds(1, 6) == [None, 245.0], "far from the best: one request for fifty, for five with a haste of 100"
+    assert seconds(1, 9) == [None, 4995.0], "less than a twelfth of what rich hosts give: one for a thousand"
     assert (seconds(1, 9, read=False)[1] or 0.0) < 120.0, "nobody knows what it gives"
     assert seconds(9, 9, 9) == [None], "there are no better ones"
-    assert seconds(6, *[1] * 2, *[6] * 3) == [None, pytest.approx(5.0 * (4 / 0.4 - 1.0))], "all of them together"
+    assert seconds(6, *[1] * 2, *[6] * 3) == [None, pytest.approx(5.0 * (4 / 0.04 - 1.0))], "all of them together"
 
 
 def test_released_when_the_better_ones_are_gone() -> None:
@@ -134,7 +134,7 @@ def test_who_was_let_go_is_held_again_when_better_ones_have_come() -> None:
     assert not holding.keeps(poor, "10.0.0.2", 9, 90.0), "nobody is better"
     holding.count(better, 1)
     assert holding.keeps(poor, "10.0.0.2", 9, 101.0)
-    assert not holding.keeps(poor, "10.0.0.2", 9, 900.0), "it has waited long enough"
+    assert not holding.keeps(poor, "10.0.0.2", 9, 6000.0), "it has waited long enough"
 
 
 def test_a_poor_host_that_another_ones_robots_txt_is_asked_of_is_not_held_back() -> None:

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 
+_ENGINE, _SCRAPER = map(logging.getLogger, ("scrapy.core.engine", "scrapy.core.scraper"))
+
+
 class QuietLogFormatter(LogFormatter):
     """No line for pages crawled and items scraped, unless DEBUG is on."""
 
     def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult | None:  # type: ignore[override]
-        return super().crawled(request, response, spider) if _debug() else None
+        return super().crawled(request, response, spider) if is_heard(_ENGINE) else None
 
     def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult | None:  # type: ignore[override]
         return None
@@ -26,7 +29,7 @@ class QuietLogFormatter(LogFormatter):
     def dropped(  # type: ignore[override]
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult | None:
-        if hasattr(exception, "reason") and not _debug():
+        if not is_heard(_SCRAPER):
             return None
         url = getattr(getattr(item, "response", None), "url", "")
         return {
@@ -36,5 +39,16 @@ class QuietLogFormatter(LogFormatter):
         }
 
 
-def _debug() -> bool:
-    return logging.getLogger("scrapy").isEnabledFor(logging.DEBUG) and logging.getLogger().isEnabledFor(logging.DEBUG)
+def is_heard(logger: logging.Logger) -> bool:
+    """Whether a handler takes lines of DEBUG from *logger*.
+
+    Scrapy's loggers let every line be made, some four a page, and its handlers refuse them afterwards.
+    """
+    if not logger.isEnabledFor(logging.DEBUG):
+        return False
+    above: logging.Logger | None = logger
+    while above is not None:
+        if any(handler.level <= logging.DEBUG for handler in above.handlers):
+            return True
+        above = above.parent if above.propagate else None
+    return False

@@ -32,6 +32,7 @@ from spiderling.downloaderrors import TransferCut
 from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier import Fetch
 from spiderling.frontier.sitemaps import is_sitemap
+from spiderling.logformat import is_heard
 from spiderling.outcomes import FileTaken, NotMade, of_failure, redirected
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
@@ -268,7 +269,8 @@ class Scheduler(BaseScheduler):
         if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
             self.file_over(request, error)
         elif fetch.id in self._active and error is not None:
-            logger.debug("%s: %s", request.url, error)
+            if is_heard(logger):
+                logger.debug("%s: %s", request.url, error)
             end = self.settle(self._with_redirect(request, of_failure(request, error)))
             if errback is not None and end not in (None, Reason.REDIRECTED):
                 return errback(failure)

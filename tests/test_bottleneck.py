@@ -21,12 +21,13 @@ def named(monkeypatch):
     def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
-        frontier = SimpleNamespace(schedule=SimpleNamespace(held_back=(held, 3)))
+        frontier = SimpleNamespace(schedule=SimpleNamespace(held_back=lambda now: (held, 3)))
+        clock = SimpleNamespace(now=lambda: 1000.0)
         progress = Progress(SimpleNamespace(engine=engine, signals=SimpleNamespace(connect=lambda *_: None)))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
-            name = progress._bottleneck(SimpleNamespace(archives=archives, frontier=frontier), states)
+            name = progress._bottleneck(SimpleNamespace(archives=archives, frontier=frontier, clock=clock), states)
         return name.partition(" (")[0]
 
     return named

@@ -51,7 +51,6 @@ class Lifecycle:
         registrable_domain("example.com")  # reads the list of suffixes, else while the first page is settled
         _collect_less_often()
         self._log = _file_log(crawl)
-        self._levels = _quieten()
         self._ticking = asyncio.ensure_future(self._tick(crawl))
 
     def _closed(self, spider: Spider) -> None:
@@ -63,8 +62,6 @@ class Lifecycle:
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()
-            for name, level in self._levels.items():
-                logging.getLogger(name).setLevel(level)
 
     async def _tick(self, crawl: Crawl) -> None:
         while True:
@@ -89,15 +86,6 @@ def _collect_less_often() -> None:
     first, *further = gc.get_threshold()
     if first:  # else somebody has switched it off
         gc.set_threshold(max(first, _COLLECTED_OBJECTS), *further)
-
-
-def _quieten() -> dict[str, int]:
-    """Lines that no handler takes are not made: Scrapy lets all be, four a page.  Returns the levels before."""
-    least = min(handler.level for handler in logging.getLogger().handlers)
-    levels = {name: logging.getLogger(name).level for name in ("scrapy", "spiderling")}
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(max(level, least))
-    return levels
 
 
 def _file_log(crawl: Crawl) -> logging.Handler:

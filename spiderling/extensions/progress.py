@@ -110,7 +110,7 @@ class Progress:
             return "connections (CONCURRENT_REQUESTS)"
         if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
             return "DNS"
-        held, places = crawl.frontier.schedule.held_back
+        held, places = crawl.frontier.schedule.held_back(crawl.clock.now())
         if held > places / 2:
             return f"haste ({held:,} poor hosts are held back for better ones; more haste asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:

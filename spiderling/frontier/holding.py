@@ -10,9 +10,9 @@ what a forager takes of the prey that it meets (Charnov 1976, Am. Nat. 110, 141-
 What hosts give is counted for each rank, for those that were read and those that were not,
 with what the ranks promise to begin with.  As that is an estimate, who is below the border
 is not left out but asked the more seldom, and at least once a day.  Of the hosts that were
-read, those that promise a fourteenth of the best together have one request for five of the
-better ones with a haste of 100; and where they are of the last rank, and promise less than
-a twelfth of what hosts with text give, one for a hundred; so many times as many with more
+read, those that give a twelfth of the best together have one request for five of the better
+ones with a haste of 100; and where they are of the last rank, and promise less than a
+twelfth of what hosts with text give, one for a hundred; so many times as many with more
 haste.  On a web of few hosts, with one in the wanted language, most bytes would else go to
 the rest.
 """
@@ -30,8 +30,9 @@ _STEP = 1.7
 """What one rank promises over the next (worth.py)."""
 _POWER = 3
 """Of a host's share of the border, when it is below: its share of an interval's requests."""
-_NEAR, _FAR = 1, 5
-"""Ranks from the best one to hosts that are as good, and to those that are poor beside it."""
+_POOR = 1 / 12
+"""Of what the best give: who gives less is poor."""
+_LAST_KIND = 2 * LAST_RANK + 1
 _OF_POOR, _OF_LAST = 1 / 500, 1 / 10_000
 """Requests to poor hosts, and to those of the last rank, for one to the better ones and for each host of haste."""
 _LONGEST_S = 86_400.0
@@ -104,33 +105,34 @@ class Holding:
 
     def _hold(self) -> None:
         """Work out for how long hosts of each kind are held back."""
-        at, interval_s, haste = self._at, self._interval_s(), self._haste
-        best = next((kind >> 1 for kind, number in enumerate(at) if number), LAST_RANK)
-        last = LAST_RANK if best + _NEAR < LAST_RANK else RANKS
-        poor = min(best + _FAR, last)
-        poor_ones = sum(at[2 * poor + 1 : 2 * last : 2])
+        at, values, interval_s, haste = self._at, self._values, self._interval_s(), self._haste
+        self._holds_s = [0.0] * _KINDS
+        kinds = [kind for kind in self._best_first if at[kind]]
+        if not kinds:
+            return
+        poor = {kind for kind in kinds if kind & 1 and values[kind] < _POOR * values[kinds[0]]}
+        if min(kinds) < 2 * (LAST_RANK - 1):
+            poor |= {_LAST_KIND}.intersection(kinds)
+        poor_ones = sum(at[kind] for kind in poor if kind != _LAST_KIND)
         hosts = better = given = 0.0
         """At work, by parts of an interval: so many requests are made in one."""
-        for kind in self._best_first:
-            number = at[kind]
-            if not number:
-                continue
-            rank, value, border = kind >> 1, self._values[kind], given / (hosts + haste)
+        for kind in sorted(kinds, key=poor.__contains__):
+            number, value, border = at[kind], values[kind], given / (hosts + haste)
             work = float(number)
             if value < border:
                 work = min(work, (hosts + haste) * (value / border) ** _POWER)
-            if rank < poor:
+            if kind not in poor:
                 better += work
-            elif kind & 1:
-                work = min(work, better * haste * (_OF_LAST if rank >= last else _OF_POOR * number / poor_ones))
+            else:
+                share = _OF_LAST if kind == _LAST_KIND else _OF_POOR * number / poor_ones
+                work = min(work, better * haste * share)
             self._holds_s[kind] = min(interval_s * (number / work - 1.0), _LONGEST_S) if work else _LONGEST_S
             hosts += work
             given += work * value
 
-    @property
-    def number(self) -> int:
-        """Hosts that are held back now."""
-        return sum(host.ticket == ticket for held in self._held for _, _, ticket, host, _ in held)
+    def number(self, now: float) -> int:
+        """Hosts that could be asked at *now*, and are held back."""
+        return sum(due <= now and host.ticket == ticket for held in self._held for due, _, ticket, host, _ in held)
 
     def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
         """Whether *host* of *rank*, which would be on the workbench under *address*, is held back instead at *now*."""
@@ -144,7 +146,7 @@ class Holding:
         return True
 
     def released(self, now: float) -> tuple[Host, str] | None:
-        """A host of the best rank of those that are to go on the workbench at *now*, and its address.
+        """A host of those that are to go on the workbench at *now*, the best rank first, and its address.
 
         One in a call: better ones may be missing for a moment, and all would be let go at once.
         """

@@ -87,10 +87,9 @@ class Schedule:
         """What is known at *now* of the name that *head* needs."""
         return self._names.lookup(name_in(head), now)
 
-    @property
-    def held_back(self) -> tuple[int, int]:
-        """Hosts that are held back for better ones, of so many with a place."""
-        return self._holding.number, self._places_used
+    def held_back(self, now: float) -> tuple[int, int]:
+        """Hosts that could be asked at *now* and are held back for better ones, of so many with a place."""
+        return self._holding.number(now), self._places_used
 
     def next_due(self) -> float | None:
         """When ``pop`` will next have something to look at; None when nothing waits for a time."""

@@ -89,16 +89,53 @@ def test_hosts_that_promise_little_do_not_make_up_for_a_lack_of_better_ones() ->
     assert seconds(6, *[1] * 2, *[6] * 3) == [None, pytest.approx(5.0 * (4 / 0.04 - 1.0))], "all of them together"
 
 
+def test_who_gives_most_is_not_poor_whatever_its_rank_promises() -> None:
+    """Read hosts of rank 6 gave thirty times as much as unread ones of rank 1, and were held back for a day."""
+    holding, hosts = counted(*[6] * 50)
+    unread = [host_of(number, read=False) for number in range(100, 400)]
+    for host in unread:
+        holding.count(host, 1)
+    assert held_for(holding, hosts[0], 6)
+    for _ in range(200):
+        holding.learn(unread[0], 90, 30_000)
+        holding.learn(hosts[0], 3_000, 30_000)
+    assert held_for(holding, hosts[0], 6) is None
+    assert held_for(holding, unread[0], 1) is not None
+
+
+def test_nobody_waits_for_hosts_that_have_lost_their_places() -> None:
+    """A host that is to rest for long is no longer counted, and held back for as long as others of its kind were."""
+    holding, (better, poor) = counted(1, 9)
+    holding.count(poor, None)
+    assert not holding.keeps(poor, "10.0.0.1", 9, 0.0)
+
+
+def test_the_last_of_the_hosts_is_asked_when_its_rest_is_over() -> None:
+    """It stayed held for the sake of better ones that were gone, 385 s with URLs waiting."""
+    web: dict[str, Any] = {
+        f"http://good.cz/{n}": page(f"http://good.cz/{n + 1}", kept_bytes=9000, body_bytes=30_000) for n in range(300)
+    }
+    foreign: dict[str, Any] = {"kept_bytes": 0, "reason": Reason.WRONG_LANGUAGE, "body_bytes": 300_000}
+    web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", **foreign) for n in range(60)}
+    web["http://poor.cz/11"] = [Answer(status=503, kept_bytes=0, retry_after_s=900.0), page(**foreign)]
+    limits: dict[str, Any] = {"retries": 9, "retry_delay_s": 600.0, "max_snooze_s": 3600.0}
+    crawl = VirtualCrawl(web, strategy="spiderling", yield_profile="off", **limits)
+    crawl.run("http://poor.cz/0", until=1060.0)
+    crawl.run("http://good.cz/0", until=9000.0)
+    assert len(crawl.fetched("poor.cz")) > 11
+    assert max(crawl.pauses()) < 30.0
+
+
 def test_released_when_the_better_ones_are_gone() -> None:
     holding, (better, poor) = counted(1, 8)
     poor.due = 100.0
     assert holding.keeps(poor, "10.0.0.1", 8, 100.0)
     assert holding.released(119.0) is None
-    assert holding.number == 1
+    assert (holding.number(99.0), holding.number(100.0)) == (0, 1), "it waits for its turn until then"
     holding.count(better, None)
     assert holding.released(119.0) == (poor, "10.0.0.1")
     assert holding.next_due() is None
-    assert holding.number == 0
+    assert holding.number(200.0) == 0
 
 
 def test_a_strategy_without_holds_nobody_back() -> None:

@@ -105,7 +105,7 @@ def test_who_gives_most_is_not_poor_whatever_its_rank_promises() -> None:
 
 def test_nobody_waits_for_hosts_that_have_lost_their_places() -> None:
     """A host that is to rest for long is no longer counted, and held back for as long as others of its kind were."""
-    holding, (better, poor) = counted(1, 9)
+    holding, (_, poor) = counted(1, 9)
     holding.count(poor, None)
     assert not holding.keeps(poor, "10.0.0.1", 9, 0.0)
 

@@ -112,7 +112,7 @@ class Holding:
             return
         poor = {kind for kind in kinds if kind & 1 and values[kind] < _POOR * values[kinds[0]]}
         if min(kinds) < 2 * (LAST_RANK - 1):
-            poor |= {_LAST_KIND}.intersection(kinds)
+            poor |= {_LAST_KIND}.intersection(kinds[1:])
         poor_ones = sum(at[kind] for kind in poor if kind != _LAST_KIND)
         hosts = better = given = 0.0
         """At work, by parts of an interval: so many requests are made in one."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.frontier.holding import Holding
@@ -101,6 +103,24 @@ def test_who_gives_most_is_not_poor_whatever_its_rank_promises() -> None:
         holding.learn(hosts[0], 3_000, 30_000)
     assert held_for(holding, hosts[0], 6) is None
     assert held_for(holding, unread[0], 1) is not None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 5, 8, 9]), st.booleans()), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 100, 2_000_000]), st.just(4_000_000)), max_size=6),
+)
+def test_whatever_hosts_gave_somebody_is_at_work_and_nobody_waits_for_longer_than_a_day(
+    ranks: list[tuple[int, bool]], gave: list[tuple[int, int, int]]
+) -> None:
+    holding, hosts = Holding(Hasty(), lambda: 5.0), [host_of(at, read) for at, (_, read) in enumerate(ranks)]
+    for host, (rank, _) in zip(hosts, ranks, strict=True):
+        holding.count(host, rank)
+    for at, kept, downloaded in gave:
+        for _ in range(20):
+            holding.learn(hosts[at % len(hosts)], min(kept, downloaded), downloaded)
+    held = [held_for(holding, host, rank) for host, (rank, _) in zip(hosts, ranks, strict=True)]
+    assert None in held
+    assert all(0.0 < seconds <= 86_400.0 for seconds in held if seconds is not None)
 
 
 def test_nobody_waits_for_hosts_that_have_lost_their_places() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
@@ -109,6 +109,7 @@ def test_who_gives_most_is_not_poor_whatever_its_rank_promises() -> None:
     st.lists(st.tuples(st.sampled_from([1, 5, 8, 9]), st.booleans()), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 100, 2_000_000]), st.just(4_000_000)), max_size=6),
 )
+@example([(9, True), (5, True)], [(0, 2_000_000, 4_000_000), (1, 0, 4_000_000)])
 def test_whatever_hosts_gave_somebody_is_at_work_and_nobody_waits_for_longer_than_a_day(
     ranks: list[tuple[int, bool]], gave: list[tuple[int, int, int]]
 ) -> None:

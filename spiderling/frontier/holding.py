@@ -20,7 +20,7 @@ the rest.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.priority import LAST_RANK, RANKS
@@ -38,8 +38,9 @@ _OF_POOR, _OF_LAST = 1 / 500, 1 / 10_000
 _LONGEST_S = 86_400.0
 _PROMISED_BYTES, _COUNTED_BYTES = 1_000_000, 30_000_000
 """Downloaded bytes for which counts what a rank promises, and those after which what it gave counts half."""
-_OFTEN = 16
-"""Requests between two judgements of what kinds give."""
+_OFTEN, _REMEMBERED = 16, 10_000
+"""Requests between two judgements of what kinds give, and those after which what all gave counts half: who is held back
+gives too little to be judged anew by."""
 _KINDS = 2 * RANKS
 _PROMISED = [_STEP ** -(kind >> 1) for kind in range(_KINDS)]
 
@@ -81,15 +82,21 @@ class Holding:
         kind = host.standing
         if kind is None or not downloaded_bytes:
             return
-        kept, downloaded = self._kept, self._downloaded
-        kept[kind] += kept_bytes
-        downloaded[kind] += downloaded_bytes
-        if downloaded[kind] > _COUNTED_BYTES:
-            kept[kind] /= 2
-            downloaded[kind] /= 2
+        self._kept[kind] += kept_bytes
+        self._downloaded[kind] += downloaded_bytes
         self._learnt += 1
+        if self._downloaded[kind] > _COUNTED_BYTES:
+            self._halve([kind])
+        if self._learnt % _REMEMBERED == 0:
+            self._halve(range(_KINDS))
         if self._learnt % _OFTEN == 0:
             self._judge()
+
+    def _halve(self, kinds: Iterable[int]) -> None:
+        """What these gave counts half."""
+        for kind in kinds:
+            self._kept[kind] /= 2
+            self._downloaded[kind] /= 2
 
     def _judge(self) -> None:
         """Work out what hosts of each kind give."""

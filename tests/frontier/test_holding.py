@@ -83,6 +83,17 @@ def test_what_hosts_gave_counts_more_than_what_their_rank_promises() -> None:
     assert (held_for(holding, hosts[0], 1) or 0.0) > 100.0, "what came long ago is forgotten"
 
 
+def test_who_is_held_back_is_tried_again_after_long() -> None:
+    holding, hosts = counted(*[1] * 30, *[2] * 30)
+    for _ in range(700):
+        holding.learn(hosts[-1], 0, 30_000)
+        holding.learn(hosts[0], 3_000, 30_000)
+    first = held_for(holding, hosts[-1], 2)
+    for _ in range(40_000):
+        holding.learn(hosts[0], 3_000, 30_000)
+    assert (held_for(holding, hosts[-1], 2) or 0.0) < (first or 0.0) / 10
+
+
 def test_hosts_that_promise_little_do_not_make_up_for_a_lack_of_better_ones() -> None:
     assert seconds(1, 6) == [None, 245.0], "far from the best: one request for fifty, for five with a haste of 100"
     assert seconds(1, 9) == [None, 4995.0], "less than a twelfth of what rich hosts give: one for a thousand"

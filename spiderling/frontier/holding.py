@@ -11,9 +11,8 @@ What hosts give is counted for each rank, for those that were read and those tha
 with what the ranks promise to begin with.  As that is an estimate, who is below the border
 is not left out but asked the more seldom, and at least once a day.  Of the hosts that were
 read, those that give a twelfth of the best together have one request for five of the better
-ones with a haste of 100; and where they are of the last rank, and promise less than a
-twelfth of what hosts with text give, one for a hundred; so many times as many with more
-haste.  On a web of few hosts, with one in the wanted language, most bytes would else go to
+ones with a haste of 100, and where they are of the last rank (of these also as long as
+little is known) one for a hundred; so many times as many with more haste.  On a web of few hosts, with one in the wanted language, most bytes would else go to
 the rest.
 """
 
@@ -118,8 +117,8 @@ class Holding:
         if not kinds:
             return
         poor = {kind for kind in kinds if kind & 1 and values[kind] < _POOR * values[kinds[0]]}
-        if min(kinds) < 2 * (LAST_RANK - 1):
-            poor |= {_LAST_KIND}.intersection(kinds[1:])
+        if self._downloaded[_LAST_KIND] < _PROMISED_BYTES and min(kinds) < 2 * (LAST_RANK - 1):
+            poor |= {_LAST_KIND}.intersection(kinds[1:])  # each of them has shown that it gives little
         poor_ones = sum(at[kind] for kind in poor if kind != _LAST_KIND)
         hosts = better = given = 0.0
         """At work, by parts of an interval: so many requests are made in one."""

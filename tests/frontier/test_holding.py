@@ -135,6 +135,16 @@ def test_whatever_hosts_gave_somebody_is_at_work_and_nobody_waits_for_longer_tha
     assert all(0.0 < seconds <= 86_400.0 for seconds in held if seconds is not None)
 
 
+def test_hosts_of_the_last_rank_are_at_work_when_they_are_known_to_give_enough() -> None:
+    """4,151 of them waited for the sake of one better host, which gave seven times as much."""
+    holding, hosts = counted(5, *[9] * 30)
+    assert held_for(holding, hosts[-1], 9)
+    for _ in range(64):
+        holding.learn(hosts[0], 3_500, 30_000)
+        holding.learn(hosts[-1], 500, 30_000)
+    assert held_for(holding, hosts[-1], 9) is None
+
+
 def test_nobody_waits_for_hosts_that_have_lost_their_places() -> None:
     """A host that is to rest for long is no longer counted, and held back for as long as others of its kind were."""
     holding, (_, poor) = counted(1, 9)

@@ -12,8 +12,8 @@ with what the ranks promise to begin with.  As that is an estimate, who is below
 is not left out but asked the more seldom, and at least once a day.  Of the hosts that were
 read, those that give a twelfth of the best together have one request for five of the better
 ones with a haste of 100, and where they are of the last rank (of these also as long as
-little is known) one for a hundred; so many times as many with more haste.  On a web of few hosts, with one in the wanted language, most bytes would else go to
-the rest.
+little is known) one for a hundred; so many times as many with more haste.  On a web of few
+hosts, with one in the wanted language, most bytes would else go to the rest.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Spiderling(Heidix):
     """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
 
     power: float = 20.0
-    haste: int = 200
+    haste: int = 400
     patience: int = 10
     """Pages in other languages after which a host that gave none in a wanted one is left alone; 0: it is not."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)

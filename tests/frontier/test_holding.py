@@ -202,7 +202,7 @@ def test_poor_hosts_that_answer_slowly_wait_too() -> None:
         f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", kept_bytes=0, reason=Reason.WRONG_LANGUAGE, **slow)
         for n in range(200)
     }
-    crawl = VirtualCrawl(web, strategy="spiderling:patience=0", yield_profile="off")
+    crawl = VirtualCrawl(web, strategy="spiderling:patience=0,haste=100", yield_profile="off")
     crawl.run("http://rich.cz/0", "http://poor.cz/0", until=2000.0)
     assert len(crawl.fetched("rich.cz")) > 9 * len(crawl.fetched("poor.cz"))
 
@@ -222,7 +222,7 @@ def test_a_poor_host_that_another_ones_robots_txt_is_asked_of_is_not_held_back()
     web = {f"http://poor{h}.cz/{n}": page(f"http://poor{h}.cz/{n + 1}", **foreign) for n in range(90) for h in range(5)}
     web |= {f"http://rich.cz/{n}": page(f"http://rich.cz/{n + 1}", kept_bytes=9000) for n in range(30)}
     web |= {"http://new.cz/robots.txt": to("http://poor0.cz/rules.txt"), "http://new.cz/": page()}
-    crawl = VirtualCrawl(web, strategy="spiderling:patience=0", yield_profile="off")
+    crawl = VirtualCrawl(web, strategy="spiderling:patience=0,haste=100", yield_profile="off")
     crawl.run(*(f"http://poor{h}.cz/0" for h in range(5)), until=1150.0)
     crawl.run("http://rich.cz/0", until=1290.0)
     crawl.run("http://new.cz/", until=2000.0)

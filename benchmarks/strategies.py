@@ -53,7 +53,7 @@ OURS = "spiderling:haste=100"
 """As many hosts as a line of 20 requests a second keeps busy (docs/strategies.md)."""
 RECORDED = "miniweb"
 FIRST_SEED = 21
-"""Of the comparison of ours; those before it, and some of these for haste, were looked at while constants were chosen."""
+"""Of the comparison of ours; those before (for haste some of these too) were looked at while constants were chosen."""
 NO_POLITENESS = {"host_interval_s": 0.0, "ip_interval_s": 0.0, "delay_factor": 0.0, "trap_pages": 0}
 GOOD_BADNESS = 10.0
 

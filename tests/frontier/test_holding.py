@@ -161,7 +161,7 @@ def test_the_last_of_the_hosts_is_asked_when_its_rest_is_over() -> None:
     web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", **foreign) for n in range(60)}
     web["http://poor.cz/11"] = [Answer(status=503, kept_bytes=0, retry_after_s=900.0), page(**foreign)]
     limits: dict[str, Any] = {"retries": 9, "retry_delay_s": 600.0, "max_snooze_s": 3600.0}
-    crawl = VirtualCrawl(web, strategy="spiderling", yield_profile="off", **limits)
+    crawl = VirtualCrawl(web, strategy="spiderling:haste=100", yield_profile="off", **limits)
     crawl.run("http://poor.cz/0", until=1060.0)
     crawl.run("http://good.cz/0", until=9000.0)
     assert len(crawl.fetched("poor.cz")) > 11

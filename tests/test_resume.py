@@ -15,6 +15,7 @@ from contextlib import closing
 import pytest
 import zstandard
 from conftest import NETWORK, Crawl, page, serving
+from shiftedclock import YEARS_20_S, shifted_by
 
 from benchmarks.faults import HOSTS, KINDS, SEEDS, SETTINGS, differences, interrupted, linked_web, session
 from spiderling.checking import problems
@@ -104,6 +105,21 @@ def test_stopped_in_a_hurry_or_asleep_for_seconds_it_goes_on_as_if_nothing_was(s
     crawl = Crawl(tmp_path / "job", server, **SETTINGS)
     assert interrupted(crawl, server, pause_s=3) == []
     assert_same(crawl, reference)
+
+
+def test_a_clock_that_was_20_years_ahead_in_one_run_does_not_hold_up_the_next(tmp_path):
+    """It is set forward between two runs and back before the third, which finds times of both."""
+    with serving(linked_web(3)) as server:
+        crawl = Crawl(tmp_path / "job", server, **SETTINGS, MAX_SLOWDOWN_S=1, MAX_SNOOZE_S=1)
+        for settings in ({}, shifted_by(YEARS_20_S)):
+            before, running = served(server), crawl.start(SEEDS, **settings)
+            running.until(lambda before=before: served(server) > before + 6)
+            assert running.stop().code == 0
+        state = crawl.state()
+        assert state.counts["waiting"] and max(host["due"] for host in state.hosts.values()) > time.time() + 6e8
+        assert "is finished." in crawl.run(SEEDS).output
+    crawl.state().check()
+    assert crawl.digests().keys() == {f"http://{host}/{path}" for host in HOSTS for path in ("", "0", "1", "2")}
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ class Robots:
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
         record = self.record(origin)
-        if record is None or record.expires <= now:
+        if record is None or not self._is_current(record, now):
             return RobotsVerdict.MISSING
         if record.status is RobotsStatus.FAILED:
             return RobotsVerdict.PAUSED
@@ -149,13 +149,19 @@ class Robots:
         """The file of *origin* that has to be fetched next."""
         for file in (SiteFile.ROBOTS, *self._others):
             record = self.record(_key(origin, file))
-            if record is not None and record.expires > now:
+            if record is not None and self._is_current(record, now):
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
                 return file
             refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=_EMPTY)
             self._note(origin, file, refused, "kept out by robots.txt", now)
         return None
+
+    def _is_current(self, record: RobotsRecord, now: float) -> bool:
+        """Whether *record* counts at *now*; one that lasts longer than any is from a clock that was set back since."""
+        is_pause = record.status is RobotsStatus.FAILED
+        longest_s = self._options.max_snooze_s if is_pause else self._options.robots_max_age_s
+        return now < record.expires <= now + longest_s
 
     def statements(self, origin: str, url: str) -> list[Statement]:
         """What the files of *origin* that are known say of the use of *url*, where it is looked at."""
@@ -192,7 +198,7 @@ class Robots:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options, former = self._options, self.record(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
-        body, fetched = (former.body, former.fetched) if former and former.body else (b"", now)
+        body, fetched = (former.body, min(former.fetched, now)) if former and former.body else (b"", now)
         again = min(_ASK_AGAIN_S, options.robots_max_age_s)
         if file is not SiteFile.ROBOTS:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or _EMPTY)

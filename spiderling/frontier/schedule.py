@@ -74,6 +74,7 @@ class Schedule:
         self.gave = self._holding.learn
         self._workbench = Workbench(draw, lambda host: ranks[host.id])
         self._pace = Pace(options)
+        self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self.names_wanted = self._names.take_wanted
         self.forget_idle = self._workbench.forget_idle
         self.forget_addresses = self._names.forget
@@ -157,7 +158,7 @@ class Schedule:
                 self._give_place(host, now)
         else:
             live = self._hosts.live(host_id)
-            self._put_back(host_id, live.due if live else now, now)
+            self._put_back(host_id, self._due(live, now) if live else now, now)
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
@@ -259,7 +260,7 @@ class Schedule:
             if host.is_closed or not host.has_work:
                 self.rest(host)
             elif self._is_crowded(host.address):
-                self._backlog.push(host_id, host.due, now)
+                self._backlog.push(host_id, self._due(host, now), now)
             else:
                 self._give_place(host, now)
 
@@ -271,8 +272,16 @@ class Schedule:
         self._passed_over += 1
         return self._passed_over % _LET_IN > 0
 
+    def _due(self, host: Host, now: float) -> float:
+        """When *host* is due: no later than any pause of ours can last, though its row says so.
+
+        The row may be from a time when the clock was ahead of *now*.
+        """
+        host.due = min(host.due, now + max(self._longest_pause_s, self.interval(host)))
+        return host.due
+
     def _give_place(self, host: Host, now: float) -> None:
-        host.due = max(host.due, self._restored_at + self.interval(host), self._quiet_until)
+        host.due = max(self._due(host, now), self._restored_at + self.interval(host), self._quiet_until)
         host.active, host.turns = True, 0
         self._places_used += 1
         self._count_place(host, host.address)

@@ -44,7 +44,7 @@ class Draw:
         if not self._weights:
             return ranks[0]
         weights = self._weights
-        at = self._random() * sum([weights[rank] for rank in ranks])
+        at = self._random() * math.fsum(weights[rank] for rank in ranks)
         for rank in ranks:
             at -= weights[rank]
             if at < 0:

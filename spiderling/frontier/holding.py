@@ -19,7 +19,9 @@ hosts, with one in the wanted language, most bytes would else go to the rest.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable
+from operator import mul
 
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.priority import LAST_RANK, RANKS
@@ -100,8 +102,8 @@ class Holding:
     def _judge(self) -> None:
         """Work out what hosts of each kind give."""
         kept, downloaded = self._kept, self._downloaded
-        promised = sum(size * value for size, value in zip(downloaded, _PROMISED, strict=True))
-        unit = _PROMISED_BYTES * (sum(kept) + 1.0) / (promised + 1.0)  # as much as all hosts together did give
+        promised = math.fsum(map(mul, downloaded, _PROMISED))
+        unit = _PROMISED_BYTES * (math.fsum(kept) + 1.0) / (promised + 1.0)  # as much as all hosts together did give
         self._values = [
             (given + unit * value) / (size + _PROMISED_BYTES)
             for given, size, value in zip(kept, downloaded, _PROMISED, strict=True)

@@ -147,7 +147,7 @@ class Worth:
                 said = [0.0] * len(self.names)
                 for at, estimator in self._of_hosts:
                     said[at] = estimator(cues)
-                odds = sum(map(mul, self.weights, said)) + self.weights[-1]
+                odds = math.fsum(map(mul, self.weights, said)) + self.weights[-1]
                 hosts[host_id] = cues.same_host, cues.trust, odds, said
         rank = self._singly if len(links) <= _FEW else self._side_by_side
         return rank(links, cues, hosts, self.fruitful)
@@ -162,7 +162,7 @@ class Worth:
             said = [estimator(cues) for estimator in estimators]
             if self._learns and not key % self._every:
                 self._watch(key, of_host, said)
-            odds += sum(map(mul, weights, said))
+            odds += math.fsum(map(mul, weights, said))
             ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
         return ranks
 
@@ -226,7 +226,7 @@ class Worth:
 
     def _step(self, values: list[float], given: float) -> None:
         weights, usual = self.weights, self.usual
-        odds = sum(weight * value for weight, value in zip(weights, values, strict=True))
+        odds = math.fsum(map(mul, weights, values))
         error = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, odds)))) - given
         self.steps += 1
         self.errors[0] += error * error

@@ -1,7 +1,8 @@
 """The frontier hands out the same URLs in the same order at the same times: the guard of every change that must not.
 
-A change that is meant to change an order records it anew (``PYTHONPATH=. python tests/frontier/test_same_order.py``) in a commit
-of its own that says why.
+A change that is meant to change an order records it anew in a commit of its own that says why:
+
+    PYTHONPATH=. python tests/frontier/test_same_order.py
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spiderling import __version__
+from spiderling.digits import whole_number
 from spiderling.errors import StorageError
 from spiderling.inspection import Inspection
 from spiderling.options import Options
@@ -55,8 +56,8 @@ class Tally:
         """Count a document by the attributes of its ``<doc>``."""
         code, date = attributes.get("lang", ""), attributes.get("crawl_date", "")
         self._documents[code] += 1
-        self._words[code] += _int(attributes.get("words", ""))
-        self._bytes += _int(attributes.get("length", ""))
+        self._words[code] += whole_number(attributes.get("words", "")) or 0
+        self._bytes += whole_number(attributes.get("length", "")) or 0
         self._hosts.add(attributes.get("host", ""))
         if date:
             self._dates = [min([date, *self._dates[:1]]), max([date, *self._dates[1:]])]
@@ -68,10 +69,6 @@ class Tally:
     def contents(self) -> Manifest:
         """As the manifest has it."""
         return _contents(self._documents, self._words, self._bytes, len(self._hosts), self._dates, self._counts)
-
-
-def _int(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
 
 
 def _count(counts: Counter[str], value: str) -> None:

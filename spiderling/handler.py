@@ -31,6 +31,7 @@ from spiderling.client import Floor, Question, Reply, Way, ask
 from spiderling.converter import usable
 from spiderling.crawl import crawl_of
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder
+from spiderling.digits import whole_number
 from spiderling.downloaderrors import AddressForbidden, HeadFlood, ResponseRefused, TransferCut, translated
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -329,5 +330,4 @@ def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -
 
 
 def _declared_length(headers: Headers) -> int | None:
-    text = headers.get(b"Content-Length") or b""
-    return int(text) if text.isdigit() and len(text) < 19 else None
+    return whole_number(headers.get(b"Content-Length") or b"")

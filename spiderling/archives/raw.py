@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import IO, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from spiderling.digits import whole_number
 from spiderling.errors import SpiderlingError
 
 _BUFFER_BYTES = 1 << 20
@@ -138,10 +139,10 @@ class UrlRaw:
         self._etag = etag if etag.startswith('"') else ""
         place = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
         length = answer.headers.get("Content-Length", "")
-        if answer.status == 206 and place and int(place[1]) == self._offset:
-            self.size = int(place[2]) if place[2].isdigit() else None
+        if answer.status == 206 and place and whole_number(place[1]) == self._offset:
+            self.size = whole_number(place[2])
         else:
-            self.size = int(length) if length.isdigit() else None
+            self.size = whole_number(length)
             _skip(answer, self._offset)
         self._answer = answer
 
@@ -151,9 +152,10 @@ class UrlRaw:
         self._failures += 1
         if (status is not None and status not in _MAY_PASS) or self._failures > self._client.retries:
             raise ArchiveUnread(f"{self._url} cannot be read: {error}.") from error
-        asked = error.headers.get("Retry-After", "") if isinstance(error, urllib.error.HTTPError) else ""
-        pause = float(asked) if asked.isdigit() and len(asked) < 10 else self._client.retry_delay_s
-        time.sleep(min(pause * 2.0 ** (0 if asked else self._failures - 1), self._client.max_pause_s))
+        header = error.headers.get("Retry-After", "") if isinstance(error, urllib.error.HTTPError) else ""
+        asked = whole_number(header)
+        pause = self._client.retry_delay_s * 2.0 ** (self._failures - 1) if asked is None else asked
+        time.sleep(min(pause, self._client.max_pause_s))
 
     def _judge(self, url: str) -> None:
         """Raises ArchiveUnread for a URL whose name leads to an address that must not be connected to."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ada_url
 
 from spiderling.crawl import fetch_of
+from spiderling.digits import whole_number
 from spiderling.outcomes import Refused
 from spiderling.reasons import Reason
 
@@ -72,14 +73,12 @@ def asked_to_wait_s(response: Response) -> float | None:
 def retry_after_s(response: Response, wall_time: float) -> float | None:
     """Seconds that Retry-After asks for (RFC 9110, 10.2.3: a number or a date); None without a usable one."""
     text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()
-    if text.isdigit() and len(text) < 10:
-        return float(text)
-    date = email.utils.parsedate_tz(text) if text else None
-    if date is None:
-        return None
+    if (seconds := whole_number(text)) is not None:
+        return float(seconds)
     try:
-        return max(0.0, email.utils.mktime_tz(date) - wall_time)
-    except (ValueError, OverflowError):
+        date = email.utils.parsedate_tz(text)
+        return None if date is None else max(0.0, email.utils.mktime_tz(date) - wall_time)
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 

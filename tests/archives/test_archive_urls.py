@@ -25,7 +25,7 @@ CLIENT = Client(
 
 
 @contextmanager
-def server(has_ranges=True, most=10**9, answers=(), etag='"1"'):
+def server(has_ranges=True, most=10**9, answers=(), etag='"1"', retry_after="0"):
     """Serves DATA; a connection ends after *most* bytes; *answers*: statuses of the first requests."""
     statuses, asked = iter(answers), []
 
@@ -38,7 +38,7 @@ def server(has_ranges=True, most=10**9, answers=(), etag='"1"'):
                 status, start = 206, int(sent.removeprefix("bytes=").rstrip("-"))
             self.send_response(status)
             if status >= 300:
-                self.send_header("Retry-After", "0")
+                self.send_header("Retry-After", retry_after)
                 self.send_header("Location", f"http://{OTHER}/")
                 self.end_headers()
                 return
@@ -93,6 +93,14 @@ def test_a_busy_server_is_waited_for():
     with server(answers=(503, 429)) as (url, asked):
         assert everything(UrlRaw(url, CLIENT)) == DATA
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("retry_after", ["\xb2", "9" * 5000, "soon", ""])
+def test_a_busy_server_that_names_no_number_is_waited_for_as_usual(retry_after):
+    """To str.isdigit a superscript two is a digit; int() refuses it, and numbers of thousands of digits."""
+    with server(answers=(503,), retry_after=retry_after) as (url, asked):
+        assert everything(UrlRaw(url, CLIENT)) == DATA
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,8 @@ for name, sent in {
     "status-500": status("500 Oh"),
     "status-999": status("999 Request denied"),
     "retry-after-a-century": status("429 No", "Retry-After: 999999999"),
+    "retry-after-superscript": status("429 No", "Retry-After: \xb2"),
+    "retry-after-5000-digits": status("503 No", "Retry-After: " + "9" * 5000),
     "retry-after-garbage": status("503 No", "Retry-After: \xff, 99 Foo 99999"),
 }.items():
     add(name, sent, Reason.HTTP_ERROR)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from spiderling.archives.archives import Archives
     from spiderling.items import Outcome
     from spiderling.languages import LanguageInfo
+    from spiderling.shinglefilter import ShingleFilter
     from spiderling.warc import Exchange
 
 logger = logging.getLogger(__name__)
@@ -191,13 +192,23 @@ class Crawl:
         return writers
 
     async def snapshot(self) -> None:
-        """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
-        if self.near is None:
-            return
-        covered, loop = dict(self.checkpoint.lengths), asyncio.get_running_loop()
-        entries = await loop.run_in_executor(None, self._shingles.write_layers, self.near.filter)
-        await self.checkpoint.flush()  # the layers may hold documents that came while they were written
-        self._shingles.write_index(self.near.filter, entries, covered)
+        """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError.
+
+        One at a time, for they write the same files; its thread ends even if the caller is cancelled, so it counts
+        until then.
+        """
+        if self.near is not None:
+            await asyncio.shield(self._write_snapshot(self.near.filter))
+
+    async def _write_snapshot(self, seen: ShingleFilter, is_last: bool = False) -> None:
+        async with self._shingles.one_at_a_time:
+            if self._shingles.is_last_written:
+                return
+            self._shingles.is_last_written = is_last
+            covered, loop = dict(self.checkpoint.lengths), asyncio.get_running_loop()
+            entries = await loop.run_in_executor(None, self._shingles.write_layers, seen)
+            await self.checkpoint.flush()  # the layers may hold documents that came while they were written
+            self._shingles.write_index(seen, entries, covered)
 
     @property
     def is_finished(self) -> bool:
@@ -228,7 +239,8 @@ class Crawl:
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
         try:
-            await self.snapshot()
+            if self.near is not None:
+                await self._write_snapshot(self.near.filter, is_last=True)
         finally:
             try:
                 await self.checkpoint.close()

@@ -10,9 +10,11 @@ again is not its own duplicate.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,10 @@ class ShingleState:
         self._max_bytes = max_bytes
         self.loaded: list[str] = []
         """Earlier corpora whose text the filter holds."""
+        self.one_at_a_time = asyncio.Lock()
+        """To be held while a snapshot is written: two would write the same files."""
+        self.is_last_written = False
+        """Whether the crawl is closed, or about to be."""
 
     def restore(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of a corpus whose segments have *lengths*; made from all its text when no snapshot can be read."""
@@ -66,25 +72,38 @@ class ShingleState:
         return documents
 
     def write_layers(self, seen: ShingleFilter) -> list[dict[str, Any]]:
-        """Write all layers that are not on disk as they are; the entries of the index.  May run in a thread."""
-        self._directory.mkdir(exist_ok=True)
+        """Write all layers that are not on disk as they are; the entries of the index.  May run in a thread.
+
+        Raises StorageError, as `write_index`.
+        """
         entries = []
-        for layer in list(seen.layers):
-            shingles, documents = layer.shingles, layer.documents
-            file = f"{layer.number:06d}-{shingles}.zst"
-            if not (self._directory / file).exists():
-                _write_layer(self._directory / file, layer)
-            entries.append({"file": file, "words": len(layer.words), "shingles": shingles, "documents": documents})
+        with self._writing():
+            self._directory.mkdir(exist_ok=True)
+            for layer in list(seen.layers):
+                shingles, documents = layer.shingles, layer.documents
+                file = f"{layer.number:06d}-{shingles}.zst"
+                if not (self._directory / file).exists():
+                    _write_layer(self._directory / file, layer)
+                entries.append({"file": file, "words": len(layer.words), "shingles": shingles, "documents": documents})
         return entries
 
     def write_index(self, seen: ShingleFilter, entries: list[dict[str, Any]], covered: Mapping[str, int]) -> None:
         """Make *entries* the snapshot, covering the first bytes of each segment; delete files of older ones."""
         index = {"layers": entries, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
-        _write_durably(self._directory / _INDEX, json.dumps(index).encode())
         named = {_INDEX, *(entry["file"] for entry in entries)}
-        for path in self._directory.iterdir():
-            if path.name not in named:
-                path.unlink()
+        with self._writing():
+            _write_durably(self._directory / _INDEX, json.dumps(index).encode())
+            for path in self._directory.iterdir():
+                if path.name not in named:
+                    path.unlink()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise StorageError(f"the snapshot in {self._directory} could not be written: {reason}.") from error
 
     def _read(self) -> tuple[ShingleFilter, dict[str, int]]:
         if not (self._directory / _INDEX).exists():
@@ -117,15 +136,12 @@ def corpus_files(path: Path) -> Iterator[Path]:
 
 def _write_layer(path: Path, layer: Layer) -> None:
     part = path.with_suffix(".part")
-    try:
-        packer = zstandard.ZstdCompressor(level=_LEVEL)
-        with part.open("wb") as file, packer.stream_writer(file, closefd=False) as stream:
-            for start in range(0, len(layer.words), _CHUNK_WORDS):
-                stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
-        _sync(part)
-        part.replace(path)
-    except OSError as error:
-        raise StorageError(f"the snapshot {path} could not be written: {error.strerror}.") from error
+    packer = zstandard.ZstdCompressor(level=_LEVEL)
+    with part.open("wb") as file, packer.stream_writer(file, closefd=False) as stream:
+        for start in range(0, len(layer.words), _CHUNK_WORDS):
+            stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
+    _sync(part)
+    part.replace(path)
 
 
 def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
@@ -142,13 +158,10 @@ def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
 
 def _write_durably(path: Path, content: bytes) -> None:
     part = path.with_suffix(".part")
-    try:
-        part.write_bytes(content)
-        _sync(part)
-        part.replace(path)
-        _sync(path.parent)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror}.") from error
+    part.write_bytes(content)
+    _sync(part)
+    part.replace(path)
+    _sync(path.parent)
 
 
 def _sync(path: Path) -> None:

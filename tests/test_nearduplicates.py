@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
 from itertools import count
 
 import numpy as np
 import pytest
 
+from spiderling import shinglestate
+from spiderling.crawl import Crawl
 from spiderling.errors import BadInput
 from spiderling.nearduplicates import MAX_SEEN_SHARE, NearDuplicates
+from spiderling.options import Options
 from spiderling.segments import SegmentWriter
 from spiderling.shinglefilter import BYTES_PER_SHINGLE, FIRST_BYTES, ShingleFilter
 from spiderling.shinglestate import ShingleState
@@ -194,6 +199,36 @@ def test_layers_that_did_not_change_are_not_written_again(tmp_path):
     assert len(before) == len(after) == 2
     assert len(before.items() & after.items()) == 1
     assert ShingleState(tmp_path, ROOM).restore(tmp_path, {}).seen(drawn(1000, 5000)).all()
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_the_last_snapshot_waits_for_the_one_that_is_being_written(tmp_path, monkeypatch, is_cancelled):
+    """Both write the same part file: the one that renames it first takes it from the other, which fails the crawl."""
+    begun, may_go_on, write = threading.Event(), threading.Event(), shinglestate._sync
+
+    def slow(path):
+        if path.suffix == ".part" and not begun.is_set():
+            begun.set()
+            assert may_go_on.wait(60)
+        write(path)
+
+    monkeypatch.setattr(shinglestate, "_sync", slow)
+    crawl = Crawl(Options(lang="cs", allow_networks="127.0.0.0/8"), tmp_path / "job", pytest.fail)
+    judged(crawl.near, PARAGRAPHS[0])
+    periodic = asyncio.ensure_future(crawl.snapshot())
+    assert await asyncio.get_running_loop().run_in_executor(None, begun.wait, 60)
+    judged(crawl.near, PARAGRAPHS[1])
+    if is_cancelled:
+        periodic.cancel()
+    closing = asyncio.ensure_future(crawl.close())
+    await asyncio.wait([closing], timeout=0.5)  # long enough for a close that waits for nobody
+    late = asyncio.ensure_future(crawl.snapshot())
+    may_go_on.set()
+    await closing
+    await asyncio.gather(periodic, late, return_exceptions=is_cancelled)
+    await crawl.snapshot()
+    assert {path.suffix for path in (tmp_path / "job/state/shingles").iterdir()} == {".json", ".zst"}
+    assert known(ShingleState(tmp_path / "job/state/shingles", ROOM).restore(tmp_path, {})) == [0, 1]
 
 
 @pytest.mark.parametrize("harm", ["index", "layer", "missing", "covers too much"])

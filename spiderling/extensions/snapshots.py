@@ -35,10 +35,9 @@ class Snapshots:
         if crawl is not None and crawl.near is not None:
             self._task = asyncio.ensure_future(self._repeat(crawl))
 
-    async def _closed(self, spider: Spider) -> None:
+    def _closed(self, spider: Spider) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])  # a snapshot that is being written must not meet the last one
 
     async def _repeat(self, crawl: Crawl) -> None:
         while True:

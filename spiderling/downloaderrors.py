@@ -5,7 +5,7 @@ AddressForbidden      the address may not be connected to (same)
 BadHttp               what came is not HTTP, or floods of headers (same)
 TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict (same)
 TooSlow               a body below the floor of bytes a second; may pass
-TransferCut           the crawl is being stopped
+TransferCut           the crawl is being stopped, or the process was meanwhile (SIGSTOP, a sleeping machine)
 DownloadTimeoutError  no headers, or no complete body, in time
 CannotResolveHostError, DownloadConnectionRefusedError, ResponseDataLossError,
 UnsupportedURLSchemeError, DownloadFailedError
@@ -49,7 +49,7 @@ class ResponseRefused(DownloadCancelledError):
 
 
 class TransferCut(DownloadCancelledError):
-    """The transfer was ended because the crawl is being stopped; its URL waits again."""
+    """The crawl is being stopped, or the process was while the transfer ran: its URL waits again, as if never asked."""
 
 
 class BadHttp(DownloadFailedError):
@@ -107,3 +107,8 @@ def translated(error: Exception, url: str) -> Exception:
         return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
     kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), DownloadFailedError)
     return kind(f"{url}: {type(error).__name__}: {error}")
+
+
+def is_of_the_connection(error: Exception) -> bool:
+    """Whether *error*, one of those above, may be the end of a connection that nobody looked after."""
+    return not isinstance(error, (DownloadCancelledError, StopDownload, UnsupportedURLSchemeError))

@@ -29,13 +29,21 @@ from spiderling import signals as our_signals
 from spiderling.addresses import AddressPolicy, HostMap, literal_address
 from spiderling.client import Floor, Question, Reply, Way, ask
 from spiderling.converter import usable
-from spiderling.crawl import crawl_of
+from spiderling.crawl import crawl_of, fetch_of
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.digits import whole_number
-from spiderling.downloaderrors import AddressForbidden, HeadFlood, ResponseRefused, TransferCut, translated
+from spiderling.downloaderrors import (
+    AddressForbidden,
+    HeadFlood,
+    ResponseRefused,
+    TransferCut,
+    is_of_the_connection,
+    translated,
+)
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.resolver import Resolver
+from spiderling.runningtime import running_time
 from spiderling.text.declared import language_of_tag
 from spiderling.warc import EXCHANGE, Exchange
 
@@ -95,6 +103,8 @@ class DownloadHandler(BaseDownloadHandler):
         task = asyncio.current_task()
         assert task is not None
         self._transfers.add(task)
+        running = running_time()
+        stopped_s = running.stopped_s()
         try:
             return await self._fetch(request)
         except asyncio.CancelledError:
@@ -103,6 +113,8 @@ class DownloadHandler(BaseDownloadHandler):
             raise
         except Exception as error:  # whatever a server sends must not reach the crawl loop
             known = translated(error, request.url)
+            if running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
+                raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
         finally:
             self._transfers.discard(task)

@@ -36,6 +36,7 @@ from spiderling.logformat import is_heard
 from spiderling.outcomes import FileTaken, NotMade, of_failure, redirected
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
+from spiderling.runningtime import running_time
 from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
@@ -366,10 +367,14 @@ class Scheduler(BaseScheduler):
 
     async def _resolve(self, name: str) -> None:
         assert self.crawl is not None
-        frontier, clock = self.crawl.frontier, self.crawl.clock
+        frontier, clock, running = self.crawl.frontier, self.crawl.clock, running_time()
+        stopped_s = running.stopped_s()
         try:
             answer = await self._resolver.resolve(name)
         except (NameNotFound, NameServerFailure) as error:
+            if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
+                await self._resolve(name)  # nobody was there to take the answer
+                return
             frontier.unresolved(name, isinstance(error, NameNotFound), clock.now())
         except Exception:
             logger.exception("Resolving %s failed", name)

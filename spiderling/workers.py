@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from spiderling.errors import SpiderlingError
 from spiderling.pickles import read_page
+from spiderling.runningtime import running_time
 from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class _Job:
     task: Task
     future: asyncio.Future[Page]
     retried: bool = False
-    """Whether a worker was killed from outside while it was in work."""
+    """Whether a worker was killed while it was in work."""
 
 
 class WorkerPool:
@@ -164,8 +165,9 @@ class WorkerPool:
     async def _convict(self, worker: _Worker, reason: str, guilty: list[_Job]) -> None:
         """Reap the process, for only then is it known what ended it; then tell the page's caller.
 
-        A worker that somebody else killed (a person, or the kernel for want of memory) convicts its page only when
-        that happens to the page a second time.
+        A worker that was killed, by a person, by the kernel for want of memory or by us because the page took too long
+        (as it does where the worker is stopped or the machine busy), convicts its page only when that happens to the
+        page a second time.
         """
         try:
             await worker.end()
@@ -173,7 +175,7 @@ class WorkerPool:
             if worker.process.returncode == -signal.SIGPROF:
                 reason = f"the page used more than {self._config.page_cpu_s:g} s of processor time"
             for job in guilty:
-                if worker.process.returncode == -signal.SIGKILL and not (worker.was_hung or job.retried):
+                if worker.process.returncode == -signal.SIGKILL and not job.retried:
                     job.retried = True
                     self._waiting.appendleft(job)
                 elif not job.future.done():
@@ -236,9 +238,7 @@ class _Worker(asyncio.BufferedProtocol):
         self._deadline = 0.0
         self._is_worn = self._is_distrusted = False
         self._reason = "the text worker died"
-        self.was_hung = False
-        """Whether it was we who killed it, for a page that took too long."""
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._running = asyncio.get_running_loop(), running_time()
         self._ready: asyncio.Future[None] = self._loop.create_future()
 
     async def start(self) -> None:
@@ -363,17 +363,17 @@ class _Worker(asyncio.BufferedProtocol):
 
     def _set_deadline(self) -> None:
         """The clock of the oldest page begins; one timer is enough for all pages, it looks again when it is due."""
-        self._deadline = self._loop.time() + self._page_timeout_s
+        self._deadline = self._running.now() + self._page_timeout_s
         if self._timer is None:
-            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+            self._timer = self._loop.call_later(self._page_timeout_s, self._check_deadline)
 
     def _check_deadline(self) -> None:
         self._timer = None
-        if self.jobs and self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+        left_s = self._deadline - self._running.now()
+        if self.jobs and left_s > 0:
+            self._timer = self._loop.call_later(left_s, self._check_deadline)
         elif self.jobs:
             self._reason = f"the page took longer than {self._page_timeout_s:g} s"
-            self.was_hung = True
             self.process.kill()  # the closed socket then reports the loss
 
     def _stop_clock(self) -> None:

@@ -11,13 +11,25 @@ import socket
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 import zstandard
 from conftest import NETWORK, Crawl, page, serving
 from shiftedclock import YEARS_20_S, shifted_by
 
-from benchmarks.faults import HOSTS, KINDS, SEEDS, SETTINGS, differences, interrupted, linked_web, session
+from benchmarks.faults import (
+    ADDRESSES,
+    HOSTS,
+    KINDS,
+    SEEDS,
+    SETTINGS,
+    children,
+    differences,
+    interrupted,
+    linked_web,
+    session,
+)
 from spiderling.checking import problems
 from spiderling.checkpoint import Checkpoint
 from spiderling.crawl import Crawl as OpenCrawl
@@ -105,6 +117,32 @@ def test_stopped_in_a_hurry_or_asleep_for_seconds_it_goes_on_as_if_nothing_was(s
     crawl = Crawl(tmp_path / "job", server, **SETTINGS)
     assert interrupted(crawl, server, pause_s=3) == []
     assert_same(crawl, reference)
+
+
+def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tmp_path):
+    """A laptop's lid: pages are in work and transfers under way, and a second attempt is allowed to none of them."""
+    sites = {host: {f"/{n}": replace(page(f"{host}{n}", f"/{n + 1}"), delay_s=0.3) for n in range(6)} for host in HOSTS}
+    limits = {"PAGE_TIMEOUT_S": 4, "FIRST_BYTE_TIMEOUT_S": 4, "TIMEOUT_S": 4, "RETRIES": 0}
+    with serving(FixedWeb(sites, ADDRESSES)) as server:
+        crawl = Crawl(tmp_path / "job", server, **limits)
+        running = crawl.start(" ".join(f"http://{host}/0" for host in HOSTS))
+        running.until(lambda: served(server) > 2 * len(HOSTS))
+        workers = children(running.process.pid)
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        answered = served(server)
+        running.until(lambda: served(server) > answered + 1)  # so that a page is in work
+        running.process.send_signal(signal.SIGSTOP)
+        time.sleep(7)
+        for pid in (running.process.pid, *workers):
+            os.kill(pid, signal.SIGCONT)
+        result = running.wait()
+    assert result.code == 0 and "is finished." in result.output
+    state = crawl.state()
+    state.check()
+    assert crawl.digests().keys() == {f"http://{host}{path}" for host, pages in sites.items() for path in pages}
+    assert state.ends.keys() == {"kept", "http-error"}  # /6 is not there
+    assert not any(host["failures"] for host in state.hosts.values())
 
 
 def test_a_clock_that_was_20_years_ahead_in_one_run_does_not_hold_up_the_next(tmp_path):

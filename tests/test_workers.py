@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from spiderling import workers
+from spiderling import runningtime, workers
 from spiderling.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
 from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
@@ -123,6 +123,25 @@ async def test_a_page_that_hangs_ends_alone(pool):
     start = time.monotonic()
     assert await outcomes(pool, ["a", "sleep 60", "b", "c", "d"]) == ["a", "crash", "b", "c", "d"]
     assert 0.9 < time.monotonic() - start < 8
+
+
+async def test_a_page_whose_worker_was_stopped_is_done_again(pool):
+    """Nobody can tell that from a page that hangs, so a page is guilty when it takes too long a second time."""
+    for pid in pool.pids:
+        os.kill(pid, signal.SIGSTOP)
+    assert await outcomes(pool, ["a", "b", "c", "d"]) == ["a", "b", "c", "d"]
+    await until(lambda: len(pool.pids) == 2)
+
+
+async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_page(pool, monkeypatch):
+    """Its worker is not even replaced; the clock goes on by a minute while nothing runs."""
+    before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
+    running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
+    await asyncio.sleep(0.1)
+    monkeypatch.setattr(runningtime.time, "clock_gettime", lambda clock: read(clock) + 60)
+    monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 60)
+    assert await running == ["sleep 0.5", "sleep 0.5"]
+    assert pool.pids == before
 
 
 async def test_waiting_behind_others_is_not_hanging(pool):

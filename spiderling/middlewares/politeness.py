@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest
 
 from spiderling.crawl import crawl_of, fetch_of
+from spiderling.downloaderrors import TransferCut
 from spiderling.outcomes import NotMade
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class PolitenessMiddleware:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if not isinstance(exception, IgnoreRequest):  # those were not made
+        if not isinstance(exception, (IgnoreRequest, TransferCut)):  # the former were not made, the latter tell nothing
             self._answered(request)
 
     def _answered(self, request: Request) -> None:

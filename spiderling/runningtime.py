@@ -1,0 +1,49 @@
+"""The time in which this process ran: while it is stopped (SIGSTOP) or the machine sleeps, nothing can be expected.
+
+A tick of the event loop tells.  A deadline that counts running time is not reached by a pause that nobody caused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from weakref import WeakKeyDictionary
+
+TICK_S = 0.5
+STOPPED_S = 2.0
+"""A tick that is so late was not held up by work, which nowhere keeps the event loop busy for half as long."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the former goes on while the machine sleeps
+
+
+class RunningTime:
+    """Of one event loop; ticks as long as that lives."""
+
+    def __init__(self) -> None:
+        self._stopped_s = 0.0
+        self._due = time.clock_gettime(_CLOCK)
+        self._tick()
+
+    def _tick(self) -> None:
+        self._stopped_s = self.stopped_s()
+        self._due = time.clock_gettime(_CLOCK) + TICK_S
+        asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def stopped_s(self) -> float:
+        """Seconds that the process has been stopped or asleep for since the first tick."""
+        late_s = time.clock_gettime(_CLOCK) - self._due
+        return self._stopped_s + (late_s if late_s > STOPPED_S else 0.0)
+
+    def now(self) -> float:
+        """Seconds from an arbitrary moment on, without those."""
+        return time.clock_gettime(_CLOCK) - self.stopped_s()
+
+
+_OF_LOOP: WeakKeyDictionary[asyncio.AbstractEventLoop, RunningTime] = WeakKeyDictionary()
+
+
+def running_time() -> RunningTime:
+    """That of the running event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _OF_LOOP:
+        _OF_LOOP[loop] = RunningTime()
+    return _OF_LOOP[loop]

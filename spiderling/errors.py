@@ -4,6 +4,7 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
   BadInput             an argument, option or file that cannot be used
   JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
   StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
+    DamageError        what was written cannot be read back as it was
 """
 
 
@@ -21,3 +22,7 @@ class JobdirError(SpiderlingError):
 
 class StorageError(SpiderlingError):
     """The store or a corpus segment could not be written."""
+
+
+class DamageError(StorageError):
+    """A part of the state, the corpus or other output is not as it was written."""

@@ -10,17 +10,19 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple, TypeAlias
 
 from spiderling import __version__
 from spiderling.corpuscard import Manifest, Tally, checksum, provenance, software, write_pair
-from spiderling.errors import BadInput, StorageError
+from spiderling.errors import BadInput, SpiderlingError, StorageError
 from spiderling.formats import split_name
-from spiderling.inspection import Inspection
+from spiderling.inspection import Inspection, Segment
 from spiderling.parts import Parts, Written
 from spiderling.prevertical import Source, StoredDocument, stored_documents
+from spiderling.salvage import Salvage
 from spiderling.selection import Layout, Selection
 from spiderling.urls import CanonicalUrl, canonicalize
 
@@ -47,31 +49,46 @@ class Corpus(NamedTuple):
     """How many there are; 0 if that is not known of all sources."""
     crawls: Sequence[Manifest] = ()
     """How those that are crawls were made (corpuscard.py)."""
+    troubles: Sequence[str] = ()
+    """Why the states of some cannot be read."""
 
 
-def corpus_of(names: Iterable[str]) -> Corpus:
+def corpus_of(names: Iterable[str], salvage: Salvage | None = None) -> Corpus:
     """The corpus in crawl directories and files; raises BadInput when one is neither.
 
-    Of a crawl, that may be running, it is what was acknowledged.
+    Of a crawl, that may be running, it is what was acknowledged; with *salvage* whatever text there is.
     """
     sources: list[Source] = []
     purposes: set[str] = set()
     counted: list[int] = []
     crawls: list[Manifest] = []
+    troubles: list[str] = []
     for path in map(Path, names):
         if path.is_dir():
-            with closing(Inspection(path)) as crawl:
-                rows = crawl.rows("SELECT name, length_bytes, documents FROM segment ORDER BY name")
-                sources += [Source(path / "corpus" / row["name"], row["length_bytes"]) for row in rows]
-                counted += [row["documents"] for row in rows]
-                purposes |= set(json.loads(crawl.meta.get("purposes", "[]")))
-                crawls.append(provenance(crawl))
+            segments: list[Segment] = []
+            try:
+                with closing(Inspection(path)) as crawl:
+                    segments = crawl.segments("corpus")
+                    purposes |= set(json.loads(crawl.meta.get("purposes", "[]")))
+                    crawls.append(provenance(crawl))
+            except SpiderlingError as error:
+                if salvage is None:
+                    raise
+                troubles.append(str(error))
+            if salvage is not None:
+                found = salvage.sources(path, segments)
+                if troubles and not found:
+                    raise BadInput(f"{path} holds no segments of a corpus either: {troubles[-1]}")
+                sources += found
+            else:
+                sources += [Source(segment.path, segment.length) for segment in segments]
+                counted += [segment.entries for segment in segments]
         elif path.is_file():
             sources.append(Source(path))
             purposes |= _purposes_beside(path)
         else:
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
-    return Corpus(sources, sorted(purposes), sum(counted) if len(counted) == len(sources) else 0, crawls)
+    return Corpus(sources, sorted(purposes), sum(counted) if len(counted) == len(sources) else 0, crawls, troubles)
 
 
 def _purposes_beside(path: Path) -> set[str]:
@@ -165,13 +182,15 @@ def export(
     selection: Selection | None = None,
     layout: Layout = Layout(),  # noqa: B008 - immutable
     notes: Mapping[str, object] = MappingProxyType({}),
+    read: Callable[[Source], Iterator[StoredDocument]] = stored_documents,
 ) -> Summary:
     """Write what *selection* takes of *corpus* to *out*, without what *drop* names, in files as *layout* says.
 
     The files appear when all are complete.  Beside them stand ``OUT.json`` and ``OUT.README.md`` (the card, with
     *lists*: name -> number of entries) and, if something may have been dropped, ``OUT.dropped.tsv`` (id, URL and the
-    entry that matched).  *watch* sees every document pass, and may change it; *notes* go into ``OUT.json``.  Raises
-    BadInput if a file exists, StorageError if one cannot be written or a segment cannot be read.
+    entry that matched).  *watch* sees every document pass, and may change it; *notes* go into ``OUT.json`` as
+    they are in the end; *read* gives the documents of a source.  Raises BadInput if a file exists, StorageError if
+    one cannot be written, DamageError if a segment cannot be read.
     """
     selection = selection or Selection()
     log_name = out.with_name(out.name + ".dropped.tsv")
@@ -181,7 +200,7 @@ def export(
         parts = Parts(out, format_name, layout)
         with _log(log_name if lists else None) as log:
             tally = Tally()
-            dropped = _copy(watch(_all(corpus)), parts, drop, selection, log, tally)
+            dropped = _copy(watch(chain.from_iterable(map(read, corpus.sources))), parts, drop, selection, log, tally)
         files = parts.commit()
         summary = Summary(sum(file.documents for file in files), dropped, sorted(drop.idle), files)
         manifest = _manifest(corpus, summary, format_name, lists, selection)
@@ -213,11 +232,6 @@ def _copy(
             log.write("\t".join((document.attributes.get("id", ""), document.attributes["url"], rule)) + "\n")
             dropped += 1
     return dropped
-
-
-def _all(corpus: Corpus) -> Iterator[StoredDocument]:
-    for source in corpus.sources:
-        yield from stored_documents(source)
 
 
 def _log(path: Path | None) -> AbstractContextManager[IO[str] | None]:

@@ -155,7 +155,7 @@ class TextWriter:
 def packer(name: str) -> Callable[[bytes], bytes]:
     """What makes frames that can stand one behind the other, by the ending of *name*."""
     if name.endswith(".zst"):
-        return zstandard.ZstdCompressor(level=9).compress
+        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
     return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
 
 

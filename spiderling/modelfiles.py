@@ -120,7 +120,10 @@ def pack(ngrams: NgramCounts) -> bytes:
         text = grams.astype("<u4").tobytes().decode("utf-32-le").encode()
         head[str(size)] = [len(numbers), len(text)]
         body += [text, numbers.astype("<u4").view(np.uint8).reshape(-1, _COUNT_BYTES).T.tobytes()]
-    return zstandard.compress(json.dumps(head).encode() + b"\n" + b"".join(body), _LEVEL)
+    packed: bytes = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(
+        json.dumps(head).encode() + b"\n" + b"".join(body)
+    )
+    return packed
 
 
 def unpack(data: bytes) -> NgramCounts:

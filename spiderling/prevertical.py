@@ -7,14 +7,15 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import zstandard
 
 from spiderling import segments
-from spiderling.errors import BadInput, StorageError
+from spiderling.errors import BadInput, DamageError
 
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
+_PIECE_BYTES = 1 << 17
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 
 
@@ -33,11 +34,11 @@ def documents(lines: Iterable[str]) -> Iterator[Document]:
     attributes: dict[str, str] | None = None
     for line in lines:
         if line.startswith("<doc"):
-            document = Document(_attributes(line), [], [])
+            document = Document(attributes_of(line), [], [])
         elif line.startswith("</doc>"):
             yield document
         elif line.startswith(("<p>", "<p ")):
-            attributes = _attributes(line)
+            attributes = attributes_of(line)
         elif line.startswith("</p>"):
             attributes = None
         elif attributes is not None:
@@ -80,17 +81,17 @@ def parsed(document: StoredDocument) -> Document:
 
 
 def stored_documents(source: Source) -> Iterator[StoredDocument]:
-    """The documents of a file, one after the other; raises BadInput if it is none of a corpus, else StorageError."""
+    """The documents of a file, one after the other; raises BadInput if it is none of a corpus, else DamageError."""
     lines: list[str] = []
     for line in _lines(source):
         lines.append(line)
         if len(lines) == 1 and not line.startswith("<doc"):
             raise BadInput(f"{source.path} is no corpus file: a <doc> is missing before {line[:40]!r}.")
         if line == "</doc>\n":
-            yield StoredDocument(_attributes(lines[0]), "".join(lines))
+            yield StoredDocument(attributes_of(lines[0]), "".join(lines))
             lines = []
     if lines:
-        raise StorageError(f"{source.path} breaks off in the middle of a document.")
+        raise DamageError(f"{source.path} breaks off in the middle of a document.")
 
 
 def _lines(source: Source) -> Iterator[str]:
@@ -104,35 +105,65 @@ def _lines(source: Source) -> Iterator[str]:
         with source.path.open("rb") as file:
             yield from io.TextIOWrapper(_unpacked(file, source.path.suffix), "utf-8", newline="\n")
     except (OSError, EOFError, UnicodeDecodeError, zstandard.ZstdError) as error:
-        raise StorageError(f"{source.path} cannot be read: {error}.") from error
+        raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def frame_at(segment: Path, offset: int) -> str:
-    """The text of the frame that begins at *offset* bytes of *segment*; raises StorageError when there is none."""
+    """The text of the frame that begins at *offset* bytes of *segment*; raises DamageError when there is none."""
     try:
         with segment.open("rb") as file:
             file.seek(offset)
             return zstandard.ZstdDecompressor().stream_reader(file).read().decode()
     except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
-        raise StorageError(f"{segment} cannot be read at byte {offset}: {error}.") from error
+        raise DamageError(f"{segment} cannot be read at byte {offset:,}: {error}.") from error
 
 
 def frames(segment: Path, length: int) -> Iterator[str]:
-    """The text of each frame in the first *length* bytes of *segment*; raises StorageError if one is damaged."""
+    """The text of each frame in the first *length* bytes of *segment*; raises DamageError if one is damaged."""
     try:
         for frame in segments.frames(segment, length):
             yield frame.data.decode()
     except UnicodeDecodeError as error:
-        raise StorageError(f"{segment} cannot be read: {error}.") from error
+        raise DamageError(f"{segment} is damaged: {error}.") from error
+
+
+class _ZstdFrames(io.RawIOBase):
+    """What is in frames of zstd; raises EOFError where the last one breaks off, which zstandard's own reader hides."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._piece, self._ready = b"", b""
+        self._unpacker: Any = None
+        """Of the frame that is being read; None between two."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, place: Any) -> int:
+        while not self._ready:
+            self._piece = self._piece or self._file.read(_PIECE_BYTES)
+            if not self._piece and self._unpacker is not None:
+                raise EOFError("it ends in the middle of a frame")
+            if not self._piece:
+                return 0
+            self._unpacker = self._unpacker or zstandard.ZstdDecompressor().decompressobj()
+            self._ready = self._unpacker.decompress(self._piece)
+            self._piece = self._unpacker.unused_data
+            if self._unpacker.eof:
+                self._unpacker = None
+        number = min(len(place), len(self._ready))
+        place[:number], self._ready = self._ready[:number], self._ready[number:]
+        return number
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".zst":
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        return io.BufferedReader(_ZstdFrames(file), _PIECE_BYTES)
     return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
 
 
-def _attributes(tag: str) -> dict[str, str]:
+def attributes_of(tag: str) -> dict[str, str]:
+    """The attributes of an opening tag."""
     return {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 import zstandard
 
-from spiderling.errors import StorageError
+from spiderling.errors import DamageError, StorageError
 from spiderling.frontier.state import SegmentRow
 
 SUFFIX = ".prevert.zst"
@@ -33,7 +33,7 @@ class Kind:
         self.name = name
         """Of its directory under JOBDIR too."""
         self.suffix = suffix
-        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
     def begin(self, name: str) -> bytes:
         """What the segment *name* begins with."""
@@ -137,8 +137,11 @@ class Frame(NamedTuple):
 
 
 def frames(path: Path, length: int) -> Iterator[Frame]:
-    """The frames in the first *length* bytes of a segment; raises StorageError if one is damaged or breaks off."""
-    offset, piece = 0, b""
+    """The frames in the first *length* bytes of a segment; raises DamageError if one is damaged or breaks off.
+
+    A frame's own checksum is looked at: of zstd the content checksum, of gzip the CRC.
+    """
+    offset, begin, piece = 0, 0, b""
     try:
         with path.open("rb") as file:
             while offset < length:
@@ -147,16 +150,19 @@ def frames(path: Path, length: int) -> Iterator[Frame]:
                 while not unpacker.eof:
                     piece = piece or file.read(min(length - offset, _PIECE_BYTES))
                     if not piece:
-                        raise StorageError(f"{path} ends before its recorded length, or in the middle of a frame.")
+                        raise DamageError(f"{path} ends before its recorded length, or in the middle of a frame.")
                     data += unpacker.decompress(piece)
                     offset += len(piece) - len(unpacker.unused_data)
                     piece = unpacker.unused_data
                 yield Frame(bytes(data), begin, offset - begin)
-    except (OSError, zlib.error, zstandard.ZstdError) as error:
-        raise StorageError(f"{path} cannot be read: {error}.") from error
+    except OSError as error:
+        raise DamageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: {error}.") from error
 
 
 def _unpacker(path: Path) -> Any:
+    """What takes the next bytes of a frame or member and gives what they hold."""
     return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
 
 

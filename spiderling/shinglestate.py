@@ -136,7 +136,7 @@ def corpus_files(path: Path) -> Iterator[Path]:
 
 def _write_layer(path: Path, layer: Layer) -> None:
     part = path.with_suffix(".part")
-    packer = zstandard.ZstdCompressor(level=_LEVEL)
+    packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     with part.open("wb") as file, packer.stream_writer(file, closefd=False) as stream:
         for start in range(0, len(layer.words), _CHUNK_WORDS):
             stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
@@ -151,8 +151,8 @@ def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
         place = words.data.cast("B")
         while place and (got := stream.readinto(place)):
             place = place[got:]
-    if place:
-        raise ValueError(f"{path} is too short")
+        if place or stream.read(1):  # the checksum is looked at where the frame ends
+            raise ValueError(f"{path} does not have the length that the index says")
     return Layer(words, int(entry["shingles"]), int(entry["documents"]), int(path.name.partition("-")[0]))
 
 

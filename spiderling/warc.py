@@ -71,7 +71,7 @@ class WarcKind(Kind):
         super().__init__("warc", f".warc.{'zst' if compression == 'zstd' else 'gz'}")
         self._pack: Callable[[bytes], bytes] = _gzip
         if compression == "zstd":
-            self._pack = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
+            self._pack = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).compress
         self._about = {"software": f"Spiderling/{__version__}", "format": "WARC File Format 1.1"}
         self._about |= {"conformsTo": _CONFORMS, **about}
         self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()

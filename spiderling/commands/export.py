@@ -12,10 +12,12 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from spiderling.errors import BadInput, SpiderlingError
+from spiderling.errors import BadInput, DamageError, SpiderlingError
 from spiderling.export import DropList, Summary, corpus_of, export, read_list
 from spiderling.formats import FORMATS, format_of
+from spiderling.prevertical import stored_documents
 from spiderling.progressline import with_progress
+from spiderling.salvage import Salvage, account
 from spiderling.selection import SPLITS, Layout, Selection
 
 _MOST_NAMED, _MOST_DIGITS = 10, 18
@@ -41,7 +43,8 @@ class Command(ScrapyCommand):
             ".vert, .jsonl, .txt (each packed with a further .zst or .gz) or .parquet. --where takes documents by "
             "their attributes, lists of hosts and URLs keep documents out: one entry a line, '*.a.example' for all "
             "hosts below that name, a URL with * at its end for all that begin so. OUT.json says what it was made of, "
-            "OUT.dropped.tsv which documents the lists left out. Nothing is changed in the crawls. "
+            "OUT.dropped.tsv which documents the lists left out. Nothing is changed in the crawls. --salvage takes "
+            "what is whole of a damaged corpus, with or without its state, and says what it had to leave out. "
             "Example: scrapy export crawls/cs -o cs.parquet --split lang --where 'badness<=10' --max-distance 3"
         )
 
@@ -59,12 +62,16 @@ class Command(ScrapyCommand):
         add("--seed", default="", metavar="TEXT", help="draw another sample of the same size")
         add("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop")
         add("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop")
+        add("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
         try:
-            _export(args, opts)
+            self.exitcode = _export(args, opts)
+        except DamageError as error:
+            print(f"scrapy export: {error} With --salvage everything that is whole is written.", file=sys.stderr)
+            self.exitcode = 1
         except (SpiderlingError, MemoryError) as error:
             print(f"scrapy export: {str(error) or 'there is too little memory.'}", file=sys.stderr)
             self.exitcode = 1
@@ -73,20 +80,29 @@ class Command(ScrapyCommand):
             self.exitcode = 130
 
 
-def _export(names: list[str], opts: argparse.Namespace) -> None:
+def _export(names: list[str], opts: argparse.Namespace) -> int:
+    """The exit code: 1 if something had to be left out because it is damaged."""
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     drop = DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values()))
     lists = {name: len(entries) for name, entries in (hosts | urls).items()}
     selection = Selection(opts.where, opts.max_distance, opts.sample, opts.seed)
     layout = Layout(tuple(opts.split), size(opts.shard_bytes))
-    corpus = corpus_of(names)
+    salvage = Salvage() if opts.salvage else None
+    corpus = corpus_of(names, salvage)
     watch = partial(with_progress, unit="documents", total=corpus.documents)
     out = Path(opts.out)
-    summary = export(corpus, out, opts.format or format_of(out.name), drop, lists, watch, selection, layout)
-    for warning in selection.warnings():
+    summary = export(
+        corpus, out, opts.format or format_of(out.name), drop, lists, watch, selection, layout,
+        {"left_out": salvage.losses} if salvage else {}, salvage.documents if salvage else stored_documents,
+    )  # fmt: skip
+    for warning in (*corpus.troubles, *selection.warnings()):
         print(f"scrapy export: {warning}", file=sys.stderr)
     _print(summary, out, selection)
+    if salvage is None:
+        return 0
+    print("\n".join(account(salvage.losses)) or "Every segment is whole; nothing was left out.")
+    return 1 if salvage.losses else 0
 
 
 def _print(summary: Summary, out: Path, selection: Selection) -> None:

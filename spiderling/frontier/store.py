@@ -111,7 +111,7 @@ class SqliteStore:
         """
         self._path = path
         self._synchronous = "FULL" if synced else "NORMAL"
-        self._compress = zstandard.ZstdCompressor(level=3).compress
+        self._compress = zstandard.ZstdCompressor(level=3, write_checksum=True).compress
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spiderling.reasons import Reason
 
 _LEVEL = 6
-_compressor = zstandard.ZstdCompressor(level=_LEVEL)
+_compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
 
 class End(NamedTuple):

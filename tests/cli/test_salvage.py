@@ -1,0 +1,188 @@
+"""``scrapy export --salvage``: what is whole of a damaged corpus is written, and what is not is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import zstandard
+from command_line import scrapy
+
+from spiderling.errors import DamageError
+from spiderling.export import Corpus, corpus_of
+from spiderling.frontier.store import Changes, SqliteStore
+from spiderling.markup import rendered
+from spiderling.prevertical import Source, stored_documents
+from spiderling.salvage import Salvage
+from spiderling.segments import SegmentWriter
+
+FRAMES, DOCUMENTS = 4, 3
+"""Of each segment, and of each frame."""
+
+
+def url(segment: int, frame: int, place: int) -> str:
+    return f"http://a.test/{segment}/{frame}/{place}"
+
+
+def text_of(url: str) -> str:
+    return rendered({"url": url}, [(f"Text & <{url}>", ' class="good"')])
+
+
+ALL = [url(s, f, d) for s in (1, 2) for f in range(FRAMES) for d in range(DOCUMENTS)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> tuple[Path, list[int]]:
+    """A JOBDIR with two segments, and where the frames of a segment begin, its end included."""
+    job = tmp_path_factory.mktemp("made") / "job"
+    for name in ("corpus", "state"):
+        (job / name).mkdir(parents=True)
+    store, offsets = SqliteStore(job / "state/frontier.sqlite"), [0]
+    for segment in (1, 2):
+        writer = SegmentWriter(job / "corpus", "cs", 10**6)
+        writer._number = segment - 1
+        for frame in range(FRAMES):
+            urls = [url(segment, frame, place) for place in range(DOCUMENTS)]
+            row = writer.append([text_of(u).encode() for u in urls])
+            offsets += [row.length_bytes] if segment == 1 else []
+        writer.close()
+        store.commit(Changes(segments=[row], meta={"purposes": '["research"]', "options": "{}"}))
+        shutil.move(job / "corpus" / row.name, job / row.name)  # the next writer takes it for one of no crawl
+    store.close()
+    for path in job.glob("*.zst"):
+        shutil.move(path, job / "corpus" / path.name)
+    return job, offsets
+
+
+@pytest.fixture
+def job(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made[0], tmp_path / "job"))
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(data)
+
+
+def salvaged(*names: Path) -> tuple[list[str], list[tuple]]:
+    """URLs of what was read, and what was left out: (file, bytes, frames, documents)."""
+    salvage = Salvage()
+    corpus: Corpus = corpus_of(map(str, names), salvage)
+    documents = [document for source in corpus.sources for document in salvage.documents(source)]
+    urls = [document.attributes["url"] for document in documents]
+    assert all(document.text == text_of(url) for document, url in zip(documents, urls, strict=True))
+    return urls, [(Path(loss["file"]).name, *list(loss.values())[1:]) for loss in salvage.losses]
+
+
+def without(*places: tuple[int, int]) -> list[str]:
+    """All URLs but those of some frames (segment, frame)."""
+    return [u for u in ALL if tuple(map(int, u.split("/")[3:5])) not in places]
+
+
+def test_a_flipped_bit_costs_one_frame_and_the_command_says_so(job, made, tmp_path):
+    """Without --salvage the export refuses in one sentence that names it; with it all else is written, exit code 1."""
+    offsets, segment, out = made[1], job / "corpus/cs-00001.prevert.zst", tmp_path / "out.prevert"
+    flip(segment, offsets[1] + 30)
+    ended = scrapy("export", str(job), "-o", str(out))
+    assert (ended.code, ended.out) == (1, "") and not out.exists()
+    assert len(ended.log.splitlines()) == 1 and f"byte {offsets[1]:,}" in ended.log
+    assert ended.log.endswith("With --salvage everything that is whole is written.\n")
+    ended = scrapy("export", str(job), "-o", str(out), "--salvage")
+    size = offsets[2] - offsets[1]
+    assert (ended.code, ended.log) == (1, "")
+    assert ended.out.splitlines() == [
+        f"21 documents in {out}, 0 dropped.", f"{segment}: {size:,} bytes left out, 1 frames, about 3 documents",
+    ]  # fmt: skip
+    assert [doc.attributes["url"] for doc in stored_documents(Source(out))] == without((1, 1))
+    manifest = json.loads((tmp_path / "out.prevert.json").read_text())
+    assert manifest["left_out"] == [{"file": str(segment), "bytes": size, "frames": 1, "documents": 3}]
+    assert manifest["purposes"] == ["research"]
+
+
+def test_of_a_whole_corpus_nothing_is_left_out(job, tmp_path):
+    ended = scrapy("export", str(job), "-o", str(tmp_path / "out.prevert"), "--salvage")
+    assert (ended.code, ended.log) == (0, "")
+    assert ended.out.splitlines()[-1] == "Every segment is whole; nothing was left out."
+
+
+@pytest.mark.parametrize("frame", range(FRAMES))
+def test_the_search_goes_on_behind_any_frame(job, made, frame):
+    """Each of the frame's first and last twenty bytes is tried: magic number, header, text, checksum."""
+    begin, end = made[1][frame : frame + 2]
+    segment, harmless = job / "corpus/cs-00001.prevert.zst", []
+    for at in (*range(begin, begin + 20), *range(end - 20, end)):
+        flip(segment, at)
+        found = salvaged(job)
+        if found == (ALL, []):
+            harmless.append(at - begin)
+        else:
+            assert found == (without((1, frame)), [(segment.name, end - begin, 1, 3)])
+        flip(segment, at)
+    assert len(harmless) < 5, "bits without a meaning: the text is the same"
+
+
+def test_a_segment_that_was_cut_short_gives_its_whole_frames(job, made):
+    os.truncate(job / "corpus/cs-00001.prevert.zst", made[1][3] - 5)
+    lost = made[1][4] - made[1][2]
+    assert salvaged(job) == (without((1, 2), (1, 3)), [("cs-00001.prevert.zst", lost, 1, 6)])
+
+
+def test_a_segment_that_is_gone_is_told_by_the_state(job, made):
+    (job / "corpus/cs-00001.prevert.zst").unlink()
+    assert salvaged(job) == (ALL[12:], [("cs-00001.prevert.zst", made[1][4], 0, 12)])
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "zeros", "text"])
+def test_without_a_state_the_segments_are_found_by_their_names(job, made, tmp_path, damage):
+    """What else lies in corpus/ is left alone, and how much was lost is guessed by what is whole."""
+    state, corpus = job / "state/frontier.sqlite", job / "corpus"
+    if damage == "gone":
+        shutil.rmtree(job / "state")
+    else:
+        state.write_bytes({"empty": b"", "zeros": bytes(8192), "text": b"no database at all" * 500}[damage])
+    shutil.copy(corpus / "cs-00001.prevert.zst", corpus / "my-own.prevert.zst")
+    (corpus / "cs-00003.prevert.zst").write_bytes(zstandard.compress(b"no corpus\n" * 9))
+    flip(corpus / "cs-00001.prevert.zst", made[1][1] + 30)
+    urls, losses = salvaged(job)
+    assert urls == without((1, 1))
+    assert [(name, documents) for name, _, _, documents in losses] == [
+        ("cs-00001.prevert.zst", 3), ("cs-00003.prevert.zst", None),
+    ]  # fmt: skip
+    ended = scrapy("export", str(job), "-o", str(tmp_path / "out.prevert"), "--salvage")
+    assert ended.code == 1 and "Traceback" not in ended.log
+    assert len(ended.log.splitlines()) == 1 and str(state) in ended.log
+
+
+def test_text_that_the_state_does_not_know_is_salvaged_and_a_broken_end_of_it_is_no_loss(job, made):
+    """A kill leaves both behind the recorded length: nobody was told that this text is safe."""
+    segment = job / "corpus/cs-00001.prevert.zst"
+    frame = segment.read_bytes()[made[1][3] :]
+    with segment.open("ab") as file:
+        file.write(frame + frame[:50])
+    assert salvaged(job) == ([*ALL[:12], *ALL[9:]], [])
+
+
+def test_files_are_salvaged_too_and_a_whole_one_may_have_any_frames(job, tmp_path):
+    """A file that somebody packed elsewhere need not end a frame with a document."""
+    source = tmp_path / "corpus.prevert.zst"
+    assert scrapy("export", str(job), "-o", str(source)).code == 0
+    text = zstandard.ZstdDecompressor().stream_reader(source.open("rb"), read_across_frames=True).read()
+    pieces = [text[: len(text) // 2], text[len(text) // 2 :]]
+    source.write_bytes(b"".join(map(zstandard.compress, pieces)))
+    assert salvaged(source) == (ALL, [])
+    segment = job / "corpus/cs-00001.prevert.zst"
+    flip(segment, 30)
+    assert salvaged(segment)[0] == without((1, 0))[:9]
+
+
+@pytest.mark.parametrize("missing", [1, 4, 30])
+def test_a_packed_file_that_breaks_off_is_refused(job, made, missing):
+    """Also where its checksum alone is missing, and all documents seem to be there."""
+    segment = job / "corpus/cs-00001.prevert.zst"
+    os.truncate(segment, made[1][4] - missing)
+    with pytest.raises(DamageError, match="middle of a frame"):
+        list(stored_documents(Source(segment)))

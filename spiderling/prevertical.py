@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 import zstandard
 
@@ -15,7 +15,6 @@ from spiderling import segments
 from spiderling.errors import BadInput, DamageError
 
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
-_PIECE_BYTES = 1 << 17
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 
 
@@ -127,38 +126,9 @@ def frames(segment: Path, length: int) -> Iterator[str]:
         raise DamageError(f"{segment} is damaged: {error}.") from error
 
 
-class _ZstdFrames(io.RawIOBase):
-    """What is in frames of zstd; raises EOFError where the last one breaks off, which zstandard's own reader hides."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._piece, self._ready = b"", b""
-        self._unpacker: Any = None
-        """Of the frame that is being read; None between two."""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, place: Any) -> int:
-        while not self._ready:
-            self._piece = self._piece or self._file.read(_PIECE_BYTES)
-            if not self._piece and self._unpacker is not None:
-                raise EOFError("it ends in the middle of a frame")
-            if not self._piece:
-                return 0
-            self._unpacker = self._unpacker or zstandard.ZstdDecompressor().decompressobj()
-            self._ready = self._unpacker.decompress(self._piece)
-            self._piece = self._unpacker.unused_data
-            if self._unpacker.eof:
-                self._unpacker = None
-        number = min(len(place), len(self._ready))
-        place[:number], self._ready = self._ready[:number], self._ready[number:]
-        return number
-
-
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".zst":
-        return io.BufferedReader(_ZstdFrames(file), _PIECE_BYTES)
+        return io.BufferedReader(segments.ZstdFrames(file))
     return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
 
 

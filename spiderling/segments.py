@@ -9,6 +9,7 @@ to any recorded length (``zstd -dc`` reads all of one in zstd).
 
 from __future__ import annotations
 
+import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,6 +165,35 @@ def frames(path: Path, length: int) -> Iterator[Frame]:
 def _unpacker(path: Path) -> Any:
     """What takes the next bytes of a frame or member and gives what they hold."""
     return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
+
+
+class ZstdFrames(io.RawIOBase):
+    """What is in frames of zstd; raises EOFError where the last one breaks off, which zstandard's own reader hides."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._piece, self._ready = b"", b""
+        self._unpacker: Any = None
+        """Of the frame that is being read; None between two."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, place: Any) -> int:
+        while not self._ready:
+            self._piece = self._piece or self._file.read(_PIECE_BYTES)
+            if not self._piece and self._unpacker is not None:
+                raise EOFError("it ends in the middle of a frame")
+            if not self._piece:
+                return 0
+            self._unpacker = self._unpacker or zstandard.ZstdDecompressor().decompressobj()
+            self._ready = self._unpacker.decompress(self._piece)
+            self._piece = self._unpacker.unused_data
+            if self._unpacker.eof:
+                self._unpacker = None
+        number = min(len(place), len(self._ready))
+        place[:number], self._ready = self._ready[:number], self._ready[number:]
+        return number
 
 
 def _recover(directory: Path, suffix: str, known: Mapping[str, SegmentRow]) -> None:

@@ -11,6 +11,7 @@ again is not its own duplicate.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +24,7 @@ import zstandard
 
 from spiderling.errors import BadInput, StorageError
 from spiderling.prevertical import read_documents
-from spiderling.segments import SUFFIX
+from spiderling.segments import SUFFIX, ZstdFrames
 from spiderling.shinglefilter import Layer, ShingleFilter
 from spiderling.text.shingles import shingles
 
@@ -50,7 +51,7 @@ class ShingleState:
         seen, covered = ShingleFilter(self._max_bytes), dict[str, int]()
         try:
             seen, covered = self._read()
-        except (OSError, ValueError, KeyError, zstandard.ZstdError):
+        except (OSError, EOFError, ValueError, KeyError, zstandard.ZstdError):
             self.loaded = []
         if any(covered[name] > lengths.get(name, 0) for name in covered):
             seen, covered, self.loaded = ShingleFilter(self._max_bytes), {}, []
@@ -145,9 +146,9 @@ def _write_layer(path: Path, layer: Layer) -> None:
 
 
 def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
-    """Raises OSError or ValueError when the file is not what the index says."""
+    """Raises OSError, EOFError, ValueError or ZstdError when the file is not what the index says."""
     words = np.zeros(int(entry["words"]), np.uint64)
-    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+    with path.open("rb") as file, io.BufferedReader(ZstdFrames(file)) as stream:
         place = words.data.cast("B")
         while place and (got := stream.readinto(place)):
             place = place[got:]

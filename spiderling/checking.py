@@ -17,15 +17,14 @@ from spiderling.frontier.trail import unpack_ends, unpack_keys
 from spiderling.inspection import Inspection, Segment
 from spiderling.linkoutput import read_links
 from spiderling.reasons import Reason
+from spiderling.statechecks import damaged_rows
 
 _MOST_NAMED = 5
 
 
 def problems(crawl: Inspection) -> Iterator[str]:
     """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once."""
-    for row in crawl.rows("PRAGMA integrity_check"):
-        if row["integrity_check"] != "ok":
-            yield f"the state's file is damaged: {row['integrity_check']}"
+    yield from damaged_rows(crawl.connection, crawl.schema)
     yield from _books(crawl)
     yield from _trail(crawl)
     yield from _corpus(crawl)

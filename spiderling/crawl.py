@@ -273,6 +273,8 @@ class Crawl:
         note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
         if not state.meta:
             note("created", self.clock.now())
+        if self.jobdir.former is not None:
+            self.event(f"the state was brought to this version's schema; the former is kept as {self.jobdir.former}")
         for line in changed:
             self.event(f"option changed: {line}")
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from spiderling import prevertical
 from spiderling.errors import BadInput, JobdirError, StorageError
 from spiderling.frontier.reading import UrlRow, url_of_key, urls_of
+from spiderling.frontier.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
 from spiderling.frontier.scope import Scope
-from spiderling.frontier.store import APPLICATION_ID, SCHEMA_VERSION
 from spiderling.frontier.trail import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.options import Options
 from spiderling.prevertical import Document
@@ -87,14 +87,14 @@ class Inspection:
             self.connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
             self.connection.execute("BEGIN")
             application = self.connection.execute("PRAGMA application_id").fetchone()[0]
-            version = self.connection.execute("PRAGMA user_version").fetchone()[0]
+            self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
             self.meta = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
         except sqlite3.Error as error:
             raise JobdirError(f"{self._path} cannot be read as the state of a crawl: {error}.") from error
-        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+        if application != APPLICATION_ID or self.schema not in READABLE:
             raise JobdirError(
-                f"{self._path} was written by something else, or by another version of Spiderling (schema {version}, "
-                f"this one reads {SCHEMA_VERSION}); use that version."
+                f"{self._path} was written by something else, or by another version of Spiderling (schema "
+                f"{self.schema}, this one reads {SCHEMA_VERSION}); use that version."
             )
 
     def close(self) -> None:

@@ -8,7 +8,10 @@ import socket
 from pathlib import Path
 from typing import IO
 
-from spiderling.errors import JobdirError
+from spiderling.errors import JobdirError, SpiderlingError
+from spiderling.frontier.schema import READABLE
+from spiderling.frontier.store import refuse_others
+from spiderling.migration import migrate
 
 _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
@@ -20,7 +23,10 @@ class Jobdir:
     """
 
     def __init__(self, path: Path) -> None:
-        """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use."""
+        """Create or open *path*, whose state becomes one of this version.
+
+        Raises JobdirError when it is unwritable, foreign or in use, StorageError if the state cannot be upgraded.
+        """
         self.path = path
         self.state = path / "state"
         self.corpus = path / "corpus"
@@ -38,6 +44,12 @@ class Jobdir:
                 f"the crawl directory {path} cannot be used: {error.strerror or error}. "
                 "Mend its permissions, or give another with -s JOBDIR=..."
             ) from error
+        try:
+            self.former = migrate(self.database)
+            """Where the state of an earlier version is kept, if it was one."""
+        except SpiderlingError:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._lock.close()
@@ -47,6 +59,7 @@ class Jobdir:
             return
         if not self.path.is_dir():
             raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
+        refuse_others(self.database, READABLE)
         if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
             raise JobdirError(
                 f"{self.path} holds files of something else and no crawl. Give an empty or new directory "

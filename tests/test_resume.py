@@ -8,7 +8,6 @@ import random
 import resource
 import signal
 import socket
-import sqlite3
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -36,7 +35,8 @@ from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier import Frontier
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.state import SegmentRow
+from spiderling.frontier.state import Changes, SegmentRow
+from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
 from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
@@ -327,10 +327,10 @@ def test_a_queue_that_cannot_be_read_stops_the_crawl_with_one_message(tmp_path):
     with serving(FixedWeb({"old.test": {"/": page("a")}}, {"old.test": "127.84.4.1"})) as server:
         crawl = Crawl(tmp_path / "job", server)
         assert crawl.run("http://old.test/").code == 0
-        with closing(sqlite3.connect(crawl.directory / "state/frontier.sqlite")) as state, state:
-            state.execute("UPDATE host SET waiting = 1")
-            state.execute("UPDATE count SET value = value + 1 WHERE key IN ('waiting', 'discovered')")
-            state.execute("INSERT INTO log(added, popped) VALUES (?, '')", (b"16\tno line of ours",))
+        with closing(SqliteStore(crawl.directory / "state/frontier.sqlite")) as store:
+            counts = {key: store.load().counts[key] + 1 for key in ("waiting", "discovered")}
+            row = store.host(1)._replace(waiting=1)
+            store.commit(Changes(hosts=[row], counts=counts, added=[(16, b"no line of ours")]))
         result = crawl.run("http://old.test/")
     assert result.code == 1
     assert result.lines("ERROR", "The crawl stops: the queue of old.test is damaged")

@@ -24,10 +24,10 @@ _THINNED = ((_HOUR, _HOUR // 60), (24 * _HOUR, _HOUR // 6), (30 * 24 * _HOUR, 2 
 """(age, length of the steps of which one row stays), in ticks."""
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGER NOT NULL,
+CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGER NOT NULL,
     pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
     kept_bytes INTEGER NOT NULL, discovered INTEGER NOT NULL, waiting INTEGER NOT NULL, hosts INTEGER NOT NULL,
-    at_work INTEGER NOT NULL, retired INTEGER NOT NULL);
+    at_work INTEGER NOT NULL, retired INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """
 
 
@@ -61,12 +61,11 @@ def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
     )  # fmt: skip
 
 
-def statements(row: HistoryRow) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """What to execute: *row* takes the place of its tick's former one; now and then what has grown old is thinned."""
-    yield f"REPLACE INTO history VALUES ({','.join('?' * len(row))})", row
+def thinning(row: HistoryRow) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Which rows have grown old with *row*, now and then: a condition on the table, and its values."""
     for age, step in () if row.tick % 6 else _THINNED:
-        query = (
-            "DELETE FROM history WHERE tick < ? AND EXISTS (SELECT 1 FROM history AS later "
+        condition = (
+            "tick < ? AND EXISTS (SELECT 1 FROM history AS later "
             "WHERE later.tick > history.tick AND later.tick < (history.tick / ? + 1) * ?)"
         )
-        yield query, (row.tick - age, step, step)
+        yield condition, (row.tick - age, step, step)

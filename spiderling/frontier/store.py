@@ -10,18 +10,22 @@ through a connection of its own that always sees the last commit.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import tempfile
 from array import array
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import zstandard
 
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier import history, trail
+from spiderling.frontier import checksums, history, trail
+from spiderling.frontier.checksums import CheckedTables
 from spiderling.frontier.hosts import CLOSED_STATES
+from spiderling.frontier.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
@@ -37,9 +41,7 @@ from spiderling.frontier.state import (
     replay,
 )
 
-SCHEMA_VERSION = 4
-APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
-_REFUSED = (sqlite3.Error, OverflowError, ValueError, TypeError)
+_REFUSED = (sqlite3.Error, *checksums.UNFIT)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
 _CACHE_KB = 32_000
 _HOSTS_AT_ONCE = 20_000
@@ -52,53 +54,6 @@ _IS_MARKED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR stat
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_SCHEMA = """
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE count(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE host(id INTEGER PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, distance INTEGER NOT NULL,
-    pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
-    kept_bytes INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL, due REAL NOT NULL,
-    crawl_delay_s REAL NOT NULL, slowdown REAL NOT NULL, failures INTEGER NOT NULL, exempt INTEGER NOT NULL,
-    address TEXT NOT NULL, positions TEXT NOT NULL, first BLOB NOT NULL, transit BLOB);
-CREATE TABLE chunk(id INTEGER PRIMARY KEY, urls INTEGER NOT NULL, lines BLOB NOT NULL);
-CREATE TABLE log(batch INTEGER PRIMARY KEY, added BLOB NOT NULL, popped TEXT NOT NULL);
-CREATE TABLE seen(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
-CREATE TABLE digest(batch INTEGER PRIMARY KEY, keys BLOB NOT NULL);
-CREATE TABLE robots(origin TEXT PRIMARY KEY, status TEXT NOT NULL, fetched REAL NOT NULL, expires REAL NOT NULL,
-    failures INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE consent(origin TEXT NOT NULL, file TEXT NOT NULL, answer TEXT NOT NULL, digest TEXT NOT NULL,
-    first REAL NOT NULL, last REAL NOT NULL, says TEXT NOT NULL,
-    PRIMARY KEY(origin, file, answer, digest)) WITHOUT ROWID;
-CREATE TABLE file(name TEXT PRIMARY KEY, length_bytes INTEGER NOT NULL, entries INTEGER NOT NULL,
-    kind TEXT NOT NULL) WITHOUT ROWID;
-CREATE VIEW segment AS SELECT name, length_bytes, entries AS documents FROM file WHERE kind = 'corpus';
-CREATE TABLE event(time REAL NOT NULL, what TEXT NOT NULL);
-CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
-    round(downloaded_bytes / 1e6, 3) AS down_mb, round(kept_bytes / 1e6, 3) AS kept_mb,
-    round(kept_bytes * 1.0 / max(downloaded_bytes, 1), 4) AS yield_rate, waiting, parked, address,
-    datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
-CREATE VIEW consents AS SELECT origin, file, answer, says, datetime(first, 'unixepoch') AS first,
-    datetime(last, 'unixepoch') AS last, digest FROM consent ORDER BY origin, file, consent.first;
-"""
-
-VIEWS = """
-CREATE VIEW IF NOT EXISTS ends AS SELECT substr(key, 5) AS reason, value AS urls,
-    round(value * 1.0 / (SELECT max(value, 1) FROM count WHERE key = 'discovered'), 4) AS share
-    FROM count WHERE key LIKE 'end/%' AND value ORDER BY value DESC;
-CREATE VIEW IF NOT EXISTS waiting AS SELECT state, count(*) AS hosts, sum(waiting) AS urls, max(waiting) AS most,
-    datetime(min(due), 'unixepoch') AS first_due FROM host WHERE waiting GROUP BY state ORDER BY urls DESC;
-CREATE VIEW IF NOT EXISTS yield AS
-    SELECT CASE WHEN at IS NULL THEN 'all' ELSE 'distance ' || at END AS hosts_at, count(*) AS hosts,
-    sum(pages) AS pages, sum(documents) AS documents, sum(words) AS words,
-    round(sum(downloaded_bytes) / 1e6, 3) AS down_mb, round(sum(kept_bytes) / 1e6, 3) AS kept_mb,
-    round(sum(kept_bytes) * 1.0 / max(sum(downloaded_bytes), 1), 4) AS yield_rate,
-    round(sum(documents) * 1.0 / max(sum(pages), 1), 4) AS yield_ratio
-    FROM (SELECT NULL AS at, * FROM host UNION ALL SELECT distance AS at, * FROM host)
-    GROUP BY at ORDER BY at;
-"""
-"""For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
-
-_SAID_AGAIN = "ON CONFLICT(origin, file, answer, digest) DO UPDATE SET last = excluded.last, says = excluded.says"
 
 
 class SqliteStore:
@@ -112,6 +67,7 @@ class SqliteStore:
         self._path = path
         self._synchronous = "FULL" if synced else "NORMAL"
         self._compress = zstandard.ZstdCompressor(level=3, write_checksum=True).compress
+        refuse_others(path)
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
@@ -131,37 +87,33 @@ class SqliteStore:
 
     def _prepare(self) -> None:
         execute = self._connection.execute
-        application = execute("PRAGMA application_id").fetchone()[0]
-        version = execute("PRAGMA user_version").fetchone()[0]
-        if application == 0 and execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-            execute("PRAGMA journal_mode=WAL")
+        if not execute("PRAGMA application_id").fetchone()[0]:
             self._connection.executescript(
-                f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {_SCHEMA}COMMIT;"
+                f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
             )
-        elif application != APPLICATION_ID:
-            raise JobdirError(f"{self._path} is a database of something else; give another JOBDIR.")
-        elif version != SCHEMA_VERSION:
-            raise JobdirError(
-                f"{self._path} was written by another version of Spiderling (schema {version}, this one has "
-                f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
-            )
-        self._connection.executescript(trail.SCHEMA + history.SCHEMA + VIEWS)
+        execute("PRAGMA journal_mode=WAL")
+        self._connection.executescript(VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+        self._tables = CheckedTables(self._connection)
+        self._counts = dict(execute("SELECT key, value FROM count").fetchall())
 
     # -- reading
 
     def load(self) -> State:
-        rows = self._reader.execute
+        """Everything committed so far; raises JobdirError if it cannot be read, or is not as it was written."""
         with self._reading():
             return State(
-                tails=tails_of(self._reader),
-                seen=_keys(rows("SELECT keys FROM seen ORDER BY batch")),
-                digests=_keys(rows("SELECT keys FROM digest ORDER BY batch")),
-                segments=[SegmentRow(*row) for row in rows("SELECT * FROM file ORDER BY name")],
-                counts=dict(rows("SELECT key, value FROM count").fetchall()),
-                meta=dict(rows("SELECT key, value FROM meta").fetchall()),
+                tails=_replayed(row[1:] for row in self._whole("log")),
+                seen=_keys(self._whole("seen")),
+                digests=_keys(self._whole("digest")),
+                segments=[SegmentRow._make(row) for row in self._whole("file")],
+                counts=dict(self._whole("count")),
+                meta=dict(self._whole("meta")),
             )
+
+    def _whole(self, table: str) -> Iterator[tuple[Any, ...]]:
+        return checksums.whole_rows(self._reader, table)
 
     def host_columns(self) -> Iterator[HostColumns]:
         with self._reading():
@@ -192,26 +144,45 @@ class SqliteStore:
             raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
 
     def host(self, host_id: int) -> HostRow:
-        return HostRow._make(self._one("SELECT * FROM host WHERE id = ?", host_id))
+        *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
+        row = HostRow._make(values)
+        self._compare(lambda: checksums.host_checksums(row) == (checksum, queue_checksum), f"host {host_id}")
+        return row
 
     def chunk_ids(self, host_id: int) -> list[int]:
         bounds = (host_id << HOST_SHIFT, host_id + 1 << HOST_SHIFT)
         return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
 
     def chunk(self, chunk_id: int) -> list[bytes]:
-        packed: bytes = self._one("SELECT lines FROM chunk WHERE id = ?", chunk_id)[0]
+        urls, packed, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
+        self._compare(lambda: checksums.chunk_checksum(chunk_id, urls, packed) == checksum, f"chunk {chunk_id}")
         try:
             return unpacked(packed)
         except zstandard.ZstdError as error:
             raise StorageError(f"{self._path} is damaged: chunk {chunk_id}: {error}.") from error
 
     def robots(self, key: str) -> RobotsRow | None:
-        rows = self._rows("SELECT * FROM robots WHERE origin = ?", (key,))
-        return RobotsRow._make(rows[0]) if rows else None
+        rows = self._rows(
+            "SELECT origin, status, fetched, expires, failures, body, checksum FROM robots WHERE origin = ?", (key,)
+        )
+        if not rows:
+            return None
+        *values, checksum = rows[0]
+        table = checksums.TABLES["robots"]
+        self._compare(lambda: checksums.row_checksum(table, values) == checksum, f"the robots.txt of {key}")
+        return RobotsRow._make(values)
 
     def consents(self) -> list[ConsentRow]:
-        rows = self._rows("SELECT * FROM consent ORDER BY origin, file, first, answer, digest", ())
+        rows = self._rows(
+            f"SELECT {', '.join(ConsentRow._fields)} FROM consent ORDER BY origin, file, first, answer, digest", ()
+        )
         return [ConsentRow._make(row) for row in rows]
+
+    def _compare(self, is_whole: Callable[[], bool], what: str) -> None:
+        with suppress(*checksums.UNFIT):
+            if is_whole():
+                return
+        raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
 
     def _one(self, query: str, key: int) -> Any:
         rows = self._rows(query, (key,))
@@ -238,44 +209,76 @@ class SqliteStore:
             raise StorageError(f"{self._path} could not be written: {error}.") from error
 
     def _write(self, changes: Changes) -> None:
+        self._write_hosts(changes)
+        self._write_queues(changes)
+        self._write_replaced(changes)
+        self._write_added(changes)
+        self._tables.write()
+
+    def _write_replaced(self, changes: Changes) -> None:
+        tables, first = (
+            self._tables,
+            "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?",
+        )
+        for answer in changes.consent:
+            said = self._connection.execute(first, answer[:4]).fetchone()
+            tables.put("consent", answer._replace(first=said[0]) if said else answer)
+        counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
+        self._counts.update(counts)
+        written: dict[str, Iterable[Sequence[Any]]] = {
+            "robots": changes.robots, "file": changes.segments, "count": counts.items(), "meta": changes.meta.items()
+        }  # fmt: skip
+        for name, rows in written.items():
+            for row in rows:
+                tables.put(name, row)
+        if changes.history is not None:
+            tables.put("history", changes.history)
+            for condition, values in history.thinning(changes.history):
+                tables.remove("history", condition, values)
+
+    def _write_added(self, changes: Changes) -> None:
+        for event in changes.events:
+            self._tables.append("event", event)
+        for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
+            if keys:
+                self._tables.append(name, (keys.tobytes(),))
+        for name, row in trail.rows(changes.trail):
+            self._tables.append(name, row)
+
+    def _write_hosts(self, changes: Changes) -> None:
+        many, checksum = self._connection.executemany, checksums.queue_checksum
+        rows = [(*row, *checksums.host_checksums(row)) for row in changes.hosts]
+        many(f"REPLACE INTO host VALUES ({_marks(len(HostRow._fields) + 2)})", rows)
+        newest = max((row.id for row in changes.hosts), default=0)
+        self._tables.count("host", max(0, newest - self._tables.rows("host")))
+        marked = ((w, p, distance, checksum(w, p, distance, host), host) for w, p, distance, host in changes.marked)
+        many("UPDATE host SET waiting = ?, parked = ?, distance = ?, queue_checksum = ? WHERE id = ?", marked)
+
+    def _write_queues(self, changes: Changes) -> None:
         many = self._connection.executemany
-        many(f"REPLACE INTO host VALUES ({_marks(HostRow)})", changes.hosts)
-        many("UPDATE host SET waiting = ?, parked = ?, distance = ? WHERE id = ?", changes.marked)
         ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
-        many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges)
-        many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used))
+        gone = max(0, many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount)
+        gone += max(0, many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used)).rowcount)
+        self._tables.count("chunk", -gone)
         if changes.flush is not None:
             self._flush(changes.flush)
         elif changes.added or changes.popped:
             self._log(changes)
-        many(f"REPLACE INTO robots VALUES ({_marks(RobotsRow)})", changes.robots)
-        many(f"INSERT INTO consent VALUES ({_marks(ConsentRow)}) {_SAID_AGAIN}", changes.consent)
-        many(f"REPLACE INTO file VALUES ({_marks(SegmentRow)})", changes.segments)
-        many("REPLACE INTO count VALUES (?, ?)", changes.counts.items())
-        many("REPLACE INTO meta VALUES (?, ?)", changes.meta.items())
-        many("INSERT INTO event VALUES (?, ?)", changes.events)
-        for table, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
-            if keys:
-                self._connection.execute(f"INSERT INTO {table}(keys) VALUES (?)", (keys.tobytes(),))
-        for table, row in trail.rows(changes.trail):
-            self._connection.execute(f"INSERT INTO {table}", row)
-        if changes.history is not None:
-            for query, values in history.statements(changes.history):
-                self._connection.execute(query, values)
 
     def _flush(self, flush: Flush) -> None:
-        chunks = (
-            (chunk, len(lines), self._packed(b"\n".join(lines)))
-            for slot, tail in flush.tails.items()
-            for chunk, lines in chunks_of(slot, flush.generation, tail)
-        )
-        self._connection.executemany("INSERT INTO chunk VALUES (?, ?, ?)", chunks)
-        self._connection.execute("DELETE FROM log")
+        rows = []
+        for slot, tail in flush.tails.items():
+            for chunk, lines in chunks_of(slot, flush.generation, tail):
+                packed = self._packed(b"\n".join(lines))
+                rows.append((chunk, len(lines), packed, checksums.chunk_checksum(chunk, len(lines), packed)))
+        self._connection.executemany("INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)", rows)
+        self._tables.count("chunk", len(rows))
+        self._tables.empty("log")
 
     def _log(self, changes: Changes) -> None:
         added = self._packed(b"\n".join(b"%d\t%s" % entry for entry in changes.added))
         popped = " ".join(f"{slot}:{number}" for slot, number in changes.popped.items())
-        self._connection.execute("INSERT INTO log(added, popped) VALUES (?, ?)", (added, popped))
+        self._tables.append("log", (added, popped))
 
     def _packed(self, lines: bytes) -> bytes:
         """Compressed if that makes it smaller; no line begins like a zstd frame."""
@@ -295,20 +298,69 @@ def unpacked(packed: bytes) -> list[bytes]:
 
 def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
     """Slot -> lines of what is in the log."""
+    return _replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
+
+
+def _replayed(log: Iterable[tuple[Any, ...]]) -> dict[int, list[bytes]]:
     tails: dict[int, list[bytes]] = {}
-    for added, popped in connection.execute("SELECT added, popped FROM log ORDER BY batch"):
+    for added, popped in log:
         entries = (line.split(b"\t", 1) for line in unpacked(added))
         numbers = (pair.split(":") for pair in popped.split())
         replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
     return tails
 
 
-def _keys(rows: Iterable[tuple[bytes]]) -> array[int]:
+def refuse_others(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> None:
+    """Raise JobdirError if the file at *path* is not a state of a *usable* schema; nothing is written."""
+    version = version_of(path)
+    if version is not None and version not in usable:
+        raise JobdirError(
+            f"{path} was written by another version of Spiderling (schema {version}, this one has "
+            f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
+        )
+
+
+def version_of(path: Path) -> int | None:
+    """The schema of the state at *path*, None if there is none yet; raises JobdirError for anything else there.
+
+    Nothing is written, not even beside the file: only what is in it is read, and of a file that was never brought up to
+    date from its write-ahead log, a copy.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    try:
+        application, version, tables = _marks_of(path)
+        log = path.with_name(path.name + "-wal")
+        if not application and not tables and log.exists() and log.stat().st_size:
+            with tempfile.TemporaryDirectory() as name:
+                for file in (path, log):
+                    shutil.copy(file, name)
+                application, version, tables = _marks_of(Path(name, path.name), "rw")
+    except (sqlite3.Error, OSError) as error:
+        raise JobdirError(
+            f"{path} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
+        ) from error
+    if application == APPLICATION_ID:
+        return int(version)
+    if application or tables:
+        raise JobdirError(f"{path} is a database of something else; give another JOBDIR.")
+    return None
+
+
+def _marks_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, int]:
+    """Application id, schema and number of tables."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)) as file:
+        queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        application, version, tables = (file.execute(query).fetchone()[0] for query in queries)
+        return application, version, tables
+
+
+def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:
     keys = array("q")
-    for (blob,) in rows:
+    for _, blob in rows:
         keys.frombytes(blob)
     return keys
 
 
-def _marks(row: type[NamedTuple]) -> str:
-    return ",".join("?" * len(row._fields))
+def _marks(number: int) -> str:
+    return ",".join("?" * number)

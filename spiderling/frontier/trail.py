@@ -121,16 +121,16 @@ def with_outcome(end: End, outcome: Outcome, document: int | None) -> End:
 
 
 def rows(batch: TrailBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The rows that *batch* adds: each with its table and values, as INSERT INTO wants them."""
+    """The rows that *batch* adds: each with its table, and without the number that the table gives it."""
     if batch.ends:
         keys = pack_keys(tuple(end.key for end in batch.ends))
         values = (batch.time, batch.segment, batch.offset, keys, pack_ends(batch.ends))
-        yield "ended(time, segment, offset_bytes, keys, ends) VALUES (?, ?, ?, ?, ?)", values
+        yield "ended", values
     if batch.found:
         runs = pack_keys(tuple(part for run in batch.pages for part in run))
-        yield "found(time, keys, pages) VALUES (?, ?, ?)", (batch.time, pack_keys(batch.found), runs)
+        yield "found", (batch.time, pack_keys(batch.found), runs)
     for purge in batch.purges:
-        yield "purged VALUES (?, ?, ?, ?)", purge
+        yield "purged", purge
 
 
 def pack_keys(keys: tuple[int, ...]) -> bytes:
@@ -174,10 +174,10 @@ def page_of(place: int, runs: bytes) -> int:
 
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS ended(batch INTEGER PRIMARY KEY, time REAL NOT NULL, segment TEXT NOT NULL,
-    offset_bytes INTEGER NOT NULL, keys BLOB NOT NULL, ends BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS found(batch INTEGER PRIMARY KEY, time REAL NOT NULL, keys BLOB NOT NULL,
-    pages BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS purged(time REAL NOT NULL, host INTEGER NOT NULL, reason TEXT NOT NULL,
-    urls INTEGER NOT NULL);
+CREATE TABLE ended(batch INTEGER PRIMARY KEY, time REAL NOT NULL, segment TEXT NOT NULL,
+    offset_bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, keys BLOB NOT NULL, ends BLOB NOT NULL);
+CREATE TABLE found(batch INTEGER PRIMARY KEY, time REAL NOT NULL, checksum INTEGER NOT NULL,
+    keys BLOB NOT NULL, pages BLOB NOT NULL);
+CREATE TABLE purged(time REAL NOT NULL, host INTEGER NOT NULL, reason TEXT NOT NULL,
+    urls INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """

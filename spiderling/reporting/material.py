@@ -119,7 +119,7 @@ def material_of(crawl: Inspection, now: float | None = None) -> Material:
 
 
 def _hosts(crawl: Inspection) -> Hosts:
-    query = f"SELECT name, state, {', '.join(_HOST_COLUMNS)} FROM host"  # noqa: S608 - names of columns
+    query = f"SELECT name, state, {', '.join(_HOST_COLUMNS)} FROM host"
     rows = crawl.connection.execute(query).fetchall()
     if not rows:
         return Hosts()
@@ -130,7 +130,10 @@ def _hosts(crawl: Inspection) -> Hosts:
 def _history(crawl: Inspection) -> list[HistoryRow]:
     """Empty for a state that was written before there was one."""
     try:
-        return [HistoryRow(*row.values()) for row in crawl.rows("SELECT * FROM history ORDER BY tick")]
+        return [
+            HistoryRow(*row.values())
+            for row in crawl.rows(f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY tick")
+        ]
     except JobdirError:
         return []
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.errors import BadInput
-from spiderling.frontier.store import SCHEMA_VERSION
+from spiderling.frontier.schema import SCHEMA_VERSION
 from spiderling.jobdir import Jobdir
 from spiderling.languages import load
 from spiderling.seeds import read_seeds

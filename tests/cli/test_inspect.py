@@ -218,10 +218,47 @@ def damaged(crawl: Crawl, tmp_path: Path, statement: str = "", cut: int = 0) -> 
         ("UPDATE file SET entries = entries + 1", "documents, not"),
         ("UPDATE count SET value = value - 1 WHERE key = 'total/documents'", "the counts say"),
         ("DELETE FROM digest", "the digests of"),
-        ("INSERT INTO ended SELECT batch + 1000, time, segment, offset_bytes, keys, ends FROM ended", "ended before"),
+        (
+            "INSERT INTO ended SELECT batch + 1000, time, segment, offset_bytes, checksum, keys, ends FROM ended",
+            "ended before",
+        ),
     ],
 )
 def test_a_check_finds_what_is_wrong_with_the_books(crawl: Crawl, tmp_path: Path, statement: str, message: str) -> None:
+    assert any(message in line for line in damaged(crawl, tmp_path, statement))
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE host SET words = words + 1 WHERE name = 'b.test'", "of table host 1 rows are not as they were"),
+        ("UPDATE host SET distance = 7 WHERE name = 'b.test'", "of table host 1 rows are not as they were"),
+        ("DELETE FROM host WHERE id = (SELECT max(id) FROM host)", "of table host"),
+        ("DELETE FROM seen WHERE batch = 1", "of table seen 1 rows are not as they were written, or rows before them"),
+        ("DELETE FROM seen WHERE batch = (SELECT max(batch) FROM seen)", "of table seen"),
+        ("UPDATE seen SET keys = zeroblob(length(keys)) WHERE batch = 2", "of table seen 1 rows are not"),
+        ("UPDATE digest SET keys = substr(keys, 9) WHERE batch = 1", "of table digest 1 rows are not"),
+        ("DELETE FROM ended WHERE batch = 2", "of table ended 1 rows are not as they were written, or rows before"),
+        ("UPDATE ended SET time = time + 1 WHERE batch = 2", "of table ended 1 rows are not"),
+        ("UPDATE found SET batch = -batch", "of table found"),
+        ("DELETE FROM purged", "of table purged 0 rows are there, "),
+        ("UPDATE event SET what = what || '!'", "of table event"),
+        ("UPDATE robots SET expires = 0 WHERE origin LIKE '%//b.test'", "of table robots 1 rows are not as they were"),
+        ("DELETE FROM robots WHERE origin LIKE '%//b.test'", "rows are there, "),
+        ("DELETE FROM consent", "of table consent 0 rows are there, "),
+        ("UPDATE meta SET value = value || ' ' WHERE key = 'version'", "of table meta 1 rows are not as they were "),
+        ("UPDATE meta SET value = x'00' WHERE key = 'version'", "of table meta 1 rows are not as they were written: v"),
+        ("UPDATE file SET entries = 0", "of table file"),
+        ("UPDATE history SET pages = 0", "of table history"),
+        ("DELETE FROM history", "of table history 0 rows are there, "),
+        ("UPDATE written SET checksum = 0 WHERE name = 'count'", "of table count some rows are not those that were"),
+        ("DROP VIEW consents", "the state's tables are not those that were made: consents"),
+    ],
+)
+def test_a_check_finds_rows_that_were_changed_or_are_gone(
+    crawl: Crawl, tmp_path: Path, statement: str, message: str
+) -> None:
+    """No sum of the books tells of these: only what was written beside each row does."""
     assert any(message in line for line in damaged(crawl, tmp_path, statement))
 
 

@@ -52,7 +52,8 @@ def test_old_rows_are_thinned_to_the_last_of_each_step(store):
     store.commit(Changes(history=row(0)))
     store._connection.execute("BEGIN")
     store._connection.executemany(
-        "REPLACE INTO history VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", ((t, t * 10.0) for t in range(40 * DAY))
+        "REPLACE INTO history VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+        ((t, t * 10.0) for t in range(40 * DAY)),
     )
     gap = 38 * DAY
     store._connection.execute("DELETE FROM history WHERE tick = ?", (gap + 59,))

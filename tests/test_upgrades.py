@@ -1,0 +1,199 @@
+"""A crawl survives an upgrade: the JOBDIR of an earlier version goes on, or is refused before a byte is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Crawl, serving
+
+from spiderling import migration
+from spiderling.checking import problems
+from spiderling.errors import JobdirError, StorageError
+from spiderling.frontier.checksums import TABLES
+from spiderling.frontier.schema import APPLICATION_ID, SCHEMA_VERSION
+from spiderling.frontier.state import HostRow
+from spiderling.frontier.store import SqliteStore, version_of
+from spiderling.inspection import Inspection
+from spiderling.jobdir import Jobdir
+
+sys.path.insert(0, str(Path(__file__).parent / "jobdirs"))
+from made import crawl_in, outcome, web
+
+FORMER = ROOT / "tests/jobdirs/schema-4"
+EXPECTED = json.loads(FORMER.with_suffix(".json").read_text())
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A copy of the JOBDIR that the code of schema 4 left when it was killed."""
+    return Path(shutil.copytree(FORMER, tmp_path / "job"))
+
+
+def database(job: Path) -> Path:
+    return job / "state/frontier.sqlite"
+
+
+def rows_of(path: Path) -> dict[str, list[tuple]]:
+    """All rows of all tables, without checksums; of a copy, so that nothing is changed by reading."""
+    copy = path.parent.with_name(path.name + "-read")
+    shutil.copytree(path.parent, copy)
+    with closing(sqlite3.connect(copy / path.name)) as state:
+        columns = {table.name: table.rows.replace(", checksum FROM", " FROM") for table in TABLES.values()}
+        columns["host"] = f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"
+        columns["chunk"] = "SELECT id, urls, lines FROM chunk ORDER BY id"
+        found = {name: state.execute(query).fetchall() for name, query in columns.items()}
+    shutil.rmtree(copy)
+    return found
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_crawl_that_was_killed_before_an_upgrade_ends_as_it_would_have_ended(job, tmp_path):
+    """Waiting and parked URLs, those with a spider's own arguments, one in transit and an unfinished batch."""
+    with serving(web()) as server:
+        crawl = crawl_in(job, server, tmp_path / "scratch")
+        result = crawl.run(HOST_INTERVAL_S=0.04)
+    assert result.code == 0 and "is finished." in result.output, result.output
+    assert "Traceback" not in result.output
+    items = [json.loads(line) for line in (tmp_path / "scratch/items.jsonl").read_text().splitlines()]
+    called = [item["number"] for item in items if "number" in item]
+    assert {**outcome(crawl), "items": sorted(called)} == EXPECTED
+    assert len(called) > 20 and all(item["colour"] == "red" for item in items if "number" in item)
+    assert crawl.state().hosts["poor.test"]["state"] == "retired"
+    assert [event for event in crawl.state().events if "frontier.sqlite.schema-4" in event]
+    with closing(Inspection(job)) as opened:
+        assert opened.schema == SCHEMA_VERSION
+        assert list(problems(opened)) == []
+
+
+def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held(job):
+    with closing(sqlite3.connect(database(job))) as state, state:  # a queue that has been written as chunks as well
+        state.execute("INSERT INTO chunk VALUES (?, 2, ?)", (3 << 38, b"@/a\n@/b"))
+    before = rows_of(database(job))
+    assert before["meta"] and before["log"] and before["consent"] and before["purged"] and before["chunk"]
+    kept = migration.migrate(database(job))
+    assert kept == database(job).with_name("frontier.sqlite.schema-4")
+    assert version_of(kept) == 4 and version_of(database(job)) == SCHEMA_VERSION
+    assert rows_of(database(job)) == rows_of(kept) == before
+    with closing(SqliteStore(database(job))) as store:
+        assert store.host(2).state == "retired"
+        assert store.chunk(3 << 38) == [b"@/a", b"@/b"]
+        assert store.load().meta["strategy"] == dict(before["meta"])["strategy"]
+    assert migration.migrate(database(job)) is None, "it is done once"
+
+
+STEPS = ("_empty_log", "_refuse_full_disk", "_copy_chunks", "_copy", "_keep", "sync_directory")
+
+
+def killed_in(job: Path, step: str, is_before: bool) -> None:
+    """Migrate in a process that is killed before or after a step."""
+    child = os.fork()
+    if not child:
+        function = getattr(migration, step)
+
+        def wrapped(*arguments: object) -> None:
+            if not is_before:
+                function(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(migration, step, wrapped)
+        migration.migrate(database(job))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def test_a_kill_at_any_step_of_an_upgrade_leaves_the_old_state_or_the_new_one(job):
+    before = rows_of(database(job))
+    for step in STEPS:
+        for is_before in (True, False):
+            killed_in(job, step, is_before)
+            assert rows_of(database(job)) == before, (step, is_before)
+            if version_of(database(job)) == SCHEMA_VERSION:
+                assert step == "sync_directory"
+                kept = database(job).with_name("frontier.sqlite.schema-4")
+                assert rows_of(kept) == before
+                kept.replace(database(job))  # once more
+    assert migration.migrate(database(job)) is not None
+    assert sorted(path.name for path in (job / "state").iterdir()) == ["frontier.sqlite", "frontier.sqlite.schema-4"]
+
+
+def test_an_upgrade_that_has_no_room_or_is_read_by_others_says_so_and_leaves_all_as_it_was(job, monkeypatch):
+    with closing(Inspection(job)), pytest.raises(StorageError, match=r"another process reads it.*It is as it was"):
+        migration.migrate(database(job))
+    before = rows_of(database(job))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 5000))
+    with pytest.raises(StorageError, match=r"MB are needed on its disk, 0 MB are free.*mend that and start again"):
+        migration.migrate(database(job))
+    assert version_of(database(job)) == 4
+    assert rows_of(database(job)) == before
+    monkeypatch.undo()
+    monkeypatch.setattr(Path, "hardlink_to", lambda *names: (_ for _ in ()).throw(OSError("no links here")))
+    kept = migration.migrate(database(job))
+    assert rows_of(kept) == rows_of(database(job)) == before, "a copy is kept where there are no second names"
+
+
+def test_a_state_that_was_kept_before_is_not_overwritten(job):
+    kept = database(job).with_name("frontier.sqlite.schema-4")
+    kept.write_bytes(b"of a former upgrade")
+    assert migration.migrate(database(job)) == kept.with_name("frontier.sqlite.schema-4.1")
+    assert kept.read_bytes() == b"of a former upgrade"
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, SCHEMA_VERSION + 1])
+@pytest.mark.parametrize("is_in_log", [False, True])
+def test_other_schemas_are_refused_before_a_byte_is_written(tmp_path, version, is_in_log):
+    """Also when all that tells the schema is still in the write-ahead log, as after a kill in the first seconds."""
+    path = database(tmp_path)
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as state:
+        if is_in_log:
+            state.execute("PRAGMA journal_mode=WAL")
+        state.executescript(f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={version};"
+                            "CREATE TABLE meta(key, value); COMMIT")  # fmt: skip
+        if is_in_log:
+            left = files_of(tmp_path)
+    if is_in_log:
+        for name in ("frontier.sqlite", "frontier.sqlite-wal"):
+            (path.parent / name).write_bytes(left[f"state/{name}"])
+    before = files_of(tmp_path)
+    for opened in (lambda: Jobdir(tmp_path), lambda: SqliteStore(path)):
+        with pytest.raises(JobdirError, match=f"another version of Spiderling .schema {version}, this one has"):
+            opened()
+        assert files_of(tmp_path) == before
+    with pytest.raises(JobdirError, match=f"another version of Spiderling .schema {version}, this one reads"):
+        Inspection(tmp_path)
+
+
+def test_a_crawl_refuses_another_schema_with_one_sentence(tmp_path):
+    path = database(tmp_path / "job")
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as state:
+        state.executescript(f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=3;")
+    before = files_of(tmp_path / "job")
+    with serving(web()) as server:
+        result = Crawl(tmp_path / "job", server).run("http://rich.test/")
+    assert result.code == 1
+    assert len(result.lines("] ERROR: ")) == 1 and result.lines("another version of Spiderling (schema 3")
+    assert "Traceback" not in result.output
+    assert files_of(tmp_path / "job") == before
+
+
+def test_what_only_reads_takes_the_former_schema_as_it_is(job):
+    before = files_of(job)
+    with closing(Inspection(job)) as opened:
+        assert opened.schema == 4
+        assert list(problems(opened)) == []
+        assert opened.host("poor.test")["state"] == "retired"
+        assert opened.story("http://shop.test/item/39").row.payload
+    after = files_of(job)
+    assert {name: after[name] for name in before} == before

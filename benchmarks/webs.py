@@ -2,8 +2,9 @@
 
     python benchmarks/webs.py WEB --ready-file F --log F [--tls] [--identity] [--late 6:10]
 
-WEB: a directory, or synthetic:HOSTS[:SEED[:BYTES]] (mean size of a page).  --tls: every link is https, with one
-certificate of our own for all names; --identity: nothing is compressed; --late: seconds before an answer, from:to.
+WEB: a directory, synthetic:HOSTS[:SEED[:BYTES]] (mean size of a page), or linked:HOSTS[:PAGES[:OUTSIDE]]
+(linkedweb.py).  --tls: every link is https, with one certificate of our own for all names; --identity: nothing is
+compressed; --late: seconds before an answer, from:to.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.common import ROOT
+from benchmarks.linkedweb import LinkedWeb
 from spiderling.simulation import server as simulation
 from spiderling.simulation.server import AccessLog, Connection, Server, bind_all, open_web
 from spiderling.simulation.synthetic import SyntheticWeb, read_words
@@ -37,6 +39,8 @@ from spiderling.simulation.web import Web, WebResponse
 def web_of(text: str) -> Web:
     """The web that WEB names."""
     kind, *numbers = text.split(":")
+    if kind == "linked":
+        return LinkedWeb(*map(int, numbers))
     if kind == "synthetic" and len(numbers) == 3:
         hosts, seed, size = map(int, numbers)
         return SyntheticWeb(hosts, seed, read_words(ROOT / "models"), mean_page_bytes=size)

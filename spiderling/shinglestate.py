@@ -29,7 +29,8 @@ from spiderling.shinglefilter import Layer, ShingleFilter
 from spiderling.text.shingles import shingles
 
 _INDEX = "index.json"
-_CHUNK_WORDS = 1 << 20
+_CHUNK_WORDS = 1 << 16
+"""Of a layer, copied at once (512 kB): its bits are set while it is written."""
 _LEVEL = 1
 
 

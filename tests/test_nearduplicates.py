@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import tracemalloc
 from itertools import count
 
 import numpy as np
@@ -185,6 +186,20 @@ def test_a_snapshot_and_the_text_behind_it(corpus, tmp_path):
     snapshot(tmp_path / "state", seen, lengths[4])
     restored = ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[-1])
     assert known(restored) == [*range(5, 20), 30, 31] and restored.documents == 17
+
+
+def test_a_snapshot_takes_little_memory_beside_the_filter(tmp_path):
+    """A copy of a large layer would stay with the allocator until the next snapshot."""
+    seen = ShingleFilter(ROOM)
+    for seed in range(8):
+        seen.add(drawn(int(MEGABYTE / BYTES_PER_SHINGLE), seed))
+    assert seen.layers[-1].words.nbytes >= 16 * MEGABYTE
+    tracemalloc.start()
+    try:
+        ShingleState(tmp_path / "shingles", ROOM).write_layers(seen)
+        assert tracemalloc.get_traced_memory()[1] < 4 * MEGABYTE
+    finally:
+        tracemalloc.stop()
 
 
 def test_layers_that_did_not_change_are_not_written_again(tmp_path):

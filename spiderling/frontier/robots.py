@@ -8,19 +8,19 @@ missing, we stay away.
 
 tdmrep.json and ai.txt are asked for when they may bind the crawl's purpose, or are to be
 recorded, and robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
-Files are kept compressed; parsed ones in a bounded cache, since a parser of a large file
-takes 38 kB.  Every answer goes into the consent ledger.
+Files are kept compressed; parsed ones in a bounded cache, since the parser of a file takes up to
+twenty times its size.  Every answer goes into the consent ledger.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from spiderling.frontier.recent import Recent
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
 from spiderling.frontier.state import ConsentRow
 from spiderling.options import Options
@@ -28,8 +28,10 @@ from spiderling.optouts import MINING, TRAINING, Signal, Statement
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize_again
 
-_MAX_PARSERS = 4096
-_MAX_RECORDS = 20_000
+_MAX_PARSED, _MAX_PARSED_BYTES = 4096, 8_000_000
+"""Files kept parsed, and their size as they came; of one rule a line each byte takes 12 to 20."""
+_MAX_RECORDS, _MAX_RECORD_BYTES = 20_000, 32_000_000
+"""Records kept in memory, some 300 bytes each and what their files have compressed, up to 500 kB."""
 _ASK_AGAIN_S = 3600.0
 _EMPTY = zlib.compress(b"")
 
@@ -88,6 +90,8 @@ class Robots:
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
         self.records: dict[str, RobotsRecord] = {}
         """Those in memory."""
+        self._bytes = 0
+        """Of their bodies, at most."""
         self._is_whole = True
         """Whether the store has none but those."""
         self._unknown: set[str] = set()
@@ -95,7 +99,7 @@ class Robots:
         self.changed: set[str] = set()
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
-        self._parsed: OrderedDict[str, Rules] = OrderedDict()
+        self._parsed: Recent[Rules] = Recent(_MAX_PARSED, _MAX_PARSED_BYTES)
         self._ahead: tuple[SiteFile, bytes, Rules] | None = None
 
     def record(self, key: str) -> RobotsRecord | None:
@@ -104,24 +108,31 @@ class Robots:
         if record is None and not self._is_whole and key not in self._unknown:
             record = self._lookup(key)
             if record is not None:
-                self.records[key] = record
+                self._keep(key, record)
             else:
                 self._unknown.add(key)
         return record
+
+    def _keep(self, key: str, record: RobotsRecord) -> None:
+        self.records[key] = record
+        self._bytes += len(record.body)
 
     def look_in_store(self) -> None:
         """From now on the store may have records that are not in memory; until then it is not asked, on the loop."""
         self._is_whole = False
 
     def forget(self) -> None:
-        """Let go of records that the store has, when there are many: those that came first."""
+        """Let go of records that the store has, when there are many or large ones: those that came first."""
         if len(self._unknown) > _MAX_RECORDS:
             self._unknown.clear()
-        if len(self.records) > _MAX_RECORDS:
-            self.look_in_store()
-            spare = len(self.records) - _MAX_RECORDS // 2
-            for key in [key for key in self.records if key not in self.changed][:spare]:
-                del self.records[key]
+        if len(self.records) <= _MAX_RECORDS and self._bytes <= _MAX_RECORD_BYTES:
+            return
+        self.look_in_store()
+        self._bytes = sum(len(record.body) for record in self.records.values())
+        for key in [key for key in self.records if key not in self.changed]:
+            if len(self.records) <= _MAX_RECORDS // 2 and self._bytes <= _MAX_RECORD_BYTES // 2:
+                break
+            self._bytes -= len(self.records.pop(key).body)
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
@@ -237,10 +248,10 @@ class Robots:
         self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, digest: str = ""
     ) -> RobotsRecord:
         key = _key(origin, file)
-        self.records[key] = record
+        self._keep(key, record)
         self._unknown.discard(key)
         self.changed.add(key)
-        self._parsed.pop(key, None)
+        self._parsed.drop(key)
         rules = self._rules(origin, file) if digest else None
         says = [] if rules is None else [str(said) for said in rules.statements(origin + "/", "/")]
         if isinstance(rules, RobotsTxt) and not rules.allows(origin + "/"):
@@ -256,11 +267,9 @@ class Robots:
             return None
         rules = self._parsed.get(key)
         if rules is None:
-            rules = self._parsed[key] = self._parse(file, zlib.decompress(record.body))
-            if len(self._parsed) > _MAX_PARSERS:
-                self._parsed.popitem(last=False)
-        else:
-            self._parsed.move_to_end(key)
+            body = zlib.decompress(record.body)
+            rules = self._parse(file, body)
+            self._parsed.put(key, rules, len(body))
         return rules
 
     def _parse(self, file: SiteFile, body: bytes) -> Rules:

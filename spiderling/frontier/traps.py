@@ -17,9 +17,9 @@ Only what was fetched tells; nothing is probed.  Each page that ends leaves a ``
   the same paths, and hardly any differed, the host that gave less is closed.
 
 The form of a single URL (length, depth, repeated segments) is judged in scope.py.  The
-tables have a fixed size (5 MB for the crawl); a new entry takes the place of an old one, so
-that a trap may be noticed late, but nothing is taken for a trap wrongly.  They are not kept
-over a restart; a mirror stays closed.
+tables of counts have a fixed size (6 MB for the crawl), what was found by them a bounded one
+(13 MB at most); a new entry takes the place of an old one, so that a trap may be noticed late,
+but nothing is taken for a trap wrongly.  They are not kept over a restart; a mirror stays closed.
 """
 
 from __future__ import annotations
@@ -45,6 +45,12 @@ _DOUBTFUL = 3
 """A link into a section with so many fruitless pages in a row bears no fruit."""
 _MAX_PARAMETERS = 8
 _MISMATCHES = 0.1
+_MOST_CLOSED = 20_000
+"""Closed sections that are kept, at most 370 bytes each: beyond it those of the host with the first one go."""
+_MOST_DOMAINS = 5000
+"""Domains of made-up names that are kept, some 120 bytes each; the one found first goes."""
+_MOST_MIRRORS, _MOST_HOSTS = 4000, 16
+"""Hosts with texts of others, at most 1.3 kB each, the first one goes; and how many others are looked at for each."""
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
@@ -128,9 +134,10 @@ class Traps:
         self._subdomains, self._mirror = options.trap_subdomains, options.trap_mirror
         self._hosts = hosts
         self._fruitless, self._alike, self._made_up = Counts(), Counts(), Counts(12)
-        self.closed: dict[int, set[str]] = {}
-        """Sections, by the host's id."""
-        self._made_up_in: set[str] = set()
+        self.closed: dict[int, set[int]] = {}
+        """Keys of sections, by the host's id."""
+        self._number_closed = 0
+        self._made_up_in: dict[str, None] = {}
         self._paths = Paths()
         self._mirrors: dict[int, Mirror] = {}
 
@@ -154,7 +161,11 @@ class Traps:
 
     def _is_closed(self, host_id: int, path: str) -> bool:
         closed = self.closed.get(host_id)
-        return closed is not None and host_id not in self._hosts.exempt and not closed.isdisjoint(sections_of(path))
+        return (
+            closed is not None
+            and host_id not in self._hosts.exempt
+            and not closed.isdisjoint(map(_key, sections_of(path)))
+        )
 
     def _is_made_up(self, name: str) -> bool:
         return bool(self._made_up_in) and registrable_domain(name) in self._made_up_in
@@ -188,8 +199,15 @@ class Traps:
             if visit.fruitful or not visit.fruitless:
                 self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
             elif self._fruitless.add(key) >= self._pages * factor and self._pages:
-                self.closed.setdefault(visit.host.id, set()).add(section)
+                self._close(visit.host.id, _key(section))
         return self._mirror_of(visit) if visit.text_key and self._mirror and visit.path != "/" else None
+
+    def _close(self, host_id: int, section: int) -> None:
+        closed = self.closed.setdefault(host_id, set())
+        self._number_closed += section not in closed
+        closed.add(section)
+        if self._number_closed > _MOST_CLOSED:
+            self._number_closed -= len(self.closed.pop(next(iter(self.closed))))
 
     def _mirror_of(self, visit: Visit) -> Host | None:
         host = visit.host
@@ -198,7 +216,10 @@ class Traps:
         if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
             return None
         known = self._mirrors.setdefault(host.id, Mirror())
-        known.hosts.add(other_id)
+        if len(self._mirrors) > _MOST_MIRRORS:
+            del self._mirrors[next(iter(self._mirrors))]
+        if len(known.hosts) < _MOST_HOSTS:
+            known.hosts.add(other_id)
         known.same, known.differing = known.same + same, known.differing + (not same)
         if known.same < self._mirror or known.differing > _MISMATCHES * known.same:
             return None
@@ -213,7 +234,9 @@ class Traps:
             if number == 1:
                 self._made_up.lower(_key(domain))
             elif self._made_up.add(_key(domain)) >= self._subdomains:
-                self._made_up_in.add(domain)
+                self._made_up_in[domain] = None
+                if len(self._made_up_in) > _MOST_DOMAINS:
+                    del self._made_up_in[next(iter(self._made_up_in))]
         return number
 
 

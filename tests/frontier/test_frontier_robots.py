@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
 
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.robots import Robots, RobotsRecord, RobotsVerdict
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, SiteFile
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -324,3 +326,39 @@ def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         assert rules.record("http://h0.cz") is None
     assert asked == ["http://h0.cz"], "which it may have now, and is asked for once"
+
+
+def wide(number: int) -> bytes:
+    """A large file that says no to one path; hardly anything of it can be packed."""
+    lines = (hashlib.sha256(b"%d %d" % (number, line)).hexdigest() for line in range(500))
+    return b"User-agent: *\nDisallow: /x\n" + "".join(f"Disallow: /{line}\n" for line in lines).encode()
+
+
+def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser takes twenty times the size of its file: 4,096 files of 500 kB would take 40 GB."""
+    monkeypatch.setattr("spiderling.frontier.robots._MAX_PARSED_BYTES", 200_000)
+    rules = Robots(ALONE)
+    for number in range(40):
+        rules.answered(f"http://h{number}.cz", 200, wide(number), 0.0)
+        assert rules._parsed.weight <= 200_000
+    assert len(rules._parsed) > 1
+    for number in (*range(40), 0):
+        origin = f"http://h{number}.cz"
+        assert rules.judge(origin, f"{origin}/x", 1.0) is RobotsVerdict.FORBIDDEN
+        assert rules.judge(origin, f"{origin}/y", 1.0) is RobotsVerdict.ALLOWED
+
+
+def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number alone is no bound: one may be of 500 kB."""
+    monkeypatch.setattr("spiderling.frontier.robots._MAX_RECORD_BYTES", 100_000)
+    store: dict[str, RobotsRecord] = {}
+    rules = Robots(ALONE, store.get)
+    for number in range(40):
+        rules.answered(f"http://h{number}.cz", 200, wide(number), 0.0)
+        store |= {origin: rules.records[origin] for origin in rules.changed}
+        rules.forget()
+        assert f"http://h{number}.cz" in rules.records, "nobody else may have it yet"
+        rules.changed.clear()
+        rules.forget()
+        assert sum(len(record.body) for record in rules.records.values()) <= 100_000
+    assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"

@@ -1,0 +1,284 @@
+"""A Scrapy extension that weighs a crawl's main process, part by part, every WEIGH_EVERY pages.
+
+A fork of the process does the weighing, so that what the weighing takes is not weighed: it collects garbage, then
+walks from each part's objects to all they hold, each object counted for the first part that comes to it.  Memory that
+is no Python object is told by those who hold it: pymalloc, malloc, SQLite.  One line of JSON for each time goes into
+the file WEIGHTS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import json
+import mmap
+import os
+import re
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+
+from spiderling.crawl import Crawl, crawl_of
+
+_LOOK_S = 0.1
+_NOT_OWNED = (ModuleType, type, FunctionType, BuiltinFunctionType, MethodType, CodeType)
+"""What leads out of a part."""
+_MALLOC = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+_Cache = type(lru_cache(id))
+
+
+class Weighing:
+    """From spider_opened on."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._every = crawler.settings.getint("WEIGH_EVERY")
+        self._file = Path(crawler.settings["WEIGHTS"])
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Weighing:
+        return cls(crawler)
+
+    def _opened(self, spider: Spider) -> None:
+        self._looking = asyncio.ensure_future(self._look())
+
+    def _closed(self, spider: Spider) -> None:
+        self._looking.cancel()
+
+    async def _look(self) -> None:
+        crawl = crawl_of(self._crawler)
+        assert crawl is not None
+        wanted = self._every
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            pages = crawl.frontier.ledger.totals["pages"]
+            if pages >= wanted:
+                await self._weigh(crawl, pages)
+                wanted += self._every
+
+    async def _weigh(self, crawl: Crawl, pages: int) -> None:
+        resident, loop = _resident(), asyncio.get_running_loop()
+        child = os.fork()
+        if not child:
+            try:
+                line = {"pages": pages, **resident, **weights(self._crawler, crawl, loop)}
+                with self._file.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        while not os.waitpid(child, os.WNOHANG)[0]:
+            await asyncio.sleep(_LOOK_S)
+
+
+def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) -> dict[str, list[Any]]:
+    """Name -> the objects that each part is reached from."""
+    frontier, engine = crawl.frontier, crawler.engine
+    books, schedule, rules, traps = frontier._books, frontier.schedule, frontier._robots, frontier._traps
+    hosts, queues = books.hosts, books.queues
+    worth = getattr(frontier.strategy, "worth", None)
+    parts: dict[str, list[Any]] = {
+        "seen set": [books.seen],
+        "digests of kept pages": [crawl.known_digests],
+        "near-duplicates": [crawl.near],
+        "hosts: marks": [books.marks],
+        "hosts: hashes of names": [hosts._names],
+        "hosts: names met lately": [hosts._met],
+        "hosts in memory": [hosts._live, hosts._idle, hosts._untouched, hosts.changed, hosts.nearer, books.in_transit],
+        "queues: tails": [queues._tails],
+        "queues: tails being written": [queues._flushing, queues._written],
+        "queues: heads and chunks read": [queues._heads],
+        "queues: not yet written": [queues._changes],
+        "backlog": [schedule._backlog],
+        "workbench": [schedule._workbench, schedule._crowd],
+        "held back": [schedule._holding],
+        "names and addresses": [schedule._names],
+        "robots.txt: records": [rules.records, rules._unknown, rules.changed, rules.ledger],
+        "robots.txt: parsed": [rules._parsed],
+        "robots.txt: tasks": [frontier._tasks],
+        "traps": [traps],
+        "strategy: watched links": [worth._watched] if worth else [],
+        "strategy: sections": [worth._sections] if worth else [],
+        "strategy: words": [worth._words] if worth else [],
+        "strategy: languages of hosts": [worth._languages] if worth else [],
+        "strategy: notes": [worth.notes] if worth else [],
+        "trail": [books.trail],
+        "checkpoint": [crawl.checkpoint],
+        "counts": [books.ledger, crawler.stats],
+        "Scrapy: engine, requests in work": [engine],
+        "event loop and tasks": [loop, *asyncio.all_tasks(loop)],
+        "caches of functions": [each for each in gc.get_objects() if isinstance(each, _Cache)],
+    }
+    return parts
+
+
+def weights(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+    """In the fork: bytes by part, units of some parts, what the allocators say; all at this moment."""
+    allocators = _allocators()
+    units = _units(crawl)
+    gc.unfreeze()
+    before = len(gc.get_objects())
+    gc.collect()
+    garbage = before - len(gc.get_objects())
+    parts = parts_of(crawler, crawl, loop)
+    claimed: set[int] = {id(parts), id(crawl), id(crawler), *map(id, parts.values())}
+    claimed.update(id(each) for objects in parts.values() for each in objects)
+    found = {name: _walked(objects, claimed) for name, objects in parts.items()}
+    return {
+        "parts": found,
+        "units": units,
+        "rest": _walked_rest(claimed),
+        "garbage_objects": garbage,
+        "allocators": allocators,
+        "trimmed": _trimmed(),
+        "objects": _objects(),
+    }
+
+
+def _walked(objects: Iterable[Any], claimed: set[int]) -> int:
+    """Bytes of *objects* and of all that they hold and nobody has claimed."""
+    total, ahead = 0, list(objects)
+    while ahead:
+        each = ahead.pop()
+        total += _size(each)
+        for held in gc.get_referents(each):
+            if id(held) not in claimed and not isinstance(held, _NOT_OWNED):
+                claimed.add(id(held))
+                ahead.append(held)
+    return total
+
+
+def _walked_rest(claimed: set[int]) -> int:
+    """Bytes that no part holds."""
+    total = 0
+    for each in gc.get_objects():
+        if id(each) not in claimed:
+            claimed.add(id(each))
+            total += _size(each)
+            for held in gc.get_referents(each):
+                if id(held) not in claimed and not gc.is_tracked(held):
+                    claimed.add(id(held))
+                    total += _size(held)
+    return total
+
+
+def _objects() -> dict[str, int]:
+    """Objects by type that outlive a collection, caches of functions emptied."""
+    for each in gc.get_objects():
+        if isinstance(each, _Cache):
+            each.cache_clear()
+    gc.collect()
+    return Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+
+
+def _size(each: Any) -> int:
+    if isinstance(each, mmap.mmap):
+        return len(each)
+    try:
+        return sys.getsizeof(each, 0)
+    except Exception:
+        return 0
+
+
+def _units(crawl: Crawl) -> dict[str, int]:
+    frontier = crawl.frontier
+    books, schedule, rules = frontier._books, frontier.schedule, frontier._robots
+    addresses = schedule._workbench._addresses.values()
+    return {
+        "seen set": len(books.seen),
+        "digests of kept pages": len(crawl.known_digests._kept),
+        "near-duplicates": crawl.near.filter.documents if crawl.near else 0,
+        "hosts: marks": len(books.marks),
+        "hosts: hashes of names": len(books.marks),
+        "hosts: names met lately": len(books.hosts._met),
+        "hosts in memory": len(books.hosts._live),
+        "queues: tails": books.queues._in_tails,
+        "queues: heads and chunks read": len(books.queues._heads),
+        "backlog": len(schedule._backlog),
+        "workbench": sum(len(entry.hosts) for entry in addresses),
+        "held back": sum(map(len, schedule._holding._held)),
+        "names and addresses": len(schedule._names._names),
+        "robots.txt: records": len(rules.records),
+        "robots.txt: parsed": len(rules._parsed),
+        "waiting": books.ledger.waiting,
+        "places": schedule._places_used,
+    }
+
+
+def _resident() -> dict[str, int]:
+    """Bytes of the process: all, and those that are not pages of files."""
+    text = Path("/proc/self/smaps_rollup").read_text()
+    kb = {name: int(number) for name, number in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)}
+    return {"rss": 1024 * kb["Rss"], "pss": 1024 * kb["Pss"], "anonymous": 1024 * kb["Anonymous"], **_mapped()}
+
+
+def _mapped() -> dict[str, int]:
+    """Resident bytes by kind of mapping."""
+    kinds = Counter[str]()
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        words = line.split()
+        if "-" in words[0]:
+            name = words[5] if len(words) > 5 else "anonymous"
+            kind = name if name.startswith("[") or name == "anonymous" else "files"
+        elif words[0] == "Rss:":
+            kinds["map " + kind] += 1024 * int(words[1])
+    return dict(kinds)
+
+
+def _allocators() -> dict[str, int]:
+    return {**_malloc(), **_pymalloc(), "sqlite": _sqlite()}
+
+
+def _malloc() -> dict[str, int]:
+    class Info(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in _MALLOC]
+
+    ask = ctypes.CDLL(None).mallinfo2
+    ask.restype = Info
+    info = ask()
+    names = {"malloc_arena": info.arena, "malloc_used": info.uordblks + info.hblkhd, "malloc_mapped": info.hblkhd}
+    return {**names, "malloc_free": info.fordblks, "malloc_top": info.keepcost}
+
+
+def _pymalloc() -> dict[str, int]:
+    with tempfile.TemporaryFile("w+") as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        sys._debugmallocstats()
+        os.dup2(saved, 2)
+        file.seek(0)
+        text = file.read()
+    arenas = re.search(r"(\d+) arenas \* (\d+) bytes/arena", text)
+    used = re.search(r"# bytes in allocated blocks\s+=\s+([\d,]+)", text)
+    assert arenas and used
+    all_bytes, in_use = int(arenas[1]) * int(arenas[2]), int(used[1].replace(",", ""))
+    return {"python_used": in_use, "python_free": all_bytes - in_use}
+
+
+def _sqlite() -> int:
+    try:
+        used = ctypes.CDLL("libsqlite3.so.0").sqlite3_memory_used
+    except (OSError, AttributeError):
+        return 0
+    used.restype = ctypes.c_int64
+    return int(used())
+
+
+def _trimmed() -> int:
+    """Bytes that malloc would give back to the system."""
+    before = _resident()["anonymous"]
+    ctypes.CDLL(None).malloc_trim(0)
+    return before - _resident()["anonymous"]

@@ -7,6 +7,8 @@ request that needs no pool, redirects, cookies, proxies or DNS.  tests/test_hand
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from dataclasses import dataclass
@@ -136,47 +138,62 @@ class Floor:
 
 @dataclass(slots=True)
 class Way:
-    """Where a connection goes: one or two judged addresses; ``may_connect`` is asked before each is connected to."""
+    """Where a connection goes: one or two judged addresses."""
 
     addresses: tuple[str, ...]
     port: int
     may_connect: Callable[[str], bool]
+    """Asked before each address is connected to ..."""
+    connected: Callable[[str], None]
+    """... and told when its first packet has just been sent, in one step with that."""
     bind_address: tuple[str, int] | None = None
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
     """For the TLS handshake."""
 
     async def open(self) -> Wire:
-        """A connection to the address that answers first; raises NoConnection or NoTls."""
+        """A connection to the address that answers first (RFC 8305); raises NoConnection or NoTls."""
         loop = asyncio.get_running_loop()
+        kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
+        own = self.bind_address
         options: dict[str, Any] = {"ssl": self.tls, "server_hostname": self.server_name} if self.tls else {}
         try:
-            if len(self.addresses) == 1 and self.may_connect(self.addresses[0]):
-                options |= {"host": self.addresses[0], "port": self.port, "local_addr": self.bind_address}
-            else:
-                options["sock"] = await self._race(loop)
-            _, wire = await loop.create_connection(lambda: Wire(loop), **options)
+            sock = await aiohappyeyeballs.start_connection(
+                [(_family(address), *kind, (address, self.port)) for address in self.addresses],
+                local_addr_infos=[(_family(own[0]), *kind, own)] if own else None,
+                happy_eyeballs_delay=HEAD_START_S,
+                loop=cast("asyncio.AbstractEventLoop", self),  # of which it wants nothing but ``sock_connect``
+            )
+            _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock, **options)
         except ssl.SSLError as error:
             raise NoTls(str(error)) from error
         except OSError as error:
             raise NoConnection(str(error)) from error
         return wire
 
-    async def _race(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
-        """A socket to the first address, or to the second if that takes long or fails (RFC 8305)."""
-        kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
-        return await aiohappyeyeballs.start_connection(
-            [(_family(address), *kind, (address, self.port)) for address in self.addresses],
-            local_addr_infos=[(_family(self.bind_address[0]), *kind, self.bind_address)] if self.bind_address else None,
-            happy_eyeballs_delay=HEAD_START_S,
-            loop=loop,
-            socket_factory=self._socket,
-        )
+    async def sock_connect(self, sock: socket.socket, place: tuple[str, int]) -> None:
+        """As that of an event loop, which may do other things between the call and the packet: uvloop asks a thread."""
+        if not self.may_connect(place[0]):
+            raise OSError(f"{place[0]} is not due")
+        try:
+            error = sock.connect_ex(place)
+        finally:
+            self.connected(place[0])
+        if error == errno.EINPROGRESS:
+            await _writable(sock)
+            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, f"{os.strerror(error)}: {place[0]}:{place[1]}")
 
-    def _socket(self, info: Any) -> socket.socket:
-        if not self.may_connect(info[4][0]):
-            raise OSError(f"{info[4][0]} is not due")
-        return socket.socket(*info[:3])
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    is_writable = asyncio.Event()
+    loop.add_writer(sock, is_writable.set)
+    try:
+        await is_writable.wait()
+    finally:
+        loop.remove_writer(sock)
 
 
 async def ask(question: Question, way: Way) -> Reply:

@@ -139,7 +139,7 @@ class DownloadHandler(BaseDownloadHandler):
         loop = asyncio.get_running_loop()
         begin = loop.time()
         async with timeout(min(self._options.first_byte_timeout_s, total_s)) as limit:
-            await self._its_turn(request)
+            await self._its_turn(request, way.addresses[0])
             reply = await ask(_question(url, request), way)
             request.meta["download_latency"] = loop.time() - begin
             _until(limit, begin + total_s)
@@ -152,7 +152,8 @@ class DownloadHandler(BaseDownloadHandler):
     async def _way(self, url: yarl.URL, request: Request) -> Way:
         """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
-        way = Way(addresses, port or 80, functools.partial(self._may_connect, request, set()), self._bind_address)
+        may_connect = functools.partial(self._may_connect, request, addresses[0])
+        way = Way(addresses, port or 80, may_connect, functools.partial(self._started, request), self._bind_address)
         if url.scheme == "https":
             name = (url.raw_host or "").rstrip(".")
             way.tls, way.server_name = self._ssl_context, name if literal_address(name) is None else addresses[0]
@@ -172,23 +173,26 @@ class DownloadHandler(BaseDownloadHandler):
         mapped = self._host_map.lookup(name)
         return addresses[: len(given) or 1], (mapped and mapped.port) or url.port
 
-    def _may_connect(self, request: Request, tried: set[str], address: str) -> bool:
-        """Tell the scheduler of a connection: the first was granted with the request, another may not be due."""
-        scheduler = self.crawler.engine.scheduler
-        if not tried:
-            tried.add(address)
-            getattr(scheduler, "started", lambda request: None)(request)
+    def _may_connect(self, request: Request, first: str, address: str) -> bool:
+        """Whether *address* may be connected to: the *first* was granted with the request, another may not be due."""
+        if address == first:
             return True
+        scheduler = self.crawler.engine.scheduler
         return bool(getattr(scheduler, "may_also_connect", lambda request, address: True)(request, address))
 
-    async def _its_turn(self, request: Request) -> None:
-        """Return when the address is due: another connection, granted before this one, may have been opened late.
+    def _started(self, request: Request, address: str) -> None:
+        """Tell the scheduler that a connection to *address* was begun just before: an interval counts from now."""
+        getattr(self.crawler.engine.scheduler, "started", lambda request, address: None)(request, address)
 
-        Nothing is waited for between here and the socket, unless two addresses race.
+    async def _its_turn(self, request: Request, address: str) -> None:
+        """Return when *address* is due, and keep it for this connection; it counts again from when that is begun.
+
+        Another connection, granted before this one, may have been opened late.
         """
         wait_s = getattr(self.crawler.engine.scheduler, "connect_in", lambda request: 0.0)
         while (seconds := wait_s(request)) > 0:
             await asyncio.sleep(seconds)
+        self._started(request, address)
 
     async def _response(self, reply: Reply, request: Request) -> Response:
         headers = Headers(reply.raw_headers)

@@ -2,7 +2,7 @@
 
     enqueue_request   Request -> frontier.put      (seeds, and any Request of a subclass)
     next_request      frontier.take -> Request     (only what is due now; robots.txt goes past the engine)
-    started           the handler's connect -> frontier.started
+    started           the handler has sent the first packet -> frontier.started
     settle            the request is over: outcome -> Crawl.finish
 
 The engine asks for requests when something happens, else every five seconds.  So that a
@@ -196,11 +196,11 @@ class Scheduler(BaseScheduler):
             self.wake()
         self._handed_out = 0
 
-    def started(self, request: Request) -> None:
-        """The download handler is opening the connection for *request*."""
+    def started(self, request: Request, address: str) -> None:
+        """The download handler has begun, or is about to begin, a connection to *address* for *request*."""
         fetch = fetch_of(request)
         if fetch is not None and self.crawl is not None:
-            self.crawl.frontier.started(fetch, self.crawl.clock.now())
+            self.crawl.frontier.schedule.started(fetch.host, address, self.crawl.clock.now())
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the handler may open the connection for *request*."""

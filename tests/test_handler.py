@@ -213,17 +213,18 @@ def two_addresses(site, address="127.0.0.1", fallback="::1"):
 
 
 class Due:
-    """The scheduler's side: what was started, and whether a second address may be."""
+    """The scheduler's side: what was started (the first address is also kept before), and whether a second may be."""
 
     def __init__(self, second=True):
-        self.connections = []
+        self.started_at = []
+        self.also_asked = []
         self._second = second
 
-    def started(self, request):
-        self.connections.append("first")
+    def started(self, request, address):
+        self.started_at.append(address)
 
     def may_also_connect(self, request, address):
-        self.connections.append(address)
+        self.also_asked.append(address)
         return self._second
 
 
@@ -234,7 +235,7 @@ async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families
         handler.crawler.engine.scheduler = due = Due()
         response = await handler.download_request(two_addresses(four, first, second))
     assert (response.body, str(response.ip_address)) == (body, first)
-    assert due.connections == ["first"]
+    assert due.started_at == [first, first] and not due.also_asked
     assert len(four.requests) + len(six.requests) == 1
     assert b"site.test" in (four.requests + six.requests)[0]
 
@@ -244,7 +245,8 @@ async def test_the_second_address_is_used_when_the_first_refuses():
         handler.crawler.engine.scheduler = due = Due()
         response = await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
     assert (response.body, str(response.ip_address)) == (b"four", "127.0.0.1")
-    assert due.connections == ["first", "127.0.0.1"]
+    assert due.started_at == ["::1", "::1", "127.0.0.1"]
+    assert due.also_asked == ["127.0.0.1"]
 
 
 async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch):
@@ -261,7 +263,7 @@ async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch)
             begin = time.monotonic()
             response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
             assert (response.body, str(response.ip_address)) == (b"six", "::1")
-            assert due.connections == ["first", "::1"]
+            assert due.started_at == ["127.0.0.3", "127.0.0.3", "::1"], "each connection counts"
             assert 0.2 < time.monotonic() - begin < 5
         for sock in stuffing:
             sock.close()
@@ -273,7 +275,7 @@ async def test_a_second_address_that_is_not_due_is_not_connected_to(both_familie
         handler.crawler.engine.scheduler = due = Due(second=False)
         with pytest.raises(DownloadConnectionRefusedError):
             await handler.download_request(two_addresses(four, "127.0.0.9", "::1"))
-    assert due.connections[:2] == ["first", "::1"]
+    assert due.started_at == ["127.0.0.9", "127.0.0.9"] and due.also_asked == ["::1"]
     assert not four.requests and not six.requests
 
 
@@ -326,15 +328,25 @@ async def test_public_addresses_are_not_connected_to_without_a_contact():
             await handler.download_request(Request("http://a.test/", meta={"address": "192.88.98.1"}))
 
 
-async def test_reports_the_start_before_connecting():
-    started = []
-    async with serving(reply()) as site, handling() as handler:
-        handler.crawler.engine = SimpleNamespace(
-            scheduler=SimpleNamespace(started=lambda request: started.append((request, len(site.requests))))
-        )
-        request = Request(site.url, meta={"address": "127.0.0.1"})
-        await handler.download_request(request)
-    assert started == [(request, 0)]
+async def test_a_start_is_told_before_and_again_right_behind_the_packet_that_opens_the_connection():
+    """Before: so that nobody else takes the turn.  Behind: an interval that counts from there is never too short."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        came = []
+
+        def started(request, address):
+            try:
+                listener.accept()[0].close()  # what was sent is there at once on loopback
+                came.append(True)
+            except BlockingIOError:
+                came.append(False)
+
+        async with handling() as handler:
+            handler.crawler.engine = SimpleNamespace(scheduler=SimpleNamespace(started=started))
+            url = f"http://site.test:{listener.getsockname()[1]}/"
+            with pytest.raises(DOWNLOAD_ERRORS):
+                await handler.download_request(Request(url, meta={"address": "127.0.0.1"}))
+    assert came == [False, True]
 
 
 async def test_verbatim_url_is_sent_as_it_is():

@@ -15,10 +15,10 @@ EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 
 
 class StartLog:
-    """Scrapy extension: a line in the file LOG_STARTS for each connection, when its socket is about to be made.
+    """Scrapy extension: a line in the file LOG_STARTS for each connection, when it is about to be opened.
 
-    The crawler reads its clock while ``_may_connect`` runs, so that the time this took belongs to the line: the
-    process may have lost the processor in between.
+    For a second address the crawler reads its clock while ``_may_connect`` runs, so that the time this took belongs
+    to the line: the process may have lost the processor in between.
     """
 
     @classmethod
@@ -26,9 +26,9 @@ class StartLog:
         file = Path(crawler.settings["LOG_STARTS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
         inner = DownloadHandler._may_connect
 
-        def logged(handler: DownloadHandler, request: Any, tried: set[str], address: str) -> bool:
+        def logged(handler: DownloadHandler, request: Any, first: str, address: str) -> bool:
             before = time.monotonic()
-            may = inner(handler, request, tried, address)
+            may = inner(handler, request, first, address)
             if may:
                 parts, now = urlsplit(request.url), time.monotonic()
                 file.write(f"{now:.6f}\t{address}\t{parts.hostname}\t{parts.path}\t{now - before:.6f}\n")

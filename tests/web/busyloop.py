@@ -1,0 +1,30 @@
+"""A crawl that loses the processor again and again, at the worst moment; EXTENSIONS loads it into the crawl."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from scrapy.crawler import Crawler
+
+from spiderling.scheduler import Scheduler
+
+EXTENSIONS = '{"tests.web.busyloop.BusyLoop": 1}'
+SHARE, LEAST_S, MOST_S = 0.25, 0.005, 0.06
+
+
+class BusyLoop:
+    """Scrapy extension: in SHARE of the cases nothing runs for LEAST_S to MOST_S when a start has just been noted."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BusyLoop:
+        rng, inner = random.Random(5), Scheduler.started
+
+        def started(scheduler: Scheduler, *args: Any) -> None:
+            inner(scheduler, *args)
+            if rng.random() < SHARE:
+                time.sleep(rng.uniform(LEAST_S, MOST_S))
+
+        Scheduler.started = started  # type: ignore[method-assign]
+        return cls()

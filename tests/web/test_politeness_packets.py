@@ -1,0 +1,43 @@
+"""Intervals by the packets that open connections, while the crawler's event loop is held up at random."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from busyloop import EXTENSIONS
+from conftest import Crawl, page, serving
+from synlog import SynLog, may_sniff
+
+from spiderling.simulation.web import FixedWeb
+
+HOST_INTERVAL_S, IP_INTERVAL_S, PAGES = 0.2, 0.05, 7
+CLOCK_S = 0.001
+"""How exactly packets are stamped beside the crawler's clock."""
+SHARED = "127.84.41.100"
+ADDRESSES = {f"own{n}.test": f"127.84.41.{1 + n}" for n in range(8)} | {f"shared{n}.test": SHARED for n in range(6)}
+
+
+@pytest.mark.skipif(not may_sniff(), reason="needs the right to open packet sockets")
+def test_no_two_packets_are_closer_than_the_interval_however_busy_the_loop_is(tmp_path):
+    """What happens between noting a start and sending its packet makes the next one too early."""
+    site = {"/": "".join(f"/{n} " for n in range(PAGES)).split()}
+    web = {host: {path: page(f"{host}{path}", *site.get(path, ())) for path in ("/", *site["/"])} for host in ADDRESSES}
+    with serving(FixedWeb(web, ADDRESSES)) as server, SynLog() as log:
+        crawl = Crawl(
+            tmp_path / "job", server, HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, DELAY_FACTOR=0,
+            STRATEGY="bfs", DEDUP="off", EXTENSIONS=EXTENSIONS,
+        )  # fmt: skip
+        assert crawl.run(",".join(f"http://{host}/" for host in ADDRESSES)).code == 0
+    packets = defaultdict(list)
+    for packet in log.seen:
+        packets[packet.address].append(packet.time_s)
+    gaps = {
+        address: min(second - first for first, second in pairwise(packets[address]))
+        for address in set(ADDRESSES.values())
+    }
+    assert sum(len(packets[address]) for address in gaps) == len(ADDRESSES) * (PAGES + 2)
+    shared = gaps.pop(SHARED)
+    assert min(gaps.values()) >= HOST_INTERVAL_S - CLOCK_S
+    assert shared >= IP_INTERVAL_S - CLOCK_S

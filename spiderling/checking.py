@@ -18,12 +18,15 @@ from spiderling.inspection import Inspection, Segment
 from spiderling.linkoutput import read_links
 from spiderling.reasons import Reason
 from spiderling.statechecks import damaged_rows
+from spiderling.writeahead import damaged_log
 
 _MOST_NAMED = 5
 
 
 def problems(crawl: Inspection) -> Iterator[str]:
     """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once."""
+    if not crawl.holder:  # who crawls is writing the log
+        yield from damaged_log(crawl.database)
     yield from damaged_rows(crawl.connection, crawl.schema)
     yield from _books(crawl)
     yield from _trail(crawl)

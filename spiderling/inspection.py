@@ -80,20 +80,20 @@ class Inspection:
     def __init__(self, directory: Path) -> None:
         """Raises BadInput when there is no crawl in *directory*, JobdirError when its state cannot be read."""
         self.directory = directory
-        self._path = directory / "state/frontier.sqlite"
-        if not self._path.is_file():
-            raise BadInput(f"{directory} holds no crawl (there is no {self._path}); give the JOBDIR of one.")
+        self.database = directory / "state/frontier.sqlite"
+        if not self.database.is_file():
+            raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
         try:
-            self.connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
+            self.connection = sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
             self.connection.execute("BEGIN")
             application = self.connection.execute("PRAGMA application_id").fetchone()[0]
             self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
             self.meta = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
         except sqlite3.Error as error:
-            raise JobdirError(f"{self._path} cannot be read as the state of a crawl: {error}.") from error
+            raise JobdirError(f"{self.database} cannot be read as the state of a crawl: {error}.") from error
         if application != APPLICATION_ID or self.schema not in READABLE:
             raise JobdirError(
-                f"{self._path} was written by something else, or by another version of Spiderling (schema "
+                f"{self.database} was written by something else, or by another version of Spiderling (schema "
                 f"{self.schema}, this one reads {SCHEMA_VERSION}); use that version."
             )
 
@@ -107,7 +107,7 @@ class Inspection:
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
         except sqlite3.Error as error:
-            raise JobdirError(f"{self._path} cannot be read: {error}.") from error
+            raise JobdirError(f"{self.database} cannot be read: {error}.") from error
 
     @property
     def counts(self) -> dict[str, int]:

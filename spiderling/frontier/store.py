@@ -92,6 +92,9 @@ class SqliteStore:
                 f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
             )
         execute("PRAGMA journal_mode=WAL")
+        execute(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        )  # or what a kill left of the log would look like damage (writeahead.py)
         self._connection.executescript(VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")

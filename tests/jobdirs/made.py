@@ -134,7 +134,7 @@ def outcome(crawl: Crawl) -> dict[str, object]:
     return {"digests": crawl.digests(), "ends": state.ends, "discovered": state.counts["discovered"]}
 
 
-def _is_ready(database: Path) -> bool:
+def is_ready(database: Path) -> bool:
     """Whether everything that is wanted is in the state: a retired host, one in transit, weights, waiting payloads."""
     if not database.exists():
         return False
@@ -149,18 +149,23 @@ def _is_ready(database: Path) -> bool:
     return bool("retired" in states and hosts.get("slow.test") and learnt and kept and kept > 12)
 
 
+def leave_killed(crawl: Crawl) -> None:
+    """Run *crawl* until everything that is wanted is in its directory, and kill it."""
+    running = crawl.start(SEEDS)
+    running.until(lambda: is_ready(crawl.directory / "state/frontier.sqlite"))
+    (crawl.directory / "kill").touch()
+    running.wait()
+    (crawl.directory / "kill").unlink()
+    for file in ("state/lock", "state/frontier.sqlite-shm", "crawl.log"):
+        (crawl.directory / file).unlink()
+
+
 def main(name: str) -> None:
     target = HERE / name
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch, serving(web(is_slow=True)) as server:
         crawl = crawl_in(Path(scratch, "job"), server, Path(scratch, "first"))
-        running = crawl.start(SEEDS)
-        running.until(lambda: _is_ready(crawl.directory / "state/frontier.sqlite"))
-        (crawl.directory / "kill").touch()
-        running.wait()
-        (crawl.directory / "kill").unlink()
-        for file in ("state/lock", "state/frontier.sqlite-shm", "crawl.log"):
-            (crawl.directory / file).unlink()
+        leave_killed(crawl)
         shutil.copytree(crawl.directory, target)
         with serving(web()) as again:
             last = crawl_in(crawl.directory, again, Path(scratch, "second"))

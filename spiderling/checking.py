@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,7 +14,7 @@ from spiderling.cdxj import records
 from spiderling.corpuscard import changed_files
 from spiderling.errors import StorageError
 from spiderling.frontier.reading import counts_with_prefix, queues_by_host
-from spiderling.frontier.trail import unpack_ends, unpack_keys
+from spiderling.frontier.trail import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.inspection import Inspection, Segment
 from spiderling.linkoutput import read_links
 from spiderling.reasons import Reason
@@ -58,11 +59,12 @@ def _trail(crawl: Inspection) -> Iterator[str]:
         return
     reasons: Counter[str] = Counter()
     keys: set[int] = set()
+    asked_again: dict[str, int] = json.loads(crawl.meta.get(ASKED_AGAIN, "{}"))
     for row in crawl.rows("SELECT batch, keys, ends FROM ended"):
         batch = unpack_ends(row["keys"], row["ends"])
         reasons.update(end.reason for end in batch)
         twice = keys.intersection(unpack_keys(row["keys"]))
-        keys.update(end.key for end in batch)
+        keys.update(end.key for end in batch if row["batch"] > asked_again.get(end.reason, 0))
         if twice:
             yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
     kept = crawl.counts.get("end/" + Reason.KEPT.value, 0)

@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from spiderling.errors import StorageError
+from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier.history import history_row
+from spiderling.frontier.state import Changes
 from spiderling.frontier.trail import with_outcome
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spiderling.frontier import Frontier
-    from spiderling.frontier.state import Changes, SegmentRow, Store
+    from spiderling.frontier.state import SegmentRow, Store
     from spiderling.frontier.trail import End
     from spiderling.items import Outcome
     from spiderling.segments import SegmentWriter
@@ -61,7 +63,7 @@ class Checkpoint:
         self._writing: asyncio.Future[list[SegmentRow]] | None = None
         self.lengths = corpus.lengths()
         """Durable bytes of each segment of the corpus."""
-        self.error: StorageError | None = None
+        self.error: SpiderlingError | None = None
         """Why writing stopped; nothing is written any more."""
 
     def add(self, outcome: Outcome) -> None:
@@ -100,8 +102,22 @@ class Checkpoint:
             self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, batch)
             self._writing.add_done_callback(self._written)
 
+    def abandon(self, error: SpiderlingError, meta: dict[str, str]) -> None:
+        """Write nothing of what has gathered, now or later; *meta* alone becomes durable, by itself.
+
+        A batch that was cut off before is still written.
+        """
+        if self.error is None:
+            self.error = error
+            if meta:
+                self._writer.submit(self._write_alone, meta)
+
+    def _write_alone(self, meta: dict[str, str]) -> None:
+        with suppress(StorageError):  # the crawl has stopped already, and would stop again at the same place
+            self._store.commit(Changes(meta=meta))
+
     async def flush(self) -> None:
-        """Return when everything added before is durable; raises StorageError if it cannot be."""
+        """Return when everything added before is durable; raises SpiderlingError if it cannot be."""
         await self._written_out()
         self.begin()
         await self._written_out()
@@ -113,7 +129,7 @@ class Checkpoint:
             raise self.error
 
     async def close(self) -> None:
-        """Write the rest and release the files; raises StorageError, with the files released all the same."""
+        """Write the rest and release the files; raises SpiderlingError, with the files released all the same."""
         try:
             await self.flush()
             await asyncio.get_running_loop().run_in_executor(self._writer, self._end)
@@ -160,10 +176,13 @@ class Checkpoint:
         error = writing.exception()
         if error is not None:
             self._fail(error)
-        else:
-            self._frontier.committed()
+        elif self.error is None:
             corpus = (row for row in writing.result() if row.kind == self._corpus.kind.name)
             self.lengths.update((row.name, row.length_bytes) for row in corpus)
+            try:
+                self._frontier.committed()
+            except Exception as failure:  # it still holds as new what is written: no further batch may be cut off
+                self._fail(failure)
 
     def _fail(self, error: BaseException) -> None:
         if self.error is None:

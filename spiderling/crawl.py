@@ -29,6 +29,7 @@ from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
 from spiderling.hostlists import HostList, read_host_list
+from spiderling.internalerrors import InternalErrors
 from spiderling.jobdir import Jobdir
 from spiderling.linkoutput import LinkKind
 from spiderling.nearduplicates import NearDuplicates
@@ -78,6 +79,7 @@ class Crawl:
         self.options = options
         self.policy = options.policy()
         self.failed = failed
+        self.errors = InternalErrors(failed)
         self.clock = Clock()
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
@@ -97,7 +99,7 @@ class Crawl:
             self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents, notices = usable(filetypes.parse(options.documents))
-            self.frontier = Frontier(self._spelled_out(documents), policy.allows, store)
+            self.frontier = Frontier(self._spelled_out(documents), policy.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
             corpus, *others = self._writers(state)
             self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
@@ -108,6 +110,7 @@ class Crawl:
         self.checkpoint = Checkpoint(
             self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, others
         )
+        self.errors.attach(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
         self._note_manifest(state, changed)
@@ -216,7 +219,11 @@ class Crawl:
 
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
-        now = self.clock.now()
+        with self.errors.changing(outcome.url, outcome.url_id):
+            return self._finish(outcome, self.clock.now())
+        return Report(None)
+
+    def _finish(self, outcome: Outcome, now: float) -> Report:
         report = self.frontier.report(outcome if self.archives is None else self.archives.enter(outcome), now)
         self.known_digests.keep(outcome.digests)
         if report.end is not None and self.options.links == "on":
@@ -271,7 +278,7 @@ class Crawl:
         self._seeds: list[dict[str, object]] = json.loads(state.meta.get("seeds", "[]"))
         note("from_archives", self.archives is not None)
         note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
-        if not state.meta:
+        if "created" not in state.meta:
             note("created", self.clock.now())
         if self.jobdir.former is not None:
             self.event(f"the state was brought to this version's schema; the former is kept as {self.jobdir.former}")

@@ -6,6 +6,7 @@ BadHttp               what came is not HTTP, or floods of headers (same)
 TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict (same)
 TooSlow               a body below the floor of bytes a second; may pass
 TransferCut           the crawl is being stopped, or the process was meanwhile (SIGSTOP, a sleeping machine)
+HandlerFailed         an error of our own while the answer was read (never worth a retry)
 DownloadTimeoutError  no headers, or no complete body, in time
 CannotResolveHostError, DownloadConnectionRefusedError, ResponseDataLossError,
 UnsupportedURLSchemeError, DownloadFailedError
@@ -14,6 +15,7 @@ UnsupportedURLSchemeError, DownloadFailedError
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from typing import Any
 
 import aiohttp
@@ -30,6 +32,8 @@ from scrapy.exceptions import (
 )
 
 from spiderling.decoding import DecodedTooBig
+from spiderling.errors import StorageError
+from spiderling.internalerrors import is_made_here
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure
 
@@ -71,6 +75,12 @@ class TooSlow(DownloadTimeoutError):
     may_pass = True
 
 
+class HandlerFailed(DownloadFailedError):
+    """The handler itself failed: its ``__cause__`` says how."""
+
+    reason = Reason.INTERNAL_ERROR
+
+
 class BadRequest(Exception):
     """A URL or header cannot be sent."""
 
@@ -100,15 +110,17 @@ _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
 
 
 def translated(error: Exception, url: str) -> Exception:
-    """*error* as one of those above: ours as they are, others by the first row that fits."""
-    if isinstance(error, _OURS):
+    """*error* as one of those above: ours as they are, and what stops the crawl; others by the first row that fits."""
+    if isinstance(error, (*_OURS, MemoryError, sqlite3.Error, StorageError)):
         return error
     if isinstance(error, DecodedTooBig):
         return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
-    kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), DownloadFailedError)
+    is_bug = is_made_here(error) and not isinstance(error, (OSError, aiohttp.ClientError, UnsupportedURLSchemeError))
+    unknown = HandlerFailed if is_bug else DownloadFailedError  # what a server made a library raise is no bug of ours
+    kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), unknown)
     return kind(f"{url}: {type(error).__name__}: {error}")
 
 
 def is_of_the_connection(error: Exception) -> bool:
     """Whether *error*, one of those above, may be the end of a connection that nobody looked after."""
-    return not isinstance(error, (DownloadCancelledError, StopDownload, UnsupportedURLSchemeError))
+    return not isinstance(error, (DownloadCancelledError, StopDownload, UnsupportedURLSchemeError, HandlerFailed))

@@ -5,6 +5,7 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
   JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
   StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
     DamageError        what was written cannot be read back as it was
+  InternalError        Spiderling itself has failed; the same
 """
 
 
@@ -26,3 +27,7 @@ class StorageError(SpiderlingError):
 
 class DamageError(StorageError):
     """A part of the state, the corpus or other output is not as it was written."""
+
+
+class InternalError(SpiderlingError):
+    """An error of Spiderling's own from which the crawl cannot go on; what was acknowledged is safe."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.logformatter import LogFormatter
 
+from spiderling.internalerrors import is_ours
+
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.http import Response
@@ -25,6 +27,13 @@ class QuietLogFormatter(LogFormatter):
 
     def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult | None:  # type: ignore[override]
         return None
+
+    def item_error(
+        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult:
+        """An error of ours is told of once for each place (internalerrors.py)."""
+        line = super().item_error(item, exception, response, spider)
+        return {**line, "level": logging.DEBUG} if is_ours(exception) else line
 
     def dropped(  # type: ignore[override]
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider

@@ -173,7 +173,7 @@ def reservation(signal: Signal, value: object, policy: object = None) -> list[St
     W3C Community Group report of 10 May 2024, section 3.  A policy is the way to a licence, which
     only people can get: its address is recorded.
     """
-    text = str(int(value)) if isinstance(value, (bool, int)) else str(value).strip()
+    text = str(int(value)) if isinstance(value, (bool, int)) else value.strip() if isinstance(value, str) else ""
     if text not in ("0", "1"):
         return []
     where = "".join(str(policy).split())[:300] if policy and text == "1" else ""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
     DownloadTimeoutError,
     DropItem,
     IgnoreRequest,
+    ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
 
 from spiderling.crawl import fetch_of
+from spiderling.errors import StorageError
+from spiderling.internalerrors import is_ours
 from spiderling.items import Follow, Outcome
 from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.reasons import Reason
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from spiderling.warc import Exchange
 
 _MAX_DETAIL_CHARS = 200
+_OF_CONNECTIONS = (OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError)
 
 
 class DropPage(DropItem):
@@ -181,6 +188,11 @@ def links_of(page: Page, follow: Follow) -> LinkBatch:
     return page.batch if follow is Follow.ALL else page.batch.followed()
 
 
+def reason_of(error: BaseException) -> Reason:
+    """How a request ends that *error* put an end to."""
+    return _judge(error)[0]
+
+
 def _judge(error: BaseException) -> tuple[Reason, bool]:
     """The Reason of a failure, and whether another attempt may succeed."""
     if isinstance(error, Refused):
@@ -194,7 +206,11 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
         return Reason.DNS, True
     if isinstance(error, (IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError)):
         return Reason.ABANDONED, False
-    return Reason.CONNECTION, True
+    if isinstance(error, (MemoryError, sqlite3.Error, StorageError)):
+        return Reason.INTERNAL_ERROR, False
+    if isinstance(error, _OF_CONNECTIONS) or not is_ours(error):
+        return Reason.CONNECTION, True
+    return Reason.INTERNAL_ERROR, False
 
 
 def exchange_of(request: Request | None) -> Exchange | None:

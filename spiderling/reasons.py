@@ -93,6 +93,7 @@ class Reason(Enum):
     ITEM_ERROR = ("item-error", "a pipeline raised an exception")
     SPIDER_ERROR = ("spider-error", "the spider's callback raised an exception")
     SITEMAP = ("sitemap", "a sitemap, no page: its URLs became links, if it could be read")
+    INTERNAL_ERROR = ("internal-error", "an error of Spiderling's own; its traceback is in crawl.log")
     NO_PAGE = ("no-page", "handled by a callback that yielded no page")
     KEPT = ("kept", "its text is in the corpus")
 

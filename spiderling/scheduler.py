@@ -14,30 +14,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
-import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.request import request_from_dict
 
 from spiderling import plain, requesting, signals
 from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
 from spiderling.downloader import DirectDownloader
 from spiderling.downloaderrors import TransferCut
-from spiderling.errors import SpiderlingError, StorageError
+from spiderling.errors import InternalError, SpiderlingError, StorageError
 from spiderling.frontier import Fetch
+from spiderling.frontier.hosts import identity
 from spiderling.frontier.sitemaps import is_sitemap
+from spiderling.items import Outcome
 from spiderling.logformat import is_heard
-from spiderling.outcomes import FileTaken, NotMade, of_failure, redirected
+from spiderling.outcomes import FileTaken, NotMade, of_failure, reason_of, redirected
+from spiderling.payloads import DISTANCE, Payloads, is_plain
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.runningtime import running_time
-from spiderling.warc import EXCHANGE
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -45,25 +44,15 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
-    from spiderling.items import Outcome
-
 logger = logging.getLogger(__name__)
 
 FAILED_STAT = "spiderling/failed"
-"""Stat of a crawl that could not begin, go on or be saved (bad-input, storage-failed); the command exits with 1."""
+"""Stat of a crawl that could not begin, go on or be saved (``close_reason``); the command exits with 1."""
 SWALLOWED = "spiderling_swallowed"
 """Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
-DISTANCE = "spiderling_distance"
-"""Key in ``meta`` of a seed: its distance."""
-PAGES = "spiderling_pages"
-"""Meta key: how many PageItems a request's response has given so far."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
 _STARTS_PER_TURN = 8
 """Requests handed out in one turn of the event loop: often a hundred are due at once, most of a millisecond each."""
-_OWN_META = frozenset({
-    "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
-    "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
-})  # fmt: skip
 
 
 class Scheduler(BaseScheduler):
@@ -72,8 +61,7 @@ class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._headers: dict[bytes, bytes] = {}
-        self._unpicklable: dict[bytes, Request] = {}
-        """Requests whose callback has no name in the spider; they are lost when the process ends."""
+        self._payloads = Payloads(crawler)
         self._resolving: set[asyncio.Task[None]] = set()
         self._active: set[int | str] = set()
         """Requests handed out and not settled: ids of pages, URLs of robots.txt files."""
@@ -129,6 +117,8 @@ class Scheduler(BaseScheduler):
     @property
     def close_reason(self) -> str:
         """The finish reason that ``error`` leads to, and the value of FAILED_STAT."""
+        if isinstance(self.error, InternalError):
+            return "internal-error"
         return "storage-failed" if isinstance(self.error, StorageError) else "bad-input"
 
     def has_pending_requests(self) -> bool:
@@ -140,16 +130,19 @@ class Scheduler(BaseScheduler):
             return True
         if self.crawl is None or self.crawl.archives is not None:
             return False
-        now = self.crawl.clock.now()
+        now, frontier = self.crawl.clock.now(), self.crawl.frontier
         is_start = request.meta.get("is_start_request", False)
-        if is_start and _is_plain(request):
-            refusal = self.crawl.frontier.put_seed(request.url, now, request.meta.get(DISTANCE, 0))
-        else:
-            payload = self._payload(request)
-            source = request.meta.get("spiderling_source")
-            refusal = self.crawl.frontier.put_request(request.url, payload, requesting.salt(request), source, now)
+        payload = None if is_start and is_plain(request) else self._payloads.of(request)
+        refusal: Reason | None = Reason.INTERNAL_ERROR
+        with self.crawl.errors.changing(request.url):
+            if payload is None:
+                refusal = frontier.put_seed(request.url, now, request.meta.get(DISTANCE, 0))
+            else:
+                source = request.meta.get("spiderling_source")
+                refusal = frontier.put_request(request.url, payload, requesting.salt(request), source, now)
         if refusal is not None:
-            level = logging.WARNING if is_start and refusal is Reason.PORT_FORBIDDEN else logging.DEBUG
+            is_told = is_start and refusal in (Reason.PORT_FORBIDDEN, Reason.INTERNAL_ERROR)
+            level = logging.WARNING if is_told else logging.DEBUG
             logger.log(level, "Refused %s: %s", request.url, refusal.help)
         self.wake()
         return refusal is None
@@ -159,6 +152,8 @@ class Scheduler(BaseScheduler):
         engine = self._crawler.engine
         while (fetch := self._next()) is not None:
             request = self._request(fetch)
+            if request is None:
+                continue
             if fetch.robots is None or not isinstance(engine.downloader, DirectDownloader):
                 return request
             engine.downloader.fetch_file(request, self.file_over)
@@ -178,8 +173,9 @@ class Scheduler(BaseScheduler):
             return None
         try:
             fetch = crawl.frontier.take(now)
-        except StorageError as error:  # a queue could not be read: nothing more can be handed out
-            crawl.failed(error)
+        except Exception as error:  # the URL that was looked at is to blame, if the disk is not
+            head = crawl.frontier.examined
+            crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
         log_reopened(crawl)
         self._resolve_names()
@@ -200,7 +196,8 @@ class Scheduler(BaseScheduler):
         """The download handler has begun, or is about to begin, a connection to *address* for *request*."""
         fetch = fetch_of(request)
         if fetch is not None and self.crawl is not None:
-            self.crawl.frontier.schedule.started(fetch.host, address, self.crawl.clock.now())
+            with self.crawl.errors.changing(fetch.url, fetch.id):
+                self.crawl.frontier.schedule.started(fetch.host, address, self.crawl.clock.now())
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the handler may open the connection for *request*."""
@@ -214,7 +211,9 @@ class Scheduler(BaseScheduler):
         fetch = fetch_of(request)
         if fetch is None or self.crawl is None:
             return True
-        return self.crawl.frontier.schedule.may_also_start(address, self.crawl.clock.now())
+        with self.crawl.errors.changing(fetch.url, fetch.id):
+            return self.crawl.frontier.schedule.may_also_start(address, self.crawl.clock.now())
+        return False
 
     # -- the components' side
 
@@ -236,16 +235,18 @@ class Scheduler(BaseScheduler):
         self, fetch: Fetch, status: int, body: bytes, location: str | None, retry_after_s: float = 0.0
     ) -> None:
         """A robots.txt request is over; *status* 0 when no answer came."""
-        assert self.crawl is not None
+        assert self.crawl is not None and fetch.robots is not None
         now = self.crawl.clock.now()
-        self.crawl.frontier.robots_answered(fetch, status, body, location, now, retry_after_s)
+        with self.crawl.errors.changing(*identity(fetch.robots)):
+            self.crawl.frontier.robots_answered(fetch, status, body, location, now, retry_after_s)
         self._active.discard(fetch.url)
         self.wake()
 
     def give_back(self, fetch: Fetch) -> None:
         """A request was not made after all: its URL waits again."""
         assert self.crawl is not None
-        self.crawl.frontier.give_back(fetch, self.crawl.clock.now())
+        with self.crawl.errors.changing(fetch.url, fetch.id):
+            self.crawl.frontier.give_back(fetch, self.crawl.clock.now())
         self._active.discard(fetch.id or fetch.url)
         self.wake()
 
@@ -272,7 +273,7 @@ class Scheduler(BaseScheduler):
         elif fetch.id in self._active and error is not None:
             if is_heard(logger):
                 logger.debug("%s: %s", request.url, error)
-            end = self.settle(self._with_redirect(request, of_failure(request, error)))
+            end = self.settle(self._outcome(request, fetch, error))
             if errback is not None and end not in (None, Reason.REDIRECTED):
                 return errback(failure)
         return None
@@ -283,7 +284,20 @@ class Scheduler(BaseScheduler):
         if fetch is not None and isinstance(error, (NotMade, TransferCut)):
             self.give_back(fetch)
         elif fetch is not None and not isinstance(error, FileTaken):
+            if error is not None and self.crawl is not None and reason_of(error) is Reason.INTERNAL_ERROR:
+                self.crawl.errors.note(error.__cause__ or error, request.url)
             self.settle_robots(fetch, 0, b"", None)
+
+    def _outcome(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:
+        """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
+        assert self.crawl is not None
+        try:
+            outcome = self._with_redirect(request, of_failure(request, error))
+        except Exception as ours:
+            outcome, error = Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR), ours
+        if outcome.reason is Reason.INTERNAL_ERROR:
+            self.crawl.errors.note(error.__cause__ or error, request.url)
+        return outcome
 
     def _with_redirect(self, request: Request, outcome: Outcome) -> Outcome:
         """*outcome* with the request that is to be made of a redirect's target, if that is another one."""
@@ -293,7 +307,7 @@ class Scheduler(BaseScheduler):
         if goes_on is None:
             return outcome
         goes_on = goes_on.replace(errback=request.meta.get("spiderling_errback"))
-        return replace(outcome, redirect_payload=self._payload(goes_on))
+        return replace(outcome, redirect_payload=self._payloads.of(goes_on))
 
     def _stop(self, error: SpiderlingError) -> None:
         """The crawl cannot go on: close the spider; everything acknowledged is safe."""
@@ -311,12 +325,22 @@ class Scheduler(BaseScheduler):
 
     # -- translation
 
-    def _request(self, fetch: Fetch) -> Request:
+    def _request(self, fetch: Fetch) -> Request | None:
+        """The request to make for *fetch*; None if that failed and the URL has ended."""
+        assert self.crawl is not None
+        try:
+            return self._made(fetch)
+        except Exception as error:
+            self.crawl.errors.note(error, fetch.url)
+            self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
+            return None
+
+    def _made(self, fetch: Fetch) -> Request:
         meta: dict[str, Any] = {"spiderling_fetch": fetch, "address": fetch.address, "verbatim_url": True}
         assert self.crawl is not None
         meta["fallback_address"] = self.crawl.frontier.schedule.fallback_of(fetch.url, fetch.address)
         if fetch.payload is not None and not is_sitemap(fetch):
-            request = self._restored(fetch)
+            request = self._payloads.restored(fetch)
             request.meta.update(meta)
             request.meta["spiderling_errback"] = request.errback
             request.errback = self.failed
@@ -326,35 +350,6 @@ class Scheduler(BaseScheduler):
         for name, value in self._headers.items():
             request.headers.setdefault(name, value)
         return request
-
-    def _payload(self, request: Request) -> bytes:
-        """*request* in a form that survives the process."""
-        spider = self._crawler.spider
-        data = request.to_dict(spider=spider) if requesting.has_named_callbacks(request, spider) else None
-        if data is not None:
-            data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
-            try:
-                return pickle.dumps(data, protocol=5)
-            except (pickle.PicklingError, TypeError, AttributeError, ValueError):
-                pass
-        logger.warning(
-            "%r cannot be written to disk (its callbacks must be methods of the spider, its meta picklable): "
-            "it is kept in memory and fetched without them if the crawl is interrupted.", request,
-        )  # fmt: skip
-        token = uuid.uuid4().bytes
-        self._unpicklable[token] = request
-        return token
-
-    def _restored(self, fetch: Fetch) -> Request:
-        assert fetch.payload is not None
-        request = self._unpicklable.get(fetch.payload)
-        if request is None and len(fetch.payload) != 16:
-            data = pickle.loads(fetch.payload)  # noqa: S301 - written by _payload into our own state
-            request = request_from_dict(data, spider=self._crawler.spider)
-        if request is None:
-            return Request(fetch.url, dont_filter=True)
-        meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}
-        return request.replace(url=fetch.url, dont_filter=True, meta=meta)
 
     # -- names
 
@@ -369,25 +364,19 @@ class Scheduler(BaseScheduler):
         assert self.crawl is not None
         frontier, clock, running = self.crawl.frontier, self.crawl.clock, running_time()
         stopped_s = running.stopped_s()
+        answer, is_permanent = None, False
         try:
             answer = await self._resolver.resolve(name)
         except (NameNotFound, NameServerFailure) as error:
-            if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
+            is_permanent = isinstance(error, NameNotFound)
+            if not is_permanent and running.stopped_s() > stopped_s:
                 await self._resolve(name)  # nobody was there to take the answer
                 return
-            frontier.unresolved(name, isinstance(error, NameNotFound), clock.now())
-        except Exception:
-            logger.exception("Resolving %s failed", name)
-            frontier.unresolved(name, False, clock.now())
-        else:
-            frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
+        except Exception as error:
+            self.crawl.errors.note(error, f"the name {name}")
+        with self.crawl.errors.changing():
+            if answer is None:
+                frontier.unresolved(name, is_permanent, clock.now())
+            else:
+                frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
         self.wake()
-
-
-def _is_plain(request: Request) -> bool:
-    """Whether nothing but the URL matters."""
-    own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", DISTANCE, "depth"}
-    return not (
-        request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
-        or own_meta or request.method != "GET"
-    )  # fmt: skip

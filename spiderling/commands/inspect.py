@@ -166,7 +166,7 @@ def of_url(crawl: Inspection, story: Story) -> Iterator[str]:
 
 def verdict(story: Story) -> str:
     """One sentence: what became of the URL, by its Reason if it has one."""
-    if story.ended is not None:
+    if story.ended is not None and story.row is None:
         return _reason(story.ended.end.reason)
     if story.row is not None and story.row.parked and story.host is not None:
         return _reason(CLOSED_STATES[HostState(story.host["state"])].value) + "; it is parked with its host"

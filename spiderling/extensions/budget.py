@@ -43,7 +43,7 @@ class Budget:
         crawl = crawl_of(self._crawler)
         if crawl is not None:
             self._budgets = Budgets(crawl.options, crawl.marginal_marks)
-            self._task = asyncio.ensure_future(self._tick(crawl))
+            self._task = crawl.errors.watched(self._tick(crawl), "the budgets' clock")
             self._look()
 
     def _closed(self, spider: Spider) -> None:

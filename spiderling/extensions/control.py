@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from scrapy import signals
 
+from spiderling.askingagain import MAY_BE_ASKED, ask_again
 from spiderling.crawl import crawl_of
 from spiderling.errors import BadInput
 from spiderling.hostlists import HostList
 from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile
+from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ TEMPLATE = """\
 # block: ["ads.example.com", "*.shop.example"]   # no further request to these hosts
 # block_networks: ["192.0.2.0/24"]               # ... nor to these addresses
 # reopen: ["example.org"]                        # let a retired or blocked host go on
+# ask_again: ["internal-error", "dns"]           # let URLs wait again that ended so, each end once
 # seeds: ["https://example.org/"]                # further seeds
 # host_interval_s: 10                            # seconds between two requests to a host
 # ip_interval_s: 0.5                             # ... to an address
@@ -49,6 +52,7 @@ class ControlFile:
     block: list[str] = field(default_factory=list)
     block_networks: list[str] = field(default_factory=list)
     reopen: list[str] = field(default_factory=list)
+    ask_again: list[str] = field(default_factory=list)
     seeds: list[str] = field(default_factory=list)
     host_interval_s: float | None = None
     ip_interval_s: float | None = None
@@ -88,15 +92,16 @@ class Control:
     def from_crawler(cls, crawler: Crawler) -> Control:
         return cls(crawler)
 
-    def _opened(self, spider: Spider) -> None:
+    async def _opened(self, spider: Spider) -> None:
         crawl = crawl_of(self._crawler)
         if crawl is None:
             return
-        if not crawl.jobdir.control.exists():
-            crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
-        self._look(crawl)
-        self._keep_budget()
-        self._task = asyncio.ensure_future(self._poll(crawl))
+        with crawl.errors.changing():
+            if not crawl.jobdir.control.exists():
+                crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
+            await self._look(crawl)  # before the crawl can find that no URL waits
+            self._keep_budget()
+        self._task = crawl.errors.watched(self._poll(crawl), "control.yaml")
 
     def _closed(self, spider: Spider) -> None:
         if self._task is not None:
@@ -105,10 +110,10 @@ class Control:
     async def _poll(self, crawl: Crawl) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
-            self._look(crawl)
+            await self._look(crawl)
             self._keep_budget()
 
-    def _look(self, crawl: Crawl) -> None:
+    async def _look(self, crawl: Crawl) -> None:
         path = crawl.jobdir.control
         try:
             status = path.stat()
@@ -124,10 +129,13 @@ class Control:
         except (BadInput, OSError, UnicodeDecodeError) as error:
             logger.error("%s is left aside until it is mended: %s", path, error)
             return
-        self._apply(crawl, wanted)
-
-    def _apply(self, crawl: Crawl, wanted: ControlFile) -> None:
         former, self._applied = self._applied, wanted
+        self._apply(crawl, former, wanted)
+        if crawl.archives is None:
+            await ask_again(crawl, [Reason.of(key) for key in wanted.ask_again if key not in former.ask_again])
+            self._crawler.engine.scheduler.wake()  # type: ignore[union-attr]
+
+    def _apply(self, crawl: Crawl, former: ControlFile, wanted: ControlFile) -> None:
         for spec in fields(ControlFile):
             old, new = getattr(former, spec.name), getattr(wanted, spec.name)
             if old != new:
@@ -185,7 +193,7 @@ def _read(path: Path) -> str:
 
 
 def _checked(key: str, value: Any) -> Any:
-    if key in ("block", "block_networks", "reopen", "seeds"):
+    if key in ("block", "block_networks", "reopen", "ask_again", "seeds"):
         return _checked_list(key, value)
     if key == "yield_profile":
         profile = "off" if value is False else str(value)  # YAML reads a bare off as false
@@ -215,6 +223,11 @@ def _checked_list(key: str, value: Any) -> list[str]:
         raise BadInput(f'{key} is {value!r}; it must be a list such as ["example.org"]')
     if key == "block":
         _hosts(value)
+    if key == "ask_again":
+        known = sorted(reason.value for reason in MAY_BE_ASKED)
+        strange = [part for part in value if part not in known]
+        if strange:
+            raise BadInput(f"ask_again: {strange[0]!r} is no end that can be undone; those are {', '.join(known)}")
     if key == "block_networks":
         for part in value:
             try:

@@ -51,7 +51,7 @@ class Lifecycle:
         registrable_domain("example.com")  # reads the list of suffixes, else while the first page is settled
         _collect_less_often()
         self._log = _file_log(crawl)
-        self._ticking = asyncio.ensure_future(self._tick(crawl))
+        self._ticking = crawl.errors.watched(self._tick(crawl), "the checkpoints' clock")
 
     def _closed(self, spider: Spider) -> None:
         if self._ticking is not None:

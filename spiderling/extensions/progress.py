@@ -49,7 +49,7 @@ class Progress:
         logger.info(start_line(crawl))
         self._last_pages = crawl.frontier.ledger.totals["pages"]
         self._busy()
-        self._task = asyncio.ensure_future(self._report(crawl))
+        self._task = crawl.errors.watched(self._report(crawl), "the progress line")
 
     async def _report(self, crawl: Crawl) -> None:
         while True:
@@ -154,6 +154,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
         ("hosts", f"{len(crawl.frontier.hosts):,}, {retired:,} of them retired"),
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
+        ("errors", _errors(crawl)),
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
         ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
@@ -173,6 +174,14 @@ def _parked(crawl: Crawl) -> str:
         return ""
     closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
     return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
+
+
+def _errors(crawl: Crawl) -> str:
+    """Those of our own that ended URLs and files."""
+    number = crawl.frontier.ledger.totals["internal_errors"]
+    if not number:
+        return ""
+    return f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
 
 
 def _remembered(crawl: Crawl) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 
 from spiderling.crawl import crawl_of
-from spiderling.errors import StorageError
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -33,7 +32,7 @@ class Snapshots:
     def _opened(self, spider: Spider) -> None:
         crawl = crawl_of(self._crawler)
         if crawl is not None and crawl.near is not None:
-            self._task = asyncio.ensure_future(self._repeat(crawl))
+            self._task = crawl.errors.watched(self._repeat(crawl), "the snapshots of the near-duplicate filter")
 
     def _closed(self, spider: Spider) -> None:
         if self._task is not None:
@@ -42,8 +41,4 @@ class Snapshots:
     async def _repeat(self, crawl: Crawl) -> None:
         while True:
             await asyncio.sleep(crawl.options.dedup_snapshot_s)
-            try:
-                await crawl.snapshot()
-            except StorageError as error:
-                crawl.failed(error)
-                return
+            await crawl.snapshot()

@@ -12,14 +12,18 @@ from scrapy import signals
 from scrapy.http import Response
 
 from spiderling.crawl import crawl_of, fetch_of
+from spiderling.internalerrors import is_ours
 from spiderling.items import PageItem
 from spiderling.outcomes import PutBack, further, of_item, of_response
+from spiderling.payloads import PAGES
 from spiderling.reasons import Reason
-from spiderling.scheduler import PAGES, Scheduler
+from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from twisted.python.failure import Failure
 
+    from spiderling.crawl import Crawl
     from spiderling.items import Outcome
 
 
@@ -39,24 +43,24 @@ class YieldFeed:
 
     def _scraped(self, item: Any) -> None:
         if isinstance(item, PageItem):
-            crawl = crawl_of(self._crawler)
-            if crawl is not None and crawl.near is not None:
-                crawl.near.settle(id(item), kept=True)
-            self._settle(of_item(item, Reason.KEPT))
+            self._end(item, Reason.KEPT)
 
     def _dropped(self, item: Any, exception: BaseException) -> None:
         if isinstance(item, PageItem):
-            self._forget(item)
             if isinstance(exception, PutBack):
                 self._give_back(item)
-                return
-            reason = getattr(exception, "reason", None)
-            self._settle(of_item(item, reason or Reason.DROPPED_BY_PIPELINE, str(exception)))
+            else:
+                self._end(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE, str(exception))
 
-    def _item_error(self, item: Any) -> None:
-        if isinstance(item, PageItem):
-            self._forget(item)
-            self._settle(of_item(item, Reason.ITEM_ERROR))
+    def _item_error(self, item: Any, failure: Failure) -> None:
+        crawl, error = crawl_of(self._crawler), failure.value
+        if not isinstance(item, PageItem) or crawl is None:
+            return
+        if error is not None and is_ours(error):
+            crawl.errors.note(error, item.response.url)
+            self._end(item, Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+        else:
+            self._end(item, Reason.ITEM_ERROR)
 
     def _spider_error(self, response: Any) -> None:
         request = response.request if isinstance(response, Response) else None  # an errback's error has a Failure
@@ -64,17 +68,32 @@ class YieldFeed:
         if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
             self._settle(of_response(response, Reason.SPIDER_ERROR))
 
-    def _forget(self, item: PageItem) -> None:
-        """A page that is not kept does not make others duplicates."""
+    def _end(self, item: PageItem, reason: Reason, detail: str = "") -> None:
+        """The page ended as *reason*, unless we fail to say so before anything has changed."""
         crawl = crawl_of(self._crawler)
-        if crawl is not None:
+        if crawl is None:
+            return
+        try:
+            outcome = of_item(item, reason, detail)
+        except Exception as error:
+            crawl.errors.note(error, item.response.url)
+            outcome = of_response(item.response, Reason.INTERNAL_ERROR)
+        with crawl.errors.changing(outcome.url, outcome.url_id):
+            self._remember(crawl, item, outcome.reason is Reason.KEPT)
+        self._settle(outcome)
+
+    def _remember(self, crawl: Crawl, item: PageItem, kept: bool) -> None:
+        """A page that is not kept does not make others duplicates."""
+        if not kept:
             crawl.known_digests.difference_update(item.digests)
-            if crawl.near is not None:
-                crawl.near.settle(id(item), kept=False)
+        if crawl.near is not None:
+            crawl.near.settle(id(item), kept=kept)
 
     def _give_back(self, item: PageItem) -> None:
         scheduler, fetch = self._crawler.engine.scheduler, fetch_of(item.response.request)
         if isinstance(scheduler, Scheduler) and fetch is not None and scheduler.crawl is not None:
+            with scheduler.crawl.errors.changing(fetch.url, fetch.id):
+                self._remember(scheduler.crawl, item, kept=False)
             scheduler.give_back(fetch)
 
     def _settle(self, outcome: Outcome) -> None:

@@ -82,6 +82,11 @@ class Books:
         self.queues.push(host_id, rank, line)
         return None
 
+    def ask_again(self, host_id: int, rank: int, line: bytes, reason: Reason, is_request: bool) -> Reason | None:
+        """A URL that had ended as *reason* waits again; or ends as ``wait`` says."""
+        self.ledger.reopen(reason, 1)
+        return self.wait(host_id, rank, line, is_request)
+
     def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
         """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
         if not self.marks.is_closed(host_id) and self.marks.queued[host_id] + len(entries) <= self._max_queue:

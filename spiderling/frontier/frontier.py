@@ -7,21 +7,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from spiderling.frontier.admission import Admission
+from spiderling.frontier.askagain import AskedAgain, ask_again
 from spiderling.frontier.books import Books
 from spiderling.frontier.captures import Captures
 from spiderling.frontier.closing import Closing
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask, identity
 from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK
-from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict
+from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict, raised
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
 from spiderling.frontier.strategies import LinkingPage, Strategy, parse
 from spiderling.frontier.tasks import RobotsTasks
+from spiderling.frontier.trail import End
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
 from spiderling.items import Outcome
@@ -43,12 +45,12 @@ class Frontier:
 
     def __init__(
         self, options: Options, allows: Callable[[str], bool] = lambda address: True, shelf: Shelf | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | None = None, failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:  # fmt: skip
         """*allows* judges an address that a name resolved to (SSRF guard); *shelf* holds what does not fit in memory.
 
         Without a shelf nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
-        one that the options name.
+        one that the options name.  *failed_on* hears of errors of ours that end the file of a site (robots.py).
         """
         self.strategy = strategy or parse(options.strategy)
         self._options = options
@@ -57,9 +59,13 @@ class Frontier:
         self.strategy.begin(self._books, options)
         self._admission = Admission(options, self._books, self.strategy)
         self._traps = self._admission.traps
-        self._robots = rules = Robots(options, self._stored_robots)
+        self._robots = rules = Robots(options, self._stored_robots, failed_on)
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
+        self.shunned: frozenset[int | str | None] = frozenset()
+        """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
+        self.examined: QueuedUrl | RobotsTask | None = None
+        """What ``take`` looked at last: to blame if it raised an error."""
         self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
             options, self._books.hosts, self._queues, self._may_connect,
@@ -91,7 +97,7 @@ class Frontier:
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        return self._accept(target, distance, SEED_RANK, now)
+        return Reason.INTERNAL_ERROR if url in self.shunned else self._accept(target, distance, SEED_RANK, now)
 
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
         """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.
@@ -99,8 +105,8 @@ class Frontier:
         *payload* comes back with the Fetch; *salt* tells apart requests for one URL.
         """
         target = canonicalize(url)
-        if target is None:
-            return self._admission.refuse(Reason.BAD_URL)
+        if target is None or url in self.shunned:
+            return Reason.INTERNAL_ERROR if target else self._admission.refuse(Reason.BAD_URL)
         distance, page = self._admission.found_on(source, target)
         return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
 
@@ -162,7 +168,11 @@ class Frontier:
 
     def _examine(self, host: Host, now: float) -> Fetch | Host | None:
         """A Fetch for the head of the queue; the host when it has to wait; None when the head ended."""
-        head = next_up(host, self._queues)
+        self.examined = None
+        head = self.examined = next_up(host, self._queues)
+        if self.shunned and not self.shunned.isdisjoint(identity(head)):
+            self._end_head(host, Reason.INTERNAL_ERROR, now)
+            return None
         name = self.schedule.lookup(head, now)
         if name.status in (NameStatus.UNKNOWN, NameStatus.PAUSED):
             self.schedule.place(host, now)
@@ -262,6 +272,8 @@ class Frontier:
         task, host = fetch.robots, fetch.host
         if task is None or task is not host.asking:
             return
+        if 200 <= status < 300:
+            self._robots.read(task.origin, task.file, body)  # before anything changes
         host.asking = None
         self.hosts.account(host, 0, len(body), 0)
         self.ledger.totals["downloaded_bytes"] += len(body)
@@ -274,6 +286,7 @@ class Frontier:
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
+        links = batch_of(outcome.links)
         url = self._books.take_back(outcome.url_id)
         target = url.target if url else canonicalize(outcome.url)
         host = url.host if url else self.hosts.get(target.host) if target else None
@@ -288,7 +301,7 @@ class Frontier:
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, self.ledger.totals["pages"])
         if end is not None and target is not None:
             self.strategy.learn(linking, target, outcome)
-        self.put_links(linking, outcome.links, now, outcome.url_id or 0, visit)
+        self.put_links(linking, links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._traps.leave(visit)) is not None:
             self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")
             self.close(mirror, HostState.MIRROR)
@@ -345,6 +358,10 @@ class Frontier:
         payload = payload or url.payload
         self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload, salt, url.key)
         return Reason.REDIRECTED
+
+    def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
+        """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
+        return ask_again(self._books, self.schedule, ends, now)
 
     # -- hosts
 

@@ -168,6 +168,11 @@ class RobotsTask:
     file: SiteFile = SiteFile.ROBOTS
 
 
+def identity(head: QueuedUrl | RobotsTask) -> tuple[str, int | None]:
+    """What tells a URL, by its key, or a file of a site, by its own URL, from all others, over restarts."""
+    return (head.origin + head.file.value, None) if isinstance(head, RobotsTask) else (head.url, head.key)
+
+
 @dataclass(slots=True, eq=False)
 class Host:
     """One host record while it is in memory; a row of the store's table ``host``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from spiderling.frontier.entries import url_of
@@ -11,6 +11,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, Que
 from spiderling.frontier.priority import RANKS
 from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, slot_of_chunk
 from spiderling.frontier.store import tails_of, unpacked
+from spiderling.frontier.trail import End, unpack_ends
 from spiderling.urls import HASH_BITS, MAX_HOST_ID
 
 
@@ -50,6 +51,14 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
 def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
     """The committed URL with this key, if it waits or is parked."""
     return next((row for row in urls_of(connection, key >> HASH_BITS & MAX_HOST_ID) if row.key == key), None)
+
+
+def ends_as(connection: sqlite3.Connection, reason: str, after: int) -> Iterator[tuple[int, list[End]]]:
+    """The number of each batch of the trail behind the one numbered *after*, with its URLs that ended as *reason*."""
+    query = "SELECT batch, keys, ends FROM ended WHERE batch > ? ORDER BY batch"
+    for batch, keys, ends in connection.execute(query, (after,)):
+        if found := [end for end in unpack_ends(keys, ends) if end.reason == reason]:
+            yield batch, found
 
 
 def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:

@@ -10,6 +10,9 @@ tdmrep.json and ai.txt are asked for when they may bind the crawl's purpose, or 
 recorded, and robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
 Files are kept compressed; parsed ones in a bounded cache, since the parser of a file takes up to
 twenty times its size.  Every answer goes into the consent ledger.
+
+An answer is read before anything changes.  A file that one of our parsers fails on counts as one that
+could not be had: a robots.txt allows nothing then, and the others say nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from spiderling.frontier.recent import Recent
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
@@ -28,6 +32,8 @@ from spiderling.optouts import MINING, TRAINING, Signal, Statement
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize_again
 
+FAILED_READING = "internal-error"
+"""The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""
 _MAX_PARSED, _MAX_PARSED_BYTES = 4096, 8_000_000
 """Files kept parsed, and their size as they came; of one rule a line each byte takes 12 to 20."""
 _MAX_RECORDS, _MAX_RECORD_BYTES = 20_000, 32_000_000
@@ -78,13 +84,36 @@ class RobotsRecord:
     """zlib-compressed text of the rules; empty when there never was an answer."""
 
 
+class _Reading(NamedTuple):
+    """What was read of the last answer; ``rules`` None: it could not be."""
+
+    origin: str
+    file: SiteFile
+    body: bytes
+    rules: Rules | None
+    says: str = ""
+    """Its opt-outs for the front page."""
+
+
+def raised(error: Exception, url: str) -> None:
+    """What a frontier does with an error of ours unless it is told otherwise."""
+    raise error
+
+
 class Robots:
     """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
 
-    def __init__(self, options: Options, lookup: Callable[[str], RobotsRecord | None] = lambda key: None) -> None:
-        """*lookup* gives a record that is not in memory."""
+    def __init__(
+        self, options: Options, lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
+        failed_on: Callable[[Exception, str], None] = raised,
+    ) -> None:  # fmt: skip
+        """*lookup* gives a record that is not in memory; *failed_on* hears of errors of ours, with the file's URL.
+
+        It raises those that a single file cannot be blamed for.
+        """
         self._options = options
         self._lookup = lookup
+        self._failed_on = failed_on
         self._policy = options.policy()
         asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
@@ -101,6 +130,9 @@ class Robots:
         """Answers that the store does not know yet."""
         self._parsed: Recent[Rules] = Recent(_MAX_PARSED, _MAX_PARSED_BYTES)
         self._ahead: tuple[SiteFile, bytes, Rules] | None = None
+        self._last: _Reading | None = None
+        self._asked = SiteFile.ROBOTS
+        """The file whose rules were asked last."""
 
     def record(self, key: str) -> RobotsRecord | None:
         """What is known of the robots.txt of an origin, or of another file by its address."""
@@ -136,6 +168,22 @@ class Robots:
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
+        for _ in SiteFile:
+            try:
+                return self._verdict(origin, url, now)
+            except Exception as error:
+                self._failed_on(error, url)
+                self._give_up(origin, self._asked, now)
+        return self._verdict(origin, url, now)
+
+    def _give_up(self, origin: str, file: SiteFile, now: float) -> None:
+        """The *file* that is known fails us: until it expires it counts as one that could not be had."""
+        is_robots, expires = file is SiteFile.ROBOTS, now + self._options.robots_max_age_s
+        status = RobotsStatus.UNREACHABLE if is_robots else RobotsStatus.STALE
+        record = RobotsRecord(status, now, expires, body=b"" if is_robots else _EMPTY)
+        self._note(origin, file, record, FAILED_READING, now)
+
+    def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
         record = self.record(origin)
         if record is None or not self._is_current(record, now):
             return RobotsVerdict.MISSING
@@ -154,7 +202,11 @@ class Robots:
 
     def forbids(self, origin: str, url: str) -> bool:
         """Whether the last robots.txt that is known, however old, keeps us out of *url*."""
-        return not self._allows(origin, url)
+        try:
+            return not self._allows(origin, url)
+        except Exception as error:
+            self._failed_on(error, url)
+            return True
 
     def missing(self, origin: str, now: float) -> SiteFile | None:
         """The file of *origin* that has to be fetched next."""
@@ -195,8 +247,11 @@ class Robots:
         expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
             body = body[:MAX_FILE_BYTES]
+            read = self.read(origin, file, body)
+            if read.rules is None:
+                return self.failed(origin, now, file, FAILED_READING, retry_after_s)
             record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(body))
-            return self._note(origin, file, record, str(status), now, hashlib.sha256(body).hexdigest())
+            return self._note(origin, file, record, str(status), now, hashlib.sha256(body).hexdigest(), read)
         if 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
             return self._note(origin, file, record, str(status), now)
@@ -224,8 +279,12 @@ class Robots:
 
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
-        rules = self._rules(origin, SiteFile.ROBOTS)
-        return rules.crawl_delay_s() if isinstance(rules, RobotsTxt) else 0.0
+        try:
+            rules = self._rules(origin, SiteFile.ROBOTS)
+            return rules.crawl_delay_s() if isinstance(rules, RobotsTxt) else 0.0
+        except Exception as error:  # that of another origin of the same host; `judge` will give it up
+            self._failed_on(error, origin)
+            return 0.0
 
     def sitemaps(self, origin: str) -> list[str]:
         """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
@@ -245,23 +304,46 @@ class Robots:
         return not isinstance(rules, RobotsTxt) or rules.allows(url)
 
     def _note(
-        self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, digest: str = ""
-    ) -> RobotsRecord:
+        self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, digest: str = "",
+        read: _Reading | None = None,
+    ) -> RobotsRecord:  # fmt: skip
         key = _key(origin, file)
         self._keep(key, record)
         self._unknown.discard(key)
         self.changed.add(key)
         self._parsed.drop(key)
-        rules = self._rules(origin, file) if digest else None
-        says = [] if rules is None else [str(said) for said in rules.statements(origin + "/", "/")]
-        if isinstance(rules, RobotsTxt) and not rules.allows(origin + "/"):
-            says.insert(0, "disallow")
-        self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, " ".join(says)))
+        if read is not None and read.rules is not None:
+            self._parsed.put(key, read.rules, len(read.body))
+            self._last = None
+        says = "" if read is None else read.says
+        self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, says))
         return record
+
+    def read(self, origin: str, file: SiteFile, body: bytes) -> _Reading:
+        """What *body*, an answer, says: nothing changes by it, and the next ``answered`` need not read it again.
+
+        All is asked here that is asked of a new file.
+        """
+        body = body[:MAX_FILE_BYTES]
+        if self._last is not None and self._last[:3] == (origin, file, body):
+            return self._last
+        try:
+            rules = self._parse(file, body)
+            says = [str(said) for said in rules.statements(origin + "/", "/")]
+            if isinstance(rules, RobotsTxt):
+                if not rules.allows(origin + "/"):
+                    says.insert(0, "disallow")
+                rules.crawl_delay_s()
+                rules.sitemaps()
+            self._last = _Reading(origin, file, body, rules, " ".join(says))
+        except Exception as error:
+            self._failed_on(error, origin + file.value)
+            self._last = _Reading(origin, file, body, None)
+        return self._last
 
     def _rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
-        key = _key(origin, file)
+        key, self._asked = _key(origin, file), file
         record = self.record(key)
         if record is None or record.body in (b"", _EMPTY):
             return None

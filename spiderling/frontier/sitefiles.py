@@ -140,7 +140,7 @@ class TdmRep:
             rules = []
         rules = rules if isinstance(rules, list) else [rules]
         self._rules = [
-            (PathPattern(rule["location"].partition("#")[0].strip()), _said(rule))
+            (PathPattern(_encodable(rule["location"]).partition("#")[0].strip()), _said(rule))
             for rule in rules[:MAX_RULES]
             if isinstance(rule, dict) and isinstance(rule.get("location"), str)
         ]
@@ -151,7 +151,13 @@ class TdmRep:
 
 
 def _said(rule: dict[str, Any]) -> list[Statement]:
-    return reservation(Signal.TDM_FILE, rule.get("tdm-reservation"), rule.get("tdm-policy"))
+    value, policy = rule.get("tdm-reservation"), rule.get("tdm-policy")
+    return reservation(Signal.TDM_FILE, value, _encodable(policy) if isinstance(policy, str) else None)
+
+
+def _encodable(text: str) -> str:
+    """*text* without lone surrogates: an escape in JSON may make one, and neither a path nor the state can hold it."""
+    return text.encode("utf-8", "replace").decode()
 
 
 class AiTxt:

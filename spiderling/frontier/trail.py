@@ -14,18 +14,22 @@ from __future__ import annotations
 
 import json
 from array import array
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zstandard
+
+from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spiderling.frontier.hosts import Host, QueuedUrl
     from spiderling.items import Outcome
-    from spiderling.reasons import Reason
 
+ASKED_AGAIN = "asked-again"
+"""In the table ``meta``: for each Reason the last batch of *ended* whose URLs that ended so wait again, or did."""
 _LEVEL = 6
 _compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
@@ -49,6 +53,8 @@ class End(NamedTuple):
     """The verdict in words: what was measured and found wanting."""
     document: int | None = None
     """Its place among the documents of the batch's frame."""
+    payload: str = ""
+    """That of a request of a subclass and of a sitemap, in base64, so that it can be made again; of kept pages none."""
 
 
 class Purge(NamedTuple):
@@ -97,7 +103,10 @@ class Trail:
 
     def ended(self, url: QueuedUrl, reason: Reason) -> None:
         if self.keeps_ends:
-            self._ends.append(End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries))
+            end = End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries)
+            if url.payload is not None and reason is not Reason.KEPT:
+                end = end._replace(payload=b64encode(url.payload).decode("ascii"))
+            self._ends.append(end)
 
     def purged(self, host: Host, reason: Reason, urls: int) -> None:
         """All *urls* that waited for *host* ended at once."""
@@ -146,6 +155,8 @@ def unpack_keys(blob: bytes) -> list[int]:
 def pack_ends(ends: tuple[End, ...]) -> bytes:
     """The ends of a batch by column, since like values pack better side by side."""
     columns = list(zip(*(end[1:] for end in ends), strict=True))
+    if not any(columns[-1]):
+        del columns[-1]  # payloads, which the stock spider has none of
     return _compressor.compress(json.dumps(columns, separators=(",", ":")).encode())
 
 

@@ -13,8 +13,9 @@ from scrapy import Request
 from spiderling.crawl import fetch_of
 from spiderling.items import PageItem
 from spiderling.outcomes import of_response
+from spiderling.payloads import PAGES
 from spiderling.reasons import Reason
-from spiderling.scheduler import PAGES, Scheduler
+from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

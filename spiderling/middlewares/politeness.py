@@ -41,12 +41,12 @@ class PolitenessMiddleware:
         Raises NotMade when its host was closed or the crawl is stopping.
         """
         crawl, fetch = crawl_of(self._crawler), fetch_of(request)
-        if crawl is None or fetch is None or crawl.frontier.may_start(fetch, crawl.clock.now()) == 0:
+        if crawl is None or fetch is None or _may_start(crawl, fetch) == 0:
             return None
         return self._its_turn(crawl, fetch)
 
     async def _its_turn(self, crawl: Crawl, fetch: Fetch) -> None:
-        while (wait := crawl.frontier.may_start(fetch, crawl.clock.now())) != 0:
+        while (wait := _may_start(crawl, fetch)) != 0:
             if wait is None or crawl.stopping:
                 raise NotMade(f"{fetch.url} goes back to the frontier")
             await asyncio.sleep(wait)
@@ -62,4 +62,12 @@ class PolitenessMiddleware:
     def _answered(self, request: Request) -> None:
         crawl, fetch = crawl_of(self._crawler), fetch_of(request)
         if crawl is not None and fetch is not None:
-            crawl.frontier.answered(fetch, crawl.clock.now())
+            with crawl.errors.changing(fetch.url, fetch.id):
+                crawl.frontier.answered(fetch, crawl.clock.now())
+
+
+def _may_start(crawl: Crawl, fetch: Fetch) -> float | None:
+    """Seconds that are left; None: never."""
+    with crawl.errors.changing(fetch.url, fetch.id):
+        return crawl.frontier.may_start(fetch, crawl.clock.now())
+    return None

@@ -50,12 +50,16 @@ class RobotsMiddleware:
         self, scheduler: Scheduler, crawl: Crawl, fetch: Fetch, request: Request, response: Response
     ) -> Response:
         assert fetch.robots is not None
-        body = response.body[:MAX_FILE_BYTES]
-        if len(body) > _SMALL_BYTES and 200 <= response.status < 300:
-            async with self._one_at_a_time:
-                rules = await asyncio.to_thread(parsed, fetch.robots.file, body, crawl.options)
-            crawl.frontier.parsed_ahead(fetch.robots.file, body, rules)
+        body, status = response.body[:MAX_FILE_BYTES], response.status
+        if len(body) > _SMALL_BYTES and 200 <= status < 300:
+            try:
+                async with self._one_at_a_time:
+                    rules = await asyncio.to_thread(parsed, fetch.robots.file, body, crawl.options)
+                crawl.frontier.parsed_ahead(fetch.robots.file, body, rules)
+            except Exception as error:
+                crawl.errors.note(error, request.url)
+                status = 0
+        target, wait_s = redirect_target(response), asked_to_wait_s(response) or 0.0
         crawl.archive(exchange_of(request), {"reason": "site-file"})
-        wait_s = asked_to_wait_s(response) or 0.0
-        scheduler.settle_robots(fetch, response.status, response.body, redirect_target(response), wait_s)
+        scheduler.settle_robots(fetch, status, response.body, target, wait_s)
         raise FileTaken(f"robots.txt of {fetch.robots.origin}")

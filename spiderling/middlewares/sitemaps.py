@@ -12,7 +12,7 @@ from spiderling.middlewares.limits import may_pass, redirect_target
 from spiderling.outcomes import FileTaken, exchange_of, of_response
 from spiderling.reasons import Reason
 from spiderling.scheduler import Scheduler
-from spiderling.text.sitemap import read_sitemap
+from spiderling.text.sitemap import Sitemap, read_sitemap
 from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
@@ -55,23 +55,29 @@ class SitemapMiddleware:
         redirect = canonicalize(redirect_target(response) or "")
         if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
             return response
-        detail = f"HTTP {response.status}"
+        detail, reason = f"HTTP {response.status}", Reason.SITEMAP
         if 200 <= response.status < 300:
             async with self._one_at_a_time:
-                detail = await self._take(crawl, fetch, response.body)
-        outcome = of_response(response, Reason.SITEMAP)  # which has no request yet
+                try:
+                    sitemap = await asyncio.to_thread(read_sitemap, response.body)
+                except Exception as error:
+                    crawl.errors.note(error, request.url)
+                    detail, reason = f"{type(error).__name__}: {error}", Reason.INTERNAL_ERROR
+                else:
+                    detail = await self._take(crawl, fetch, sitemap)
+        outcome = of_response(response, reason)  # which has no request yet
         scheduler.settle(replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request)))
         raise FileTaken(f"{request.url} is a sitemap")
 
-    async def _take(self, crawl: Crawl, fetch: Fetch, body: bytes) -> str:
-        """Give the frontier what *body* names; after a crash it is read again, since its URL has not ended."""
-        sitemap = await asyncio.to_thread(read_sitemap, body)
+    async def _take(self, crawl: Crawl, fetch: Fetch, sitemap: Sitemap) -> str:
+        """Give the frontier what *sitemap* names; after a crash it is read again, since its URL has not ended."""
         discovery, urls = crawl.frontier.discovery, sitemap.urls
-        if sitemap.is_index:
-            discovery.found_files(fetch, urls, crawl.clock.now())
-        else:
-            for start in range(0, len(urls), _BATCH_URLS):
-                discovery.found(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
-                await asyncio.sleep(0)
-        discovery.left_out(sitemap.left_out)
+        with crawl.errors.changing(fetch.url, fetch.id):
+            if sitemap.is_index:
+                discovery.found_files(fetch, urls, crawl.clock.now())
+            else:
+                for start in range(0, len(urls), _BATCH_URLS):
+                    discovery.found(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
+                    await asyncio.sleep(0)
+            discovery.left_out(sitemap.left_out)
         return f"{len(urls)} {'sitemaps' if sitemap.is_index else 'URLs'}"

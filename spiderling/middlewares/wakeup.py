@@ -45,7 +45,9 @@ class WakeUp:
         """Until the next host is due, or a moment after the frontier changed."""
         crawl = scheduler.crawl
         assert crawl is not None
-        due = crawl.frontier.next_due()
+        due = None
+        with crawl.errors.changing():
+            due = crawl.frontier.next_due()
         pause = _LONGEST_SLEEP_S if due is None else min(max(due - crawl.clock.now(), 0.001), _LONGEST_SLEEP_S)
         scheduler.changed.clear()
         try:

@@ -53,8 +53,11 @@ class ArchiveSpider(CorpusSpider):
         if crawl is None or crawl.archives is None:
             return
         self._closing = asyncio.ensure_future(self._let_close())
-        async for fetch, record in crawl.archives.pages(engine.needs_backout):
-            yield PageItem(response_of(fetch, record))
+        try:
+            async for fetch, record in crawl.archives.pages(engine.needs_backout):
+                yield PageItem(response_of(fetch, record))
+        except Exception as error:
+            crawl.errors.stop(error)
         if crawl.archives.errors:
             self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
 

@@ -10,7 +10,7 @@ from scrapy import Request, Spider
 from spiderling.crawl import crawl_of, declared_arguments
 from spiderling.errors import BadInput
 from spiderling.items import PageItem
-from spiderling.scheduler import DISTANCE
+from spiderling.payloads import DISTANCE
 from spiderling.seeds import distances, few_hosts, model_seeds, read_seeds
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
@@ -16,6 +16,7 @@ from spiderling.frontier.store import ConsentRow
 from spiderling.options import Options
 from spiderling.optouts import MINING, TRAINING, Signal
 from spiderling.reasons import Reason
+from spiderling.urls import canonicalize
 
 OPTIONS = Options()
 TDM, AI = SiteFile.TDMREP.value, SiteFile.AI_TXT.value
@@ -241,16 +242,31 @@ def test_path_patterns(pattern, path, fits):
 LINES = st.sampled_from(
     ["User-agent: *\n", "User-agent: spiderling\n", "Content-Usage: ", "Content-Signal: /a ", "Disallow: *", "\n"]
 )
+TEXTS = st.text(st.characters() | st.sampled_from("\ud800\udfff*"), max_size=5)
+"""Halves of characters too, which JSON can spell."""
 KEYS = st.sampled_from(["location", "tdm-reservation", "tdm-policy"])
-VALUES = st.recursive(
-    st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)
-)
+VALUES = st.recursive(st.none() | st.integers() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner))
 BODIES = st.lists(LINES | st.text(max_size=8)).map("".join).map(str.encode) | st.binary()
+RULE = {"location": TEXTS, "tdm-reservation": st.sampled_from([0, 1, "1"]) | VALUES, "tdm-policy": VALUES}
+VALUES |= st.fixed_dictionaries(RULE) | st.lists(st.fixed_dictionaries(RULE), max_size=3)
 BODIES |= VALUES.map(json.dumps).map(str.encode)
 
 
+def to_url(path: str) -> str:
+    return canonicalize(f"http://a.cz/{path}").url
+
+
+@example(SiteFile.TDMREP, rb'[{"location": "\ud800*", "tdm-reservation": 0}]', "")
+@example(SiteFile.TDMREP, rb'[{"location": "/", "tdm-reservation": 1, "tdm-policy": "\ud800"}]', "")
 @given(st.sampled_from(SiteFile), BODIES, st.text(max_size=20))
 def test_no_file_raises(file, body, path):
+    """Neither a parser, nor what the frontier asks of it, nor the state that has to hold what it says."""
+    robots_of, url = Robots(OPTIONS), to_url(path)
+    for other in SiteFile:
+        robots_of.answered("http://a.cz", 200 if other is file else 404, body, 0.0, other)
+    assert robots_of.judge("http://a.cz", url, 1.0) is not RobotsVerdict.MISSING
+    assert robots_of.crawl_delay("http://a.cz") >= 0
+    assert all(" ".join(map(str, row)).encode() for row in robots_of.ledger)
     for statement in parsed(file, body, OPTIONS).statements(f"http://a.cz/{path}", f"/{path}"):
         assert len(str(statement).split()) == 1
 

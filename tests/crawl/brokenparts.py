@@ -1,0 +1,68 @@
+"""Errors on order in parts of Spiderling: a Scrapy extension, which is made before the crawl is opened.
+
+    -s EXTENSIONS='{"tests.crawl.brokenparts.BrokenParts": 1}' -s FAULT="report http://a.test/3 KeyError"
+
+``FAULT`` is a list, with semicolons, of a point of POINTS, a part of the URL and the error that is raised there.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from functools import wraps
+from typing import Any
+
+from spiderling import errors
+from spiderling.extensions import yieldfeed
+from spiderling.frontier import Frontier, robots
+from spiderling.frontier.admission import Admission
+from spiderling.frontier.closing import Closing
+from spiderling.middlewares import sitemaps
+
+EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
+POINTS = {
+    "outcome": (yieldfeed, "of_item"),
+    "site-file": (robots, "parsed"),
+    "sitemap": (sitemaps, "read_sitemap"),
+    "report": (Closing, "review"),
+    "take": (Admission, "left_out"),
+    "answered": (robots.Robots, "answered"),
+}
+
+
+class BrokenParts:
+    """Wraps what stands in POINTS: it raises when one of its arguments tells of the URL."""
+
+    def __init__(self, crawler: Any) -> None:
+        self._reported = ""
+        self._wrap(Frontier, "report", self._note)
+        for fault in filter(None, (crawler.settings.get("FAULT") or "").split(";")):
+            point, url, error = fault.split()
+            self._wrap(*POINTS[point], self._raise(url, error))
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+    def _note(self, frontier: Frontier, outcome: Any, now: float) -> None:
+        self._reported = outcome.url
+
+    def _raise(self, url: str, error: str) -> Any:
+        kind = getattr(errors, error, None) or getattr(builtins, error)
+
+        def check(*arguments: Any) -> None:
+            about = [*map(str, arguments), *(getattr(one, "url", "") for one in arguments)]
+            if any(isinstance(one, Closing) for one in arguments):
+                about = [self._reported]
+            if any(url in text for text in about):
+                raise kind("on order")
+
+        return check
+
+    def _wrap(self, owner: Any, name: str, check: Any) -> None:
+        function = getattr(owner, name)
+
+        @wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            check(*args)
+            return function(*args, **kwargs)
+
+        setattr(owner, name, wrapped)

@@ -1,0 +1,201 @@
+"""An error of our own ends one URL or stops the crawl, and the same command goes on; it never keeps it from ending."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing, suppress
+
+import pytest
+from brokenparts import EXTENSIONS
+from conftest import Crawl, page, serving
+
+from spiderling.checking import problems
+from spiderling.crawl import Crawl as OpenCrawl
+from spiderling.errors import StorageError
+from spiderling.frontier.closing import Closing
+from spiderling.inspection import Inspection
+from spiderling.internalerrors import MOST, WINDOW_ENDS
+from spiderling.items import Outcome
+from spiderling.options import Options
+from spiderling.reasons import Reason
+from spiderling.simulation.web import FixedWeb, WebResponse, plain
+
+TDMREP = r"""{"\ud800": "\udfff", "location": "\ud800*", "tdm-reservation": 0, "tdm-policy": "\ud800"}"""
+SITEMAP = "http://a.test/1\nhttp://a.test/no-sitemap\n"
+HOSTS = ("a.test", "b.test")
+PAGES = 7
+SEED = "http://a.test/"
+
+
+def web(pages: int = PAGES, files: dict[str, WebResponse] | None = None) -> FixedWeb:
+    """Two hosts that link to each other; the first has *files* besides."""
+    every = [f"http://{host}/{n or ''}" for host in HOSTS for n in range(pages)]
+    sites = {
+        host: {
+            "/": page(f"{host} index", *every),
+            **{f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{n + 2}") for n in range(1, pages)},
+        }
+        for host in HOSTS
+    }
+    sites["a.test"].update(files or {})
+    sites["b.test"]["/robots.txt"] = plain("# not-read")
+    return FixedWeb(sites, {host: f"127.84.17.{number}" for number, host in enumerate(HOSTS, 1)})
+
+
+def whole(crawl: Crawl) -> None:
+    if "discovered" in crawl.state().counts:
+        crawl.state().check()
+    with closing(Inspection(crawl.directory)) as opened:
+        assert list(problems(opened)) == []
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The texts of a crawl without errors, by URL; a site file of 69 bytes used to keep it from ever ending."""
+    with serving(web(files={"/.well-known/tdmrep.json": plain(TDMREP)})) as server:
+        crawl = Crawl(tmp_path_factory.mktemp("reference") / "job", server, OPTOUTS="tdm-file=obey")
+        result = crawl.run(SEED)
+    assert result.code == 0 and "is finished." in result.output and "Traceback" not in result.output
+    whole(crawl)
+    return crawl.digests()
+
+
+def test_half_a_character_in_a_site_file_does_not_keep_a_crawl_from_ending(reference):
+    assert len(reference) == len(HOSTS) * PAGES
+
+
+def test_an_error_before_anything_has_changed_ends_that_url_or_file_alone_and_it_can_be_asked_again(
+    reference, tmp_path
+):
+    """An upgrade mends it: the user says ``ask_again``, once, and the URLs come back into balanced books."""
+    files = {"/robots.txt": plain("Sitemap: http://a.test/sitemap.txt\n"), "/sitemap.txt": plain(SITEMAP)}
+    fault = "outcome http://a.test/4 KeyError;site-file not-read ValueError;sitemap no-sitemap TypeError"
+    with serving(web(files=files)) as server:
+        crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS, SITEMAPS="on")
+        result = crawl.run(SEED, FAULT=fault)
+        assert result.code == 0 and "is finished." in result.output
+        assert result.output.count("Traceback") == 3
+        assert result.lines("Internal error at http://a.test/4: KeyError: 'on order'")
+        assert result.lines("  errors", "3 of Spiderling's own")
+        whole(crawl)
+        ends = crawl.state().ends
+        assert ends["internal-error"] == 2 and ends["robots-unreachable"] == PAGES
+        ours = {url: text for url, text in reference.items() if "a.test" in url}
+        assert crawl.digests() == {url: text for url, text in ours.items() if url != "http://a.test/4"}
+        (crawl.directory / "control.yaml").write_text('ask_again: ["internal-error"]\n')
+        for asked in (2, 0):
+            result = crawl.run()
+            assert result.code == 0
+            assert result.lines(f"asked again, of those that ended as internal-error: {asked} URLs wait again")
+            whole(crawl)
+    state = crawl.state()
+    assert "internal-error" not in state.ends and state.ends["sitemap"] == 1
+    assert crawl.digests() == ours
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"),
+    [
+        ("report http://a.test/4 KeyError", ["http://a.test/4"]),
+        pytest.param("take http://a.test/4 KeyError", ["http://a.test/4"], marks=pytest.mark.slow),
+        pytest.param("answered http://b.test ValueError", ["http://b.test/"], marks=pytest.mark.slow),
+        pytest.param("report http://a.test/4 MemoryError", [], marks=pytest.mark.slow),
+    ],
+)
+def test_an_error_amid_a_change_stops_the_crawl_and_the_same_command_goes_on_without_its_cause(
+    reference, tmp_path, fault, lost
+):
+    """Nothing since the last checkpoint is kept, also what was in memory of other pages."""
+    with serving(web()) as server:
+        crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS, CHECKPOINT_S=60)
+        result = crawl.run(SEED, FAULT=fault)
+        assert result.code == 1
+        assert len(result.lines("ERROR", "The crawl stops")) == 1 and result.output.count("Traceback") == len(lost)
+        assert "has stopped; the same command goes on from its last checkpoint" in result.output
+        assert crawl.documents() == [] and crawl.state().counts.get("discovered", 0) == 0
+        whole(crawl)
+        result = crawl.run(SEED, FAULT=fault if lost else "")
+        assert result.code == 0 and "is finished." in result.output
+    whole(crawl)
+    assert crawl.state().ends.get("internal-error", 0) == len([url for url in lost if "a.test" in url])
+    missing = {url for url in reference if any(url == one or (one[-1] == "/" and url.startswith(one)) for one in lost)}
+    assert crawl.digests() == {url: text for url, text in reference.items() if url not in missing}
+
+
+def test_more_errors_than_single_pages_can_cause_stop_the_crawl_and_name_the_commonest(tmp_path):
+    with serving(web(MOST + 10)) as server:
+        crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS, HOST_INTERVAL_S=0.01)
+        result = crawl.run(SEED, FAULT="outcome http://b.test/ KeyError;outcome http://a.test/3 ValueError")
+    assert result.code == 1 and result.output.count("Traceback") <= 2
+    [line] = result.lines("ERROR", "The crawl stops")
+    assert f"{MOST + 1} internal errors while at most 1,000 URLs ended" in line
+    assert "most often KeyError in " in line and "such as at http://b.test/" in line
+    whole(crawl)
+    assert crawl.state().ends["internal-error"] > MOST
+
+
+class OpenedCrawl:
+    """A crawl in this process, with one URL in transit."""
+
+    def __init__(self, directory) -> None:
+        self.failures: list[Exception] = []
+        options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", optouts="tdm-file=ignore")
+        self.crawl = crawl = OpenCrawl(options, directory, self.failures.append)
+        now = crawl.clock.now()
+        crawl.frontier.put_seed(SEED, now)
+        crawl.frontier.resolved("a.test", ("127.84.17.1",), 600, now)
+        self.url_id = next(url.key for url in [crawl.frontier._queues.peek(crawl.frontier.hosts.by_id(1))])
+
+    async def over(self) -> None:
+        with suppress(*map(type, self.failures)):
+            await self.crawl.close()
+
+
+@pytest.mark.parametrize("kind", [KeyError, StorageError, OSError, MemoryError])
+async def test_no_error_amid_a_change_is_committed_and_only_one_of_ours_has_a_guilty_url(tmp_path, monkeypatch, kind):
+    def review(self, host):
+        raise kind("on order")
+
+    opened = OpenedCrawl(tmp_path / "job")
+    await opened.crawl.checkpoint.flush()
+    with monkeypatch.context() as patch:
+        patch.setattr(Closing, "review", review)
+        opened.crawl.finish(Outcome(opened.url_id, SEED, Reason.HTTP_ERROR, 404))
+        opened.crawl.finish(Outcome(opened.url_id, SEED, Reason.HTTP_ERROR, 404))
+    opened.crawl.checkpoint.tick()
+    await opened.over()
+    assert len(opened.failures) == 1
+    with closing(Inspection(tmp_path / "job")) as left:
+        assert list(problems(left)) == []
+        assert left.counts["waiting"] == left.counts["discovered"] == 1
+        blamed = json.loads(left.meta.get("internal-errors", "[]"))
+    assert blamed == ([[SEED, opened.url_id]] if kind is KeyError else [])
+
+
+async def test_a_task_of_the_crawl_that_dies_stops_it(tmp_path):
+    """Without a checkpoint's clock the crawl would go on, and nothing of it would be kept."""
+
+    async def dies():
+        raise KeyError("on order")
+
+    opened = OpenedCrawl(tmp_path / "job")
+    opened.crawl.errors.watched(dies(), "the checkpoints' clock")
+    lives = opened.crawl.errors.watched(asyncio.sleep(60), "another one")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert "at the checkpoints' clock, KeyError: 'on order'" in str(opened.failures[0])
+    lives.cancel()
+    await opened.over()
+    assert len(opened.failures) == 1
+
+
+async def test_errors_that_are_far_apart_do_not_stop_a_crawl(tmp_path):
+    opened = OpenedCrawl(tmp_path / "job")
+    ledger = opened.crawl.frontier.ledger
+    for _ in range(3 * MOST):
+        ledger.ends[Reason.KEPT] += WINDOW_ENDS // MOST + 1
+        opened.crawl.errors.note(KeyError("on order"), SEED)
+    assert opened.failures == [] and ledger.totals["internal_errors"] == 3 * MOST
+    ledger.ends[Reason.KEPT] = 0
+    await opened.over()

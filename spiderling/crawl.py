@@ -23,7 +23,7 @@ from spiderling.checkpoint import Checkpoint
 from spiderling.clock import Clock
 from spiderling.converter import usable
 from spiderling.corpuscard import model_digests, seeds_digest, write_card
-from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
+from spiderling.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.state import State
@@ -98,7 +98,7 @@ class Crawl:
             changed = _compare_options(options, state.meta, directory, archives is not None)
             self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
-            documents, notices = usable(filetypes.parse(options.documents))
+            documents = self._documents()
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
             corpus, *others = self._writers(state)
@@ -114,8 +114,6 @@ class Crawl:
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
         self._note_manifest(state, changed)
-        for notice in notices:
-            logger.warning(notice)
         self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
@@ -147,6 +145,13 @@ class Crawl:
         archives = open_archives(sources, self.options, documents, self.frontier.captures, policy.allows, state.meta)
         archives.attach(self.checkpoint.note, self.finish, self.clock.now)
         return archives
+
+    def _documents(self) -> frozenset[str]:
+        """The kinds of documents that are wanted and can be read here."""
+        documents, notices = usable(filetypes.parse(self.options.documents))
+        for notice in notices:
+            logger.warning(notice)
+        return documents
 
     def _spelled_out(self, documents: Iterable[str]) -> Options:
         """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
@@ -219,18 +224,16 @@ class Crawl:
 
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
+        report = Report(None)
         with self.errors.changing(outcome.url, outcome.url_id):
-            return self._finish(outcome, self.clock.now())
-        return Report(None)
-
-    def _finish(self, outcome: Outcome, now: float) -> Report:
-        report = self.frontier.report(outcome if self.archives is None else self.archives.enter(outcome), now)
-        self.known_digests.keep(outcome.digests)
-        if report.end is not None and self.options.links == "on":
-            self.checkpoint.put("links", (outcome, report.end, now))
-        if outcome.exchange is not None:
-            self.archive(outcome.exchange, verdict(outcome))
-        self.checkpoint.add(outcome)
+            now = self.clock.now()
+            report = self.frontier.report(outcome if self.archives is None else self.archives.enter(outcome), now)
+            self.known_digests.keep(outcome.digests)
+            if report.end is not None and self.options.links == "on":
+                self.checkpoint.put("links", (outcome, report.end, now))
+            if outcome.exchange is not None:
+                self.archive(outcome.exchange, verdict(outcome))
+            self.checkpoint.add(outcome)
         return report
 
     def archive(self, exchange: Exchange | None, said: Mapping[str, object]) -> None:
@@ -395,6 +398,3 @@ def _compare_options(options: Options, meta: Mapping[str, str], directory: Path,
             )
         lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
     return lines
-
-
-__all__ = ["Crawl", "StorageError", "crawl_of", "directory_of", "fetch_of", "options_of", "send_retired"]

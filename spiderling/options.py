@@ -103,6 +103,7 @@ class Options:
         "longest (adaptive), or always SPIDERLING_ACTIVE_HOSTS in turn (fixed).",
         choices=("adaptive", "fixed"),
     )
+    max_share: float = _option(0.1, "Largest share of one address or domain while others are due.", low=0.001, high=1)
     max_exact_keys: int = _option(
         200_000_000,
         "URLs up to which the seen set is exact, 10 to 12 bytes each; beyond it a Bloom filter of the same memory "

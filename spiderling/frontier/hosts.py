@@ -58,7 +58,7 @@ _MAX_DISTANCE = 65535
 
 
 class Marks:
-    """State, distance and length of the queue of every host, by id, in 10 bytes each."""
+    """State, distance and length of the queue of every host, by id, in 12 bytes each."""
 
     def __init__(self) -> None:
         self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
@@ -71,10 +71,15 @@ class Marks:
         """... and the rank of the best of its URLs, by which that was worked out; 255: not known."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
+        self.domains = array("H", [0])
+        """What stands for each host's registrable domain (shares.py); 0: not known, as it has not been in memory."""
         self._tally = [0] * len(_STATES)
 
-    def append(self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0) -> None:
+    def append(
+        self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0, domain: int = 0
+    ) -> None:
         """Note the host of the next id."""
+        self.domains.append(domain)
         self.preferred.append(preferred)
         self.ranks.append(rank)
         self.heads.append(0)
@@ -90,6 +95,7 @@ class Marks:
         self._distances.extend([min(distance, _MAX_DISTANCE) for distance in columns.distances])
         self.queued.extend(columns.queued)
         self.preferred.extend(preferred)
+        self.domains.frombytes(bytes(self.domains.itemsize * len(codes)))
         self.ranks.extend(bytes([rank]) * len(codes))
         self.heads.extend(b"\xff" * len(codes))
         for code, number in Counter(codes).items():
@@ -191,6 +197,8 @@ class Host:
     """Failed requests in a row."""
     slowdown: float = 1.0
     """Its interval is stretched so many times, because it said that it is busy (pace.py)."""
+    domain: int = 0
+    """What stands for its registrable domain (shares.py)."""
     address: str = ""
     """The address of the last request."""
     exempt: bool = False

@@ -20,6 +20,7 @@ from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of, new_row
+from spiderling.frontier.shares import domain_mark
 from spiderling.frontier.state import HostMark, HostRow, Shelf
 from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
@@ -162,7 +163,7 @@ class HostTable:
         """The id of a new host record; raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
-        self.marks.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name))
+        self.marks.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
         self._names.append(name)
         host_id = len(self)
         self._untouched[0][host_id] = name
@@ -275,3 +276,7 @@ class HostTable:
     def _enter(self, host: Host) -> None:
         self._live[host.id] = host
         self._idle.add(host)
+        domains = self.marks.domains
+        if not domains[host.id]:
+            domains[host.id] = domain_mark(host.name)
+        host.domain = domains[host.id]

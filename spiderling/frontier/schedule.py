@@ -10,9 +10,9 @@ are passed over, three times out of four.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 
+from spiderling.frontier.apart import FairBacklog
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.crowd import Crowd
 from spiderling.frontier.draws import FAIR, Draw
@@ -21,6 +21,7 @@ from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
 from spiderling.frontier.pace import Pace
+from spiderling.frontier.places import Places
 from spiderling.frontier.priority import LAST_RANK
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.strategies import Strategy
@@ -65,14 +66,17 @@ class Schedule:
         self._hosts, self._queues, self._vet = hosts, queues, vet
         self.crowd = Crowd(options.active_hosts, options.crowd == "adaptive", yield_rate)
         self._places_used = 0
-        self._crowd: Counter[str] = Counter()
+        self._places = Places(self.crowd, options.max_share)
         self._passed_over = 0
-        self._backlog = Backlog(hosts.marks.preferred.__getitem__, ranks.__getitem__, draw)
+        self._backlog = FairBacklog(
+            lambda: Backlog(hosts.marks.preferred.__getitem__, ranks.__getitem__, draw),
+            hosts.marks.domains.__getitem__, self._places.is_full,
+        )  # fmt: skip
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
         self._holding = Holding(strategy, lambda: self.host_interval_s)
         self.gave = self._holding.learn
-        self._workbench = Workbench(draw, lambda host: ranks[host.id])
+        self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self._pace = Pace(options)
         self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self.names_wanted = self._names.take_wanted
@@ -207,6 +211,8 @@ class Schedule:
     def _makes_room(self, host: Host, name: Name, now: float) -> bool:
         """Whether *host* goes to the end of the backlog: its turn is over, it is not due, or its address is crowded."""
         others_wait = len(self._backlog) > 0
+        if host.turns and self._backlog.has_others(now) and self._places.has_too_many(host):
+            return True
         if host.turns and self.crowd.makes_room(host, self._places_used, others_wait):
             return True
         if not others_wait or host.due > now + _LONG_S:
@@ -220,7 +226,7 @@ class Schedule:
         """Put *host* on the workbench under *address*, until it and the address are due."""
         host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
         if address != host.place:
-            self._count_place(host, address)
+            self._places.move(host, address)
         if host.due > now + _LONG_S + self.interval(host):
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
         if not self._keeps(host, address, now):
@@ -249,25 +255,37 @@ class Schedule:
     def _fill(self, now: float) -> None:
         """Give free places to the hosts that are next in the backlog."""
         for _ in range(_LOOKS_PER_STEP):
-            if self._places_used >= self.crowd.places or (host_id := self._backlog.pop(now)) is None:
+            if self._places_used >= self.crowd.places:
                 return
-            if self._hosts.marks.state(host_id) is not HostState.READY:
-                continue  # closed meanwhile
-            host = self._hosts.by_id(host_id)
-            if host.active:
-                continue
-            self._vet(host)
-            if host.is_closed or not host.has_work:
-                self.rest(host)
-            elif self._is_crowded(host.address):
-                self._backlog.push(host_id, self._due(host, now), now)
-            else:
-                self._give_place(host, now)
+            host_id = self._backlog.pop(now)
+            is_alone = host_id is None and not self._backlog.has_others(now)
+            if is_alone:
+                host_id = self._backlog.pop_apart(now)
+            if host_id is None:
+                return
+            if self._hosts.marks.state(host_id) is HostState.READY:  # else it was closed meanwhile
+                self._consider(self._hosts.by_id(host_id), is_alone, now)
+
+    def _consider(self, host: Host, is_alone: bool, now: float) -> None:
+        """Give a place to *host*, unless its groups have enough of them; *is_alone*: nobody else needs one."""
+        if host.active:
+            return
+        self._vet(host)
+        if host.is_closed or not host.has_work:
+            self.rest(host)
+            return
+        full = None if is_alone else self._places.full_group(host)
+        if full is not None:
+            self._backlog.set_apart(full, host.id, self._due(host, now), now)
+        elif self._is_crowded(host.address):
+            self._backlog.push(host.id, self._due(host, now), now)
+        else:
+            self._give_place(host, now)
 
     def _is_crowded(self, address: str) -> bool:
         """Whether *address* holds twice as many places as its interval lets it use; not always, so that all get in."""
         enough = 2 * self.host_interval_s / max(self.ip_interval_s, 0.001) + 8
-        if not address or self._crowd[address] < enough:
+        if not address or self._places.held[address] < enough:
             return False
         self._passed_over += 1
         return self._passed_over % _LET_IN > 0
@@ -284,7 +302,7 @@ class Schedule:
         host.due = max(self._due(host, now), self._restored_at + self.interval(host), self._quiet_until)
         host.active, host.turns = True, 0
         self._places_used += 1
-        self._count_place(host, host.address)
+        self._places.take(host)
         self.place(host, now)
 
     def _leave_place(self, host: Host) -> None:
@@ -292,7 +310,7 @@ class Schedule:
         if host.active:
             host.active = False
             self._places_used -= 1
-            self._count_place(host, "")
+            self._places.leave(host)
             self._holding.count(host, None)
             self._hosts.changed.add(host)
             self._hosts.leave(host)
@@ -301,21 +319,13 @@ class Schedule:
         self._hosts.marks.set_state(host_id, HostState.READY)
         self._backlog.push(host_id, due, now)
 
-    def _count_place(self, host: Host, address: str) -> None:
-        """*host* holds its place under *address* now."""
-        for place, change in ((host.place, -1), (address, 1)):
-            if place:
-                self._crowd[place] += change
-                if not self._crowd[place]:
-                    del self._crowd[place]
-        host.place = address
-
     # -- requests
 
     def hand_out(self, host: Host, address: str, now: float) -> None:
         """A request to *host* at *address* was handed out: both are charged."""
         self._workbench.remove(host)
         self._workbench.charge(address, now + self.ip_interval_s)
+        self._workbench.shares.charge(host.domain, address)
         host.state = HostState.IN_PROCESS
         host.in_transit += 1
         host.turns += 1

@@ -1,66 +1,52 @@
-"""The workbench: hosts with work, ordered by the time they are due, and of those that are due by rank.
+"""The workbench: hosts with work, in lanes (lane.py), and the times at which their addresses may be connected to.
 
-Two nested heaps, after BUbiNG (Boldi et al. 2018; Mercator's back queues before it):
-addresses ordered by the later of their own due time and that of their first host;
-in each address the hosts ordered by their due time.  So a thousand hosts on one
-address cost one entry of the outer heap.  Addresses that are due stand in a heap for
-each rank, that of their first host; which rank is next is drawn (draws.py).
+All hosts stand in one lane, until some group of them has had more than its share of the
+requests (shares.py); then its hosts come into a lane of their own, where one finds them
+at once when the group has its turn again.  Of the lanes that hold a host that is due, those
+that have had too much are passed over as long as there are others.  Which rank is next is drawn
+(draws.py), among all lanes that may be served.
 
-Invariants: a host stands on the workbench at most once; an entry whose ticket is
-not the host's, or whose key is not the address's, is stale and skipped.
+Invariant: a host stands on the workbench at most once.
 """
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import math
-from bisect import insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from spiderling.frontier import shares
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.priority import RANKS
-
-Heap = list[tuple[float, int, str]]
-"""(due, serial number, address)"""
+from spiderling.frontier.lane import Address, Lane
+from spiderling.frontier.shares import Shares
 
 NO_ADDRESS = ""
 """Hosts whose next step needs no connection (dead names, names to be asked again)."""
 
 _PRUNE_ABOVE = 1000
-
-
-@dataclass(slots=True, eq=False)
-class _Address:
-    due: float = 0.0
-    last_start: float = -math.inf
-    last_connect: float = -math.inf
-    key: float = -1.0
-    """Its time in the outer heap; -1 when it is not there."""
-    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
+_COMMON: shares.Lane = ()
 
 
 class Workbench:
     """Acquire with ``pop``, give back with ``add``; times are the caller's."""
 
     def __init__(
-        self, draw: Callable[[Sequence[int]], int] = min, rank_of: Callable[[Host], int] = lambda host: 0
-    ) -> None:
-        """*draw* chooses one of several ranks."""
+        self, draw: Callable[[Sequence[int]], int] = min, rank_of: Callable[[Host], int] = lambda host: 0,
+        most: float = 1.0,
+    ) -> None:  # fmt: skip
+        """*draw* chooses one of several ranks; *most*: the share of one address and of one domain."""
         self._draw, self._rank_of = draw, rank_of
-        self._addresses: dict[str, _Address] = {}
-        self._heap: Heap = []
-        self._ready: list[Heap] = [[] for _ in range(RANKS)]
-        self._serial = 0
+        self.shares = Shares(most)
+        self._addresses: dict[str, Address] = {}
+        self._serial = itertools.count(1).__next__
+        self._common = Lane(rank_of, self._serial)
+        self._lanes = {_COMMON: self._common}
         self._prune_above = _PRUNE_ABOVE
 
     def add(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.ticket += 1
-        entry = self._addresses.setdefault(address, _Address())
-        self._serial += 1
-        heapq.heappush(entry.hosts, (host.due, self._serial, host.ticket, host))
-        self._schedule(address, entry)
+        self._lane(self.shares.lane(host.domain, address)).add(host, self._address(address))
 
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
@@ -68,18 +54,19 @@ class Workbench:
 
     def charge(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
-        entry = self._addresses.setdefault(address, _Address())
+        entry = self._address(address)
         if due > entry.due:
             entry.due = due
-            self._schedule(address, entry)
+            for lane in self._lanes.values():
+                lane.charged(address)
 
     def start(self, address: str, now: float) -> None:
         """A connection to *address* may be opened."""
-        self._addresses.setdefault(address, _Address()).last_start = now
+        self._address(address).last_start = now
 
     def connect(self, address: str, now: float) -> None:
         """A connection to *address* is being opened."""
-        entry = self._addresses.setdefault(address, _Address())
+        entry = self._address(address)
         entry.last_start = entry.last_connect = now
 
     def last_start(self, address: str) -> float:
@@ -94,80 +81,63 @@ class Workbench:
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host that is due at *now*, of its rank the one that has waited longest, and its address; it leaves."""
-        ranks = self._waited_in()  # who stands there no more goes back to the heap, maybe to be due at once
-        while (due := self._front(self._heap)) is not None and due <= now:
-            entry = heapq.heappop(self._heap)
-            rank = self._rank_of(self._addresses[entry[2]].hosts[0][3])
-            heapq.heappush(self._ready[rank], entry)
-            if rank not in ranks:
-                insort(ranks, rank)
-        return self._take(self._draw(ranks)) if ranks else None
+        while (found := self._next(now)) is not None:
+            groups, rank = found
+            host, address = self._lanes[groups].take(rank)
+            if self.shares.lane(host.domain, address) == groups:
+                return host, address
+            self.add(host, address)  # since it came, one of its groups has had too much, or has paid for all
+        return None
+
+    def _next(self, now: float) -> tuple[shares.Lane, int] | None:
+        """The lane and the rank that are to be served at *now*."""
+        if len(self._lanes) == 1:
+            ranks = self._common.ripen(now)
+            return (_COMMON, self._draw(ranks)) if ranks else None
+        waited_in = {groups: ranks for groups, lane in self._lanes.items() if (ranks := lane.ripen(now))}
+        if not waited_in:
+            return None
+        excess = {groups: self.shares.excess(groups) for groups in waited_in}
+        least = min(excess.values())
+        served = [groups for groups in waited_in if excess[groups] == least]
+        rank = self._draw(sorted({rank for groups in served for rank in waited_in[groups]}))
+        lanes = [groups for groups in served if rank in waited_in[groups]]
+        return min(lanes, key=lambda groups: self._lanes[groups].waits_since(rank)), rank
 
     def pop_worse(self, rank: int) -> Host | None:
         """A host of the worst rank that was due at the last ``pop``, if that is worse than *rank*; it leaves."""
-        ranks = self._waited_in(rank + 1)
-        return self._take(ranks[-1])[0] if ranks else None
-
-    def _take(self, rank: int) -> tuple[Host, str]:
-        address = heapq.heappop(self._ready[rank])[2]
-        entry = self._addresses[address]
-        entry.key = -1.0
-        host = heapq.heappop(entry.hosts)[3]
-        host.ticket += 1
-        self._schedule(address, entry)
-        return host, address
+        worst = max(((ranks[-1], lane) for lane in self._lanes.values() if (ranks := lane.waited_in(rank + 1))),
+                    key=lambda found: found[0], default=None)  # fmt: skip
+        return None if worst is None else worst[1].take(worst[0])[0]
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        dues = [self._ready[rank][0][0] for rank in self._waited_in()]
-        later = self._front(self._heap)
-        return min(dues if later is None else [*dues, later], default=None)
-
-    def _waited_in(self, first: int = 0) -> list[int]:
-        """The ranks from *first* on that hold a host."""
-        ready = self._ready
-        return [rank for rank in range(first, RANKS) if ready[rank] and self._front(ready[rank]) is not None]
-
-    def _front(self, heap: Heap) -> float | None:
-        """When the first of *heap* is due, once those are dropped that stand elsewhere by now."""
-        while heap:
-            due, _, address = heap[0]
-            entry = self._addresses.get(address)
-            if entry is not None and due == entry.key:
-                self._drop_stale(entry)
-                if self._key(entry) == due:
-                    return due
-                entry.key = -1.0
-                self._schedule(address, entry)
-            heapq.heappop(heap)
-        return None
+        dues = [lane.next_due() for lane in self._lanes.values()]
+        return min((due for due in dues if due is not None), default=None)
 
     def forget_idle(self, now: float) -> None:
-        """Drop addresses without hosts whose interval has passed, so that memory follows the active hosts.
+        """Drop lanes without hosts, and addresses without whose interval has passed: memory follows the active hosts.
 
-        Looks through all of them only when their number has doubled since.
+        Looks through all addresses only when their number has doubled since.
         """
+        if len(self._lanes) > 1:
+            self._lanes = {
+                groups: lane for groups, lane in self._lanes.items() if not groups or lane.next_due() is not None
+            }
         if len(self._addresses) < self._prune_above:
             return
-        idle = [name for name, entry in self._addresses.items() if not entry.hosts and entry.due <= now]
-        for address in idle:
-            del self._addresses[address]
+        held = {name for lane in self._lanes.values() for name in lane.forget_empty()}
+        self._addresses = {name: entry for name, entry in self._addresses.items() if name in held or entry.due > now}
         self._prune_above = max(_PRUNE_ABOVE, 2 * len(self._addresses))
 
-    def _schedule(self, address: str, entry: _Address) -> None:
-        self._drop_stale(entry)
-        key = self._key(entry)
-        if key != entry.key:
-            entry.key = key
-            if key >= 0:
-                self._serial += 1
-                heapq.heappush(self._heap, (key, self._serial, address))
+    def _address(self, name: str) -> Address:
+        entry = self._addresses.get(name)
+        if entry is None:
+            entry = self._addresses[name] = Address(name)
+        return entry
 
-    @staticmethod
-    def _key(entry: _Address) -> float:
-        return max(entry.due, entry.hosts[0][0], 0.0) if entry.hosts else -1.0
-
-    @staticmethod
-    def _drop_stale(entry: _Address) -> None:
-        while entry.hosts and entry.hosts[0][2] != entry.hosts[0][3].ticket:
-            heapq.heappop(entry.hosts)
+    def _lane(self, groups: shares.Lane) -> Lane:
+        lane = self._lanes.get(groups)
+        if lane is None:
+            lane = self._lanes[groups] = Lane(self._rank_of, self._serial)
+        return lane

@@ -1,0 +1,84 @@
+"""How much of what is handed out may go to one group of hosts while hosts of others are due.
+
+A group is an address, or a registrable domain: a link farm has thousands of hosts, each of
+which looks like any other, but they stand on one address or under one domain.  Each request
+counts for both.  A group may have ``SPIDERLING_MAX_SHARE`` of the requests, and is allowed
+BURST of them beyond; who has had more is passed over while any host of another group is due,
+and is served at full pace when none is (workbench.py): what it gets then is not held against
+it.  This is a token bucket whose clock is the number of requests (ITU-T I.371, the generic
+cell rate algorithm).
+
+A domain is told by 16 bits of its name's hash, two bytes for every host (``Marks.domains``):
+one in 65,536 hosts shares the turns of a farm.
+"""
+
+from __future__ import annotations
+
+import xxhash
+
+from spiderling.urls import registrable_domain
+
+BURST = 100
+"""Requests beyond its share that a group may have had; a crawl that begins with few hosts is not held up by it."""
+UNKNOWN = 0
+"""No domain, or no address yet."""
+_PRUNE_ABOVE = 1000
+
+Group = int | str
+"""The mark of a domain, or an address."""
+Lane = tuple[Group, ...]
+"""The watched groups that a host belongs to, none, one or two of them."""
+
+
+def domain_mark(name: str) -> int:
+    """16 bits that stand for the registrable domain of the host *name*."""
+    return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1
+
+
+class Shares:
+    """What each group was given lately: only those are kept whose last requests are not paid for yet."""
+
+    def __init__(self, most: float) -> None:
+        """*most*: the share of one group, above 0 and up to 1, which means no bound."""
+        self._price = 1 / most
+        self._credit = BURST / most
+        self._number = 0
+        """Requests handed out."""
+        self._paid_at: dict[Group, float] = {}
+        """The number of requests after which what a group was given is no more than its share."""
+        self._watched: set[Group] = set()
+        """Groups that were above it, until all is paid for."""
+        self._prune_above = _PRUNE_ABOVE
+
+    def __len__(self) -> int:
+        return len(self._paid_at)
+
+    def charge(self, domain: int, address: str) -> None:
+        """A request to a host of *domain* at *address* is handed out."""
+        self._number += 1
+        limit = self._number + self._credit
+        for group in (domain, address):
+            if not group:
+                continue
+            paid_at = max(self._paid_at.get(group, 0.0), self._number) + self._price
+            if paid_at > limit:
+                paid_at = limit + self._price  # what it had while nobody else was due is forgiven
+                self._watched.add(group)
+            self._paid_at[group] = paid_at
+        if len(self._paid_at) > self._prune_above:
+            self._prune()
+
+    def lane(self, domain: int, address: str) -> Lane:
+        """The groups of a host that are to be looked at before it is served."""
+        watched = self._watched
+        return tuple(group for group in (domain, address) if group in watched) if watched else ()
+
+    def excess(self, lane: Lane) -> int:
+        """How many of these groups have had more than their share."""
+        limit = self._number + self._credit
+        return sum(self._paid_at.get(group, 0.0) > limit for group in lane)
+
+    def _prune(self) -> None:
+        self._paid_at = {group: paid_at for group, paid_at in self._paid_at.items() if paid_at > self._number}
+        self._watched &= self._paid_at.keys()
+        self._prune_above = max(_PRUNE_ABOVE, 2 * len(self._paid_at))

@@ -1,0 +1,23 @@
+"""A whole simulated crawl beside a link farm: text under thousands of made-up names, by the default strategy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from farmweb import FarmWeb
+
+from spiderling.simulation.generated import RECIPES, generate
+from spiderling.simulation.replay import Replay, world
+
+
+def test_good_hosts_are_crawled_on_beside_a_farm() -> None:
+    """Without the bound the farm, rich in text and links, has all requests but the first few hundred."""
+    good = generate(replace(RECIPES["thai"], pages=5_000))
+    words = []
+    for share in (0.1, 1.0):
+        web = FarmWeb(good, hosts=4000, addresses=256)
+        crawl = Replay(web, world(lang="th", max_share=share), pages_per_s=20)
+        crawl.run(good.seed_urls(), until=150)
+        assert crawl.frontier.ledger.imbalance == 0
+        words.append(web.good_words)
+    assert words[0] > 1.8 * words[1]

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from scrapy.crawler import Crawler
 
-from spiderling import segments
+from spiderling import surplus
 from spiderling.frontier import Frontier
 from spiderling.frontier.store import SqliteStore
 from spiderling.jobdir import Jobdir
@@ -26,7 +26,7 @@ from spiderling.segments import SegmentWriter
 
 BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),
-    "recover": (segments, "_recover"),
+    "recover": (surplus, "_recorded"),
     "restore": (Frontier, "restore"),
     "fsync": (os, "fsync"),
     "commit": (SqliteStore, "commit"),

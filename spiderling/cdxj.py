@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -60,9 +60,9 @@ def records(path: Path, length: int) -> Iterator[Record]:
         yield Record(headers, block, frame.offset, frame.length)
 
 
-def index_all(directory: Path) -> None:
-    """Write the indexes of *directory*'s WARC files that have none, or an older one; raises StorageError."""
-    for path in sorted((*directory.glob("*.warc.gz"), *directory.glob("*.warc.zst"))):
+def index_all(paths: Iterable[Path]) -> None:
+    """Write the indexes of those WARC files that have none, or an older one; raises StorageError."""
+    for path in paths:
         index = _index_of(path)
         if not index.exists() or index.stat().st_mtime_ns < path.stat().st_mtime_ns:
             write_index(path)
@@ -115,6 +115,6 @@ def surt(url: str) -> str:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         try:
-            index_all(Path(name))
+            index_all(sorted((*Path(name).glob("*.warc.gz"), *Path(name).glob("*.warc.zst"))))
         except SpiderlingError as error:
             sys.exit(f"cdxj: {error}")

@@ -31,13 +31,14 @@ from spiderling.frontier.store import SqliteStore
 from spiderling.hostlists import HostList, read_host_list
 from spiderling.internalerrors import InternalErrors
 from spiderling.jobdir import Jobdir
-from spiderling.linkoutput import LinkKind
 from spiderling.nearduplicates import NearDuplicates
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX, parse_tlds
-from spiderling.segments import SUFFIX, Kind, SegmentWriter, sync_directory
+from spiderling.outputs import writers_of
+from spiderling.segments import sync_directory
 from spiderling.shinglestate import ShingleState
-from spiderling.warc import WarcKind, verdict
+from spiderling.surplus import undo
+from spiderling.warc import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -91,6 +92,7 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
+            settled = self.jobdir.settle(self._prefix, options.surplus == "aside")
             store = SqliteStore(self.jobdir.database, synced=options.durability == "full")
             opened.callback(store.close)
             state = store.load()
@@ -101,8 +103,7 @@ class Crawl:
             documents = self._documents()
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
-            corpus, *others = self._writers(state)
-            self._shingles = ShingleState(self.jobdir.state / "shingles", options.filter_bytes())
+            corpus, *others = writers_of(options, self._prefix, self.jobdir.path, state.segments)
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
             self._make_durable()
@@ -113,10 +114,14 @@ class Crawl:
         self.errors.attach(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
-        self._note_manifest(state, changed)
+        self._note_manifest(state, changed, settled)
         self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
+
+    @property
+    def _prefix(self) -> str:
+        return "+".join(info.code for info in self.accepted)
 
     def _make_durable(self) -> None:
         """The names of the crawl's directories, if they are to survive a power cut."""
@@ -172,6 +177,7 @@ class Crawl:
         )
 
     def _open_near(self, state: State) -> NearDuplicates | None:
+        self._shingles = ShingleState(self.jobdir.state / "shingles", self.options.filter_bytes())
         if not self.options.knows_shingles():
             return None
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
@@ -181,23 +187,6 @@ class Crawl:
         if documents:
             logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
         return NearDuplicates(seen)
-
-    def _writers(self, state: State) -> list[SegmentWriter]:
-        """What writes segments, the corpus first; those of a kind that is now off are still cut back."""
-        options = self.options
-        about = {"operator": options.contact, "robots": "obey", "isPartOf": self.jobdir.path.absolute().name}
-        kinds: dict[Kind, bool] = {
-            Kind("corpus", SUFFIX): True,
-            LinkKind(): options.links == "on",
-            WarcKind(options.warc, about): options.warc != "off",
-        }
-        prefix, writers = "+".join(info.code for info in self.accepted), []
-        for kind, is_on in kinds.items():
-            if is_on or any(row.kind == kind.name for row in state.segments):
-                directory = self.jobdir.path / kind.name
-                directory.mkdir(exist_ok=True)
-                writers.append(SegmentWriter(directory, prefix, options.segment_bytes, state.segments, kind))
-        return writers
 
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError.
@@ -256,6 +245,8 @@ class Crawl:
                 await self.checkpoint.close()
                 await self._write_card()
             finally:
+                if self.checkpoint.error is not None:
+                    undo(self.jobdir.path, self.jobdir.database, self._prefix)
                 self.jobdir.close()
 
     async def _write_card(self) -> None:
@@ -273,7 +264,7 @@ class Crawl:
             self._seeds.append(said)
             self.checkpoint.note("seeds", self._seeds)
 
-    def _note_manifest(self, state: State, changed: list[str]) -> None:
+    def _note_manifest(self, state: State, changed: list[str], settled: list[str]) -> None:
         note = self.checkpoint.note
         note("options", asdict(self.options))
         note("version", __version__)
@@ -283,10 +274,8 @@ class Crawl:
         note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
         if "created" not in state.meta:
             note("created", self.clock.now())
-        if self.jobdir.former is not None:
-            self.event(f"the state was brought to this version's schema; the former is kept as {self.jobdir.former}")
-        for line in changed:
-            self.event(f"option changed: {line}")
+        for what in (*(f"option changed: {line}" for line in changed), *settled):
+            self.event(what)
 
 
 def crawl_of(crawler: Crawler) -> Crawl | None:

@@ -8,10 +8,11 @@ import socket
 from pathlib import Path
 from typing import IO
 
-from spiderling.errors import JobdirError, SpiderlingError
+from spiderling.errors import JobdirError
 from spiderling.frontier.schema import READABLE
 from spiderling.frontier.store import refuse_others
 from spiderling.migration import migrate
+from spiderling.surplus import settle
 
 _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
@@ -23,10 +24,7 @@ class Jobdir:
     """
 
     def __init__(self, path: Path) -> None:
-        """Create or open *path*, whose state becomes one of this version.
-
-        Raises JobdirError when it is unwritable, foreign or in use, StorageError if the state cannot be upgraded.
-        """
+        """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use."""
         self.path = path
         self.state = path / "state"
         self.corpus = path / "corpus"
@@ -44,12 +42,17 @@ class Jobdir:
                 f"the crawl directory {path} cannot be used: {error.strerror or error}. "
                 "Mend its permissions, or give another with -s JOBDIR=..."
             ) from error
-        try:
-            self.former = migrate(self.database)
-            """Where the state of an earlier version is kept, if it was one."""
-        except SpiderlingError:
-            self.close()
-            raise
+
+    def settle(self, prefix: str, moves: bool) -> list[str]:
+        """Make output and state agree (surplus.py) and the state one of this version; returns what was done for that.
+
+        Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded.
+        """
+        done = settle(self.path, self.database, prefix, moves)
+        former = migrate(self.database)
+        if former is not None:
+            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
+        return done
 
     def close(self) -> None:
         self._lock.close()

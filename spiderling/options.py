@@ -337,6 +337,9 @@ class Options:
         "acknowledged (full, an fsync more for each checkpoint).",
         choices=("normal", "full"),
     )
+    surplus: str = _option(
+        "refuse", "What is done with text unknown to the state (docs/durability.md).", choices=("refuse", "aside")
+    )
     trail: str = _option(
         "full",
         "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "
@@ -347,9 +350,7 @@ class Options:
         "off", "Whether links/ gets what came of each page and where it leads (docs/links.md).", choices=("off", "on")
     )
     warc: str = _option(
-        "off",
-        "Whether warc/ gets every request and response (docs/warc.md): on (gzip, which every tool reads), or zstd.",
-        choices=("off", "on", "zstd"),
+        "off", "Whether warc/ gets every exchange, in gzip (on) or zstd (docs/warc.md).", choices=("off", "on", "zstd")
     )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)

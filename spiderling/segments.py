@@ -2,17 +2,19 @@
 
 A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``; a kind is a directory, a
 suffix and the way in which a batch of entries becomes frames.  A segment is valid up to
-the length that the store holds; what lies behind it was never acknowledged and is cut
-off at the next start.  A batch is a whole number of frames, so a segment can be read up
-to any recorded length (``zstd -dc`` reads all of one in zstd).
+the length that the store holds; what becomes of bytes behind it, and of segments that the store does not
+name, is decided before anything is opened (surplus.py).  A batch is a whole number of
+frames, so a segment can be read up to any recorded length (``zstd -dc`` reads all of one
+in zstd).
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -25,6 +27,7 @@ from spiderling.frontier.state import SegmentRow
 SUFFIX = ".prevert.zst"
 _LEVEL = 3
 _PIECE_BYTES = 65536
+_NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\.warc\.zst)")
 
 
 class Kind:
@@ -47,8 +50,8 @@ class Kind:
     def full(self, path: Path) -> None:
         """Nothing will be added to *path*; returns at once."""
 
-    def ended(self, directory: Path) -> None:
-        """Nothing will be added to any file in *directory*; raises StorageError."""
+    def ended(self, paths: Sequence[Path]) -> None:
+        """Nothing will be added to *paths*, all segments of the crawl; raises StorageError."""
 
 
 class SegmentWriter:
@@ -57,9 +60,9 @@ class SegmentWriter:
     def __init__(
         self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = (), kind: Kind | None = None
     ) -> None:
-        """Recover *directory* to what the store *known*s of *kind* (the corpus), then go on behind it.
+        """Go on behind what the store *known*s of *kind* (the corpus).
 
-        Raises StorageError if a segment is shorter than recorded: acknowledged text is missing.
+        Raises StorageError if a segment has not its recorded length.
         """
         self.kind = kind or Kind("corpus", SUFFIX)
         self._directory = directory
@@ -67,9 +70,11 @@ class SegmentWriter:
         self._max_bytes = max_bytes
         rows = {row.name: row for row in known if row.kind == self.kind.name}
         self._known = {name: row.length_bytes for name, row in rows.items()}
-        _recover(directory, self.kind.suffix, rows)
+        for row in rows.values():
+            _refuse_changed(directory / row.name, row.length_bytes)
         names = sorted(rows)
-        self._number = len(names)
+        self._written = [directory / name for name in names]
+        self._number = max((number_of(name) or 0 for name in names), default=0)
         last = rows[names[-1]] if names else None
         self._current = last if last is not None and last.name.endswith(self.kind.suffix) else None
         self._file: IO[bytes] | None = None
@@ -111,7 +116,7 @@ class SegmentWriter:
     def end(self) -> None:
         """Close the file, of which everything was acknowledged; raises StorageError."""
         self.close()
-        self.kind.ended(self._directory)
+        self.kind.ended(self._written)
 
     def _open(self) -> SegmentRow:
         """The row of the segment to append to, its file open; a new one when the last is full."""
@@ -120,12 +125,21 @@ class SegmentWriter:
             self.close()
             if row is not None:
                 self.kind.full(self._directory / row.name)
-            self._number += 1
-            row = SegmentRow(f"{self._prefix}-{self._number:05d}{self.kind.suffix}", 0, 0, self.kind.name)
+            path = self._next()
+            self._written.append(path)
+            row = SegmentRow(path.name, 0, 0, self.kind.name)
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
             sync_directory(self._directory)
         return row
+
+    def _next(self) -> Path:
+        """A segment that is not there yet, or has nothing in it: nobody else's bytes are added to."""
+        while True:
+            self._number += 1
+            path = self._directory / f"{self._prefix}-{self._number:05d}{self.kind.suffix}"
+            if not path.exists() or not path.stat().st_size:
+                return path
 
 
 class Frame(NamedTuple):
@@ -137,21 +151,27 @@ class Frame(NamedTuple):
     """Bytes in the file, from *offset* on."""
 
 
-def frames(path: Path, length: int) -> Iterator[Frame]:
-    """The frames in the first *length* bytes of a segment; raises DamageError if one is damaged or breaks off.
+class Torn(DamageError):
+    """A segment breaks off in the middle of a frame."""
+
+
+def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
+    """The frames from byte *start* of a segment up to *length*; raises DamageError if one is damaged, or breaks off
+    (Torn).
 
     A frame's own checksum is looked at: of zstd the content checksum, of gzip the CRC.
     """
-    offset, begin, piece = 0, 0, b""
+    offset, begin, piece = start, start, b""
     try:
         with path.open("rb") as file:
+            file.seek(start)
             while offset < length:
                 unpacker: Any = _unpacker(path)
                 data, begin = bytearray(), offset
                 while not unpacker.eof:
                     piece = piece or file.read(min(length - offset, _PIECE_BYTES))
                     if not piece:
-                        raise DamageError(f"{path} ends before its recorded length, or in the middle of a frame.")
+                        raise Torn(f"{path} ends before its recorded length, or in the middle of a frame.")
                     data += unpacker.decompress(piece)
                     offset += len(piece) - len(unpacker.unused_data)
                     piece = unpacker.unused_data
@@ -196,21 +216,21 @@ class ZstdFrames(io.RawIOBase):
         return number
 
 
-def _recover(directory: Path, suffix: str, known: Mapping[str, SegmentRow]) -> None:
-    """Cut every segment back to its recorded length; delete those that were never recorded."""
-    for path in directory.glob(f"*{suffix}"):
-        if path.name not in known:
-            path.unlink()
-    for row in known.values():
-        path = directory / row.name
-        size = path.stat().st_size if path.exists() else 0
-        if size < row.length_bytes:
-            raise StorageError(
-                f"{path} has {size} bytes, but {row.length_bytes} were acknowledged: it was changed or deleted. "
-                "Restore it from a backup, or begin anew in another JOBDIR."
-            )
-        if size > row.length_bytes:
-            os.truncate(path, row.length_bytes)
+def number_of(name: str, prefix: str | None = None) -> int | None:
+    """The number in a segment's name; None for a file that no crawl (none with this *prefix*) would name so."""
+    found = _NAME.fullmatch(name)
+    return int(found[2]) if found is not None and prefix in (None, found[1]) else None
+
+
+def _refuse_changed(path: Path, length: int) -> None:
+    size = path.stat().st_size if path.exists() else 0
+    if size < length:
+        raise StorageError(
+            f"{path} has {size} bytes, but {length} were acknowledged: it was changed or deleted. "
+            "Restore it from a backup, or begin anew in another JOBDIR."
+        )
+    if size > length:
+        raise StorageError(f"{path} has {size} bytes, but only {length} were acknowledged, so nothing is added to it.")
 
 
 def sync_directory(directory: Path) -> None:

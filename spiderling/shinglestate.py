@@ -56,6 +56,8 @@ class ShingleState:
             self.loaded = []
         if any(covered[name] > lengths.get(name, 0) for name in covered):
             seen, covered, self.loaded = ShingleFilter(self._max_bytes), {}, []
+            for path in sorted(self._directory.iterdir(), key=lambda path: path.name != _INDEX):  # that one first
+                path.unlink()  # else it would seem to fit when other text has come to be as long
         for name in sorted(lengths):
             add_documents(seen, corpus / name, covered.get(name, 0), lengths[name])
         return seen

@@ -39,6 +39,8 @@ _REMEMBERED = 100_000
 """Payloads that may be referred to, the last ones; about 30 MB."""
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+_LAST_OF_BATCH = {"batch": "ends here"}
+"""Said by the last metadata record of each checkpoint, so that what came after it is known for another one."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -84,14 +86,16 @@ class WarcKind(Kind):
         return self._pack(_record(fields, "application/warc-fields", _fields(self._about)))
 
     def pack(self, entries: Sequence[tuple[Exchange, Mapping[str, object]]]) -> bytes:
-        return b"".join(self._pack(record) for entry in entries for record in self._records(*entry))
+        *others, (exchange, said) = entries
+        whole = [*others, (exchange, {**said, **_LAST_OF_BATCH})]
+        return b"".join(self._pack(record) for entry in whole for record in self._records(*entry))
 
     def full(self, path: Path) -> None:
         self._indexer.submit(write_index, path)  # seconds, for which the checkpoints shall not wait
 
-    def ended(self, directory: Path) -> None:
+    def ended(self, paths: Sequence[Path]) -> None:
         self._indexer.shutdown()
-        index_all(directory)
+        index_all(paths)
 
     def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:
         record_id, url, date = _new_id(), _printable(exchange.url), _date(exchange.began)
@@ -128,6 +132,12 @@ class WarcKind(Kind):
             self._stored.popitem(last=False)
         fields["WARC-Type"] = "response"
         return _record(fields, "application/http;msgtype=response", head + exchange.body)
+
+
+def ends_batch(record: bytes) -> bool:
+    """Whether *record* is the last one of a checkpoint; what a server sent cannot pass for that."""
+    head, _, block = record.partition(b"\r\n\r\n")
+    return b"\r\nWARC-Type: metadata\r\n" in head and b"\r\n" + _fields(_LAST_OF_BATCH) in b"\r\n" + block
 
 
 def verdict(outcome: Outcome) -> dict[str, object]:

@@ -202,6 +202,16 @@ def test_a_snapshot_takes_little_memory_beside_the_filter(tmp_path):
         tracemalloc.stop()
 
 
+def test_a_snapshot_of_text_that_was_set_aside_is_not_taken_up_when_other_text_is_as_long(corpus, tmp_path):
+    """After a restored state the corpus is shorter than the snapshot says; then it grows again, and a kill comes."""
+    directory, lengths = corpus
+    seen = ShingleFilter(ROOM)
+    seen.add(shingles([PARAGRAPHS[39]]).hashes)
+    snapshot(tmp_path / "state", seen, lengths[9])
+    assert known(ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[4])) == list(range(5))
+    assert known(ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[11])) == list(range(12))
+
+
 def test_layers_that_did_not_change_are_not_written_again(tmp_path):
     seen = ShingleFilter(ROOM)
     for seed in range(600):

@@ -44,6 +44,7 @@ from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.segments import Kind, SegmentWriter
 from spiderling.simulation.web import FixedWeb, WebResponse
+from spiderling.surplus import settle
 
 PAGES = 14
 
@@ -345,16 +346,17 @@ def read(path) -> bytes:
         return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read()
 
 
-def test_what_was_not_acknowledged_is_cut_off_and_unknown_segments_are_deleted(tmp_path):
+def test_nothing_is_added_to_a_segment_that_has_more_than_was_acknowledged(tmp_path):
     writer = SegmentWriter(tmp_path, "cs", 10**6)
     row = writer.append([b"one\n", b"two\n"])
     writer.append([b"never acknowledged\n"])
     writer.close()
-    (tmp_path / "cs-00002.prevert.zst").write_bytes(b"never recorded")
+    with pytest.raises(StorageError, match=f"but only {row.length_bytes} were acknowledged"):
+        SegmentWriter(tmp_path, "cs", 10**6, [row])
+    os.truncate(tmp_path / row.name, row.length_bytes)
     writer = SegmentWriter(tmp_path, "cs", 10**6, [row])
     last = writer.append([b"three\n"])
     writer.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["cs-00001.prevert.zst"]
     assert read(tmp_path / row.name) == b"one\ntwo\nthree\n"
     assert last == SegmentRow(row.name, (tmp_path / row.name).stat().st_size, 3)
 
@@ -377,7 +379,8 @@ def test_a_full_segment_is_followed_by_the_next_one(tmp_path):
 
 
 async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_each_for_itself(tmp_path):
-    links, store = Kind("links", ".links.zst"), MemoryStore()
+    links, jobdir = Kind("links", ".links.zst"), Jobdir(tmp_path)
+    store = SqliteStore(jobdir.database)
 
     def opened():
         known = store.load().segments
@@ -386,10 +389,9 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
         return Checkpoint(Frontier(Options(lang="cs")), store, corpus, 64, lambda: 0.0, pytest.fail, [beside])
 
     def names():
-        return sorted(path.name for path in tmp_path.glob("*/*"))
+        return sorted(path.name for path in tmp_path.glob("*/cs*"))
 
-    for kind in ("corpus", "links"):
-        (tmp_path / kind).mkdir()
+    (tmp_path / "links").mkdir()
     checkpoint = opened()
     for text in (b"one\n", b"two\n"):
         checkpoint.put("links", b"link of " + text)
@@ -406,10 +408,13 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
     assert names() == ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst", "cs-00003.links.zst"]
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\nthree\n"
     del store.commit
+    assert settle(tmp_path, jobdir.database, "cs", False) == []
     opened()
     assert names() == whole
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\n"
     assert [row.kind for row in store.load().segments] == ["links", "corpus", "links"]
+    store.close()
+    jobdir.close()
 
 
 @pytest.mark.parametrize("size", [5000, 100_000], ids=["fails-at-flush", "fails-at-write"])

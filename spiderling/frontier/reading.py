@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.frontier.entries import url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.priority import RANKS
-from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, slot_of_chunk
+from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk
 from spiderling.frontier.store import tails_of, unpacked
 from spiderling.frontier.trail import End, unpack_ends
 from spiderling.urls import HASH_BITS, MAX_HOST_ID
@@ -26,6 +28,28 @@ class UrlRow(NamedTuple):
     redirects: int
     parked: int
     payload: bytes | None
+
+
+def recorded_segments(database: Path) -> list[SegmentRow] | None:
+    """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
+
+    Nothing is written: without a write-ahead log the file is read as if nobody could change it, for SQLite would make
+    the log.  Raises sqlite3.Error when the file is damaged.
+    """
+    if not database.is_file():
+        return None
+    has_log = log_of(database).exists()
+    uri = f"{database.absolute().as_uri()}?{'mode=ro' if has_log else 'immutable=1'}"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'file'").fetchone()[0]:
+            return None
+        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name")
+        return [SegmentRow(*row) for row in rows]
+
+
+def log_of(database: Path) -> Path:
+    """SQLite's write-ahead log: it is there from the first write until the state is closed, and after any kill."""
+    return database.with_name(f"{database.name}-wal")
 
 
 def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:

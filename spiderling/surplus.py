@@ -1,0 +1,212 @@
+"""What stands in ``corpus/``, ``links/`` and ``warc/`` beyond what the state knows: cut, refused or set aside.
+
+A kill leaves the bytes of one checkpoint that was written and not committed, and only these are cut away.  Anything
+more may have been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does
+not begin, or moves the surplus to ``aside/`` if it was told to.  Files with names that no crawl would give are nobody's
+business, and stay as they are.
+
+All is judged before the state is opened, since SQLite makes the log anew and removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from spiderling.errors import JobdirError, SpiderlingError, StorageError
+from spiderling.frontier.reading import log_of, recorded_segments
+from spiderling.frontier.state import SegmentRow
+from spiderling.optionvalues import PREFIX
+from spiderling.segments import Torn, frames, number_of, sync_directory
+from spiderling.warc import ends_batch
+
+ASIDE = "aside"
+"""Directory beside the segments of a kind, for what was set aside."""
+KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
+"""Directory of each kind of segments -> how their names end."""
+_PIECE_BYTES = 1 << 20
+_END_OF_DOCUMENT = b"</doc>\n"
+
+
+class Surplus(NamedTuple):
+    """Bytes of one file of which the state knows nothing."""
+
+    path: Path
+    start: int
+    """Bytes before them that the state knows; 0: it does not know the file."""
+    whole: int
+    """Where those that can be read end."""
+    size: int
+    documents: int
+    """Whole documents among them."""
+    is_one_batch: bool
+    """Whether they are what one checkpoint wrote, or the beginning of that."""
+
+
+def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[str]:
+    """Make the output end where the state ends, before that is opened; returns what was set aside, in words.
+
+    *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
+    Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
+    moved; then nothing was changed.
+    """
+    has_log = log_of(database).exists()
+    known = _recorded(database)
+    if known is None:
+        _refuse_without_state(directory, database)
+        return []
+    found = list(beyond(directory, known, prefix))
+    is_cut = has_log and is_unfinished(found, known)
+    if found and not is_cut and not moves:
+        raise JobdirError(
+            f"{directory} holds {_said(found)} that its state does not know: {database} is older than they are"
+            f"{'' if has_log else f', or lost its log {log_of(database).name}'}. Nothing was changed. Restore "
+            f"the newest state, or go on with -s {PREFIX}SURPLUS=aside, which moves them to {ASIDE}/ and fetches their "
+            "pages again."
+        )
+    try:
+        for surplus in found:
+            (_cut if is_cut else set_aside)(surplus)
+    except OSError as error:
+        raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
+    return [f"{_said(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+
+
+def undo(directory: Path, database: Path, prefix: str) -> None:
+    """Cut off what this process wrote and could not commit, when its state is closed: the log is gone then."""
+    with suppress(SpiderlingError, OSError):
+        known = _recorded(database)
+        found = [] if known is None else list(beyond(directory, known, prefix))
+        if known is not None and is_unfinished(found, known):
+            for surplus in found:
+                _cut(surplus)
+
+
+def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> Iterator[Surplus]:
+    """What the output in *directory* has beyond the *known* segments.
+
+    *prefix*: of segments' names where none is known; None: any.
+    """
+    lengths = {(row.kind, row.name): row.length_bytes for row in known}
+    prefixes: set[str | None] = {row.name.rpartition("-")[0] for row in known} or {prefix}
+    for kind, suffixes in KINDS.items():
+        for path in sorted((directory / kind).glob("*")):
+            if path.name.endswith(suffixes) and path.is_file():
+                start, size = lengths.get((kind, path.name), 0), path.stat().st_size
+                if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
+                    yield _measured(path, start, size)
+
+
+def is_unfinished(found: Sequence[Surplus], known: Sequence[SegmentRow]) -> bool:
+    """Whether *found* is at most what one checkpoint wrote: a batch a kind, behind its last segment or as the next."""
+    last = dict.fromkeys(KINDS, 0)
+    for row in known:
+        last[row.kind] = max(last[row.kind], number_of(row.name) or 0)
+    kinds = [surplus.path.parent.name for surplus in found]
+    return len(kinds) == len(set(kinds)) and all(
+        surplus.is_one_batch and number_of(surplus.path.name) == last[kind] + (surplus.start == 0)
+        for kind, surplus in zip(kinds, found, strict=True)
+    )
+
+
+def set_aside(surplus: Surplus) -> None:
+    """Move it to files of its own, of which the first can be read to its end; no file is overwritten.  Raises OSError.
+
+    The torn or damaged end, which belongs to no whole frame, goes to a file beside it.
+    """
+    path, start, whole, size = surplus[:4]
+    directory = path.parent / ASIDE
+    directory.mkdir(exist_ok=True)
+    stem, suffix = path.name.partition(".")[0], "." + path.name.partition(".")[2]
+    name = f"{stem}-from-{start}" if start else stem
+    if whole < size:
+        _copy(path, whole, size, _free(directory, name, f"{suffix}.torn"))
+    if start:
+        if start < whole:
+            _copy(path, start, whole, _free(directory, name, suffix))
+        os.truncate(path, start)
+    elif whole:
+        moved = _free(directory, name, suffix)
+        path.rename(moved)
+        os.truncate(moved, whole)
+    else:
+        path.unlink()  # its bytes stand in the copy
+    sync_directory(directory)
+    sync_directory(path.parent)
+
+
+def _recorded(database: Path) -> list[SegmentRow] | None:
+    try:
+        return recorded_segments(database)
+    except sqlite3.Error as error:
+        raise JobdirError(
+            f"{database} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
+        ) from error
+
+
+def _refuse_without_state(directory: Path, database: Path) -> None:
+    found = list(beyond(directory, [], None))
+    if found:
+        lost = "holds no crawl" if database.exists() else "is missing"
+        raise JobdirError(
+            f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was "
+            f"changed. Restore it, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which "
+            "keeps none of that text twice."
+        )
+
+
+def _said(found: Sequence[Surplus]) -> str:
+    """How much it is, in words."""
+    size, documents = (sum(getattr(s, name) for s in found) for name in ("size", "documents"))
+    size -= sum(surplus.start for surplus in found)
+    first = "/".join(found[0].path.parts[-2:])
+    where = first if len(found) == 1 else f"{first} and {len(found) - 1} more"
+    return f"{size:,} bytes with {documents:,} whole documents in {where}"
+
+
+def _measured(path: Path, start: int, size: int) -> Surplus:
+    """Read it; raises OSError, and StorageError if the disk fails."""
+    whole, documents, is_ended, is_one_batch = start, 0, False, True
+    is_corpus, is_archive = path.parent.name == "corpus", path.parent.name == "warc"
+    try:
+        for frame in frames(path, size, start):
+            is_one_batch = is_one_batch and not is_ended
+            is_ended = ends_batch(frame.data) if is_archive else True
+            documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
+            whole = frame.offset + frame.length
+    except Torn:
+        is_one_batch = is_one_batch and not is_ended
+    except StorageError:
+        is_one_batch = False  # damaged, or not ours
+    return Surplus(path, start, whole, size, documents, is_one_batch)
+
+
+def _cut(surplus: Surplus) -> None:
+    if surplus.start:
+        os.truncate(surplus.path, surplus.start)
+    else:
+        surplus.path.unlink()
+
+
+def _free(directory: Path, name: str, suffix: str) -> Path:
+    path, number = directory / f"{name}{suffix}", 1
+    while path.exists():
+        number += 1
+        path = directory / f"{name}-{number}{suffix}"
+    return path
+
+
+def _copy(source: Path, start: int, end: int, target: Path) -> None:
+    """Bytes *start* to *end* of *source*, durably."""
+    with source.open("rb") as file, target.open("xb") as copy:
+        file.seek(start)
+        left = end - start
+        while left and (piece := file.read(min(left, _PIECE_BYTES))):
+            copy.write(piece)
+            left -= len(piece)
+        copy.flush()
+        os.fsync(copy.fileno())

@@ -1,0 +1,332 @@
+"""Text that was acknowledged stays where it is, whatever became of the state that knew it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import zstandard
+from conftest import NETWORK, Crawl, page, serving
+
+from benchmarks.faults import SETTINGS
+from spiderling.checking import problems
+from spiderling.crawl import Crawl as OpenCrawl
+from spiderling.errors import JobdirError, StorageError
+from spiderling.frontier.reading import log_of
+from spiderling.frontier.state import Changes, SegmentRow
+from spiderling.frontier.store import SqliteStore
+from spiderling.inspection import Inspection
+from spiderling.items import Outcome
+from spiderling.jobdir import Jobdir
+from spiderling.options import Options
+from spiderling.prevertical import read_documents
+from spiderling.reasons import Reason
+from spiderling.segments import Kind, SegmentWriter
+from spiderling.simulation.web import FixedWeb
+from spiderling.surplus import settle
+from spiderling.warc import Exchange, WarcKind
+
+SEED = "http://a.test/"
+OWN = "corpus/my-notes.prevert.zst"
+"""A file of the user's among the segments."""
+
+
+def web() -> FixedWeb:
+    hosts = {"a.test": "127.84.40.1", "b.test": "127.84.40.2"}
+    sites = {
+        host: {f"/{n}" if n else "/": page(f"{host}{n}", f"/{n + 1}", f"/{n + 2}", "http://b.test/") for n in range(9)}
+        for host in hosts
+    }
+    return FixedWeb(sites, hosts)
+
+
+class Times(NamedTuple):
+    """One crawl at two moments, each a copy of its directory after a kill."""
+
+    early: Path
+    late: Path
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(web()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def times(server, tmp_path_factory) -> Times:
+    """Killed before it had committed anything it begins again without a question, and so it does later."""
+    directory = tmp_path_factory.mktemp("times")
+    found, crawl = Times(directory / "early", directory / "late"), Crawl(directory / "job", server, **SETTINGS)
+    for fault in ("write:1", "transaction:1", "committed:5", "committed:9"):
+        assert crawl.run(SEED, FAULT=fault, CHECKPOINT_PAGES=1).code == -signal.SIGKILL
+        if fault.startswith("committed"):
+            copy = shutil.copytree(crawl.directory, found.late if found.early.exists() else found.early)
+            (copy / OWN).write_bytes(b"no segment")
+    return found
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """Everything that was crawled, and the user's own file."""
+    paths = (path for kind in ("corpus", "links", "warc") for path in (directory / kind).rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+
+def refused(directory: Path) -> str:
+    """Why the crawl is not opened; all files are as before."""
+    before = files(directory)
+    assert before[OWN] == b"no segment" and len(before) > 1
+    for _ in range(2):  # to ask again does not help
+        with pytest.raises(JobdirError) as error:
+            OpenCrawl(Options(lang="cs", allow_networks=NETWORK, links="on", warc="on"), directory, pytest.fail)
+        assert files(directory) == before
+    return str(error.value)
+
+
+def texts(paths) -> set[tuple[str, str]]:
+    return {(doc.attributes["url"], "\n".join(doc.paragraphs)) for path in paths for doc in read_documents(path)}
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("corpus/cs-*.prevert.zst"))
+
+
+WAYS = {
+    "directory": lambda state: shutil.rmtree(state),
+    "file": lambda state: (state / "frontier.sqlite").unlink(),
+    "empty": lambda state: [(state / "frontier.sqlite").write_bytes(b""), (state / "frontier.sqlite-wal").unlink()],
+    "empty-with-log": lambda state: (state / "frontier.sqlite").write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("lose", WAYS.values(), ids=WAYS)
+def test_segments_whose_state_is_gone_are_left_alone_and_the_crawl_says_what_to_do(times, tmp_path, lose):
+    job = shutil.copytree(times.late, tmp_path / "job")
+    lose(job / "state")
+    said = refused(job)
+    assert "their state is gone" in said and "/corpus, which keeps none" in said
+    assert f"with {len(list(read_all(job)))} whole documents" in said
+
+
+def read_all(job: Path):
+    return (doc for path in segments(job) for doc in read_documents(path))
+
+
+@pytest.mark.parametrize(("moved", "said"), [(0, "with 3 whole"), (1, "with 2 whole"), (2, "with 1 whole")])
+async def test_a_log_that_is_lost_is_missed_whatever_sqlite_had_moved_into_its_file(tmp_path, moved, said):
+    """After the last it could be what a kill left; but without a log nothing says that there was a kill."""
+    crawl = await in_process(tmp_path / "running", moved)
+    job = shutil.copytree(tmp_path / "running", tmp_path / "job")
+    await crawl.close()
+    (job / OWN).write_bytes(b"no segment")
+    (job / "state/frontier.sqlite-wal").unlink()
+    error = refused(job)
+    assert said in error and "lost its log frontier.sqlite-wal" in error
+
+
+@pytest.mark.parametrize("with_log", [True, False], ids=["copied-with-its-log", "copied-when-closed"])
+def test_a_state_of_an_hour_ago_is_refused_before_anything_is_changed(times, tmp_path, with_log):
+    job = shutil.copytree(times.late, tmp_path / "job")
+    shutil.rmtree(job / "state")
+    shutil.copytree(times.early / "state", job / "state")
+    if not with_log:
+        with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state:
+            state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    number = len(texts(segments(times.late)))
+    with closing(sqlite3.connect(f"file:{times.early}/state/frontier.sqlite?mode=ro", uri=True)) as state:
+        number -= state.execute("SELECT sum(documents) FROM segment").fetchone()[0]
+    assert f"with {number} whole documents in corpus/" in refused(job) and number > 1
+
+
+def test_surplus_is_set_aside_on_order_and_the_crawl_goes_on(times, server, tmp_path):
+    job = shutil.copytree(times.late, tmp_path / "job")
+    shutil.rmtree(job / "state")
+    shutil.copytree(times.early / "state", job / "state")
+    before = texts(segments(job))
+    crawl = Crawl(job, server, **SETTINGS)
+    result = crawl.run(SEED)
+    assert result.code == 1 and result.lines("ERROR", "SPIDERLING_SURPLUS=aside")
+    assert "Traceback" not in result.output
+    result = crawl.run(SEED, SURPLUS="aside")
+    assert result.code == 0 and "is finished." in result.output
+    assert any("went to aside/" in event for event in crawl.state().events)
+    aside = sorted(job.glob("corpus/aside/*.zst"))
+    assert aside and texts(aside) < before
+    assert before <= texts([*segments(job), *aside]) and texts(segments(job)) >= texts(aside)  # fetched again
+    crawl.state().check()
+    with closing(Inspection(job)) as opened:
+        assert list(problems(opened)) == []
+    assert (job / OWN).read_bytes() == b"no segment"
+
+
+async def test_a_crawl_that_a_disk_stopped_cuts_off_itself_what_it_could_not_commit(tmp_path):
+    """The state is closed in order then, and no log tells the next start that bytes were left."""
+    crawl = await in_process(tmp_path / "job")
+    before = files(tmp_path / "job")
+    crawl.checkpoint._store._write = lambda changes: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error"))
+    crawl.checkpoint.add(kept(9))
+    with pytest.raises(StorageError, match="disk I/O error"):
+        await crawl.close()
+    assert not log_of(tmp_path / "job/state/frontier.sqlite").exists()
+    assert files(tmp_path / "job") == before
+    crawl = await in_process(tmp_path / "job")
+    await crawl.close()
+
+
+def kept(number: int) -> Outcome:
+    return Outcome(None, f"{SEED}{number}", Reason.KEPT, document=b"<doc>\n%d\n</doc>\n" % number)
+
+
+async def in_process(directory: Path, moved: int = 0) -> OpenCrawl:
+    """A crawl with three checkpoints, still open; SQLite's log was moved into its file after one of them."""
+    crawl = OpenCrawl(Options(lang="cs", allow_networks=NETWORK), directory, lambda error: None)
+    for number in range(1, 4):
+        crawl.checkpoint.add(kept(number))
+        await crawl.checkpoint.flush()
+        if number == moved:
+            crawl.checkpoint._store._connection.execute("PRAGMA wal_checkpoint")
+    return crawl
+
+
+# -- what is judged to be one checkpoint's
+
+
+def frame(text: bytes) -> bytes:
+    return zstandard.compress(text)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A locked directory whose state, with its log, knows the first frame of one segment."""
+    jobdir = Jobdir(tmp_path / "job")
+    store = SqliteStore(jobdir.database)
+    first = frame(b"<doc>\nfirst\n</doc>\n")
+    (jobdir.corpus / "cs-00001.prevert.zst").write_bytes(first)
+    store.commit(Changes(segments=[SegmentRow("cs-00001.prevert.zst", len(first), 1)]))
+    yield jobdir
+    store.close()
+    jobdir.close()
+
+
+def corpus(jobdir: Jobdir) -> dict[str, bytes]:
+    return {str(path.relative_to(jobdir.corpus)): path.read_bytes() for path in jobdir.corpus.rglob("*.*")}
+
+
+FRAME = frame(b"<doc>\nsecond\n</doc>\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "next_one"),
+    [(FRAME, b""), (FRAME[:-3], b""), (FRAME[:2], b""), (b"", FRAME), (b"", FRAME[:-3]), (b"", b"")],
+)
+def test_one_frame_whole_or_torn_is_cut_off(opened, first, next_one):
+    before = corpus(opened)
+    with (opened.corpus / "cs-00001.prevert.zst").open("ab") as file:
+        file.write(first)
+    if next_one:
+        (opened.corpus / "cs-00002.prevert.zst").write_bytes(next_one)
+    assert settle(opened.path, opened.database, "cs", False) == []
+    assert corpus(opened) == before
+
+
+MORE = {
+    "two-frames": (FRAME * 2, b"", ""),
+    "a-frame-and-a-bit": (FRAME + FRAME[:1], b"", ""),
+    "a-frame-in-each": (FRAME, FRAME, ""),
+    "two-in-the-next": (b"", FRAME * 2, ""),
+    "no-frame": (bytes(100), b"", ""),
+    "not-the-next": (b"", b"", "cs-00003.prevert.zst"),
+}
+
+
+@pytest.mark.parametrize(("first", "next_one", "other"), MORE.values(), ids=MORE)
+def test_anything_more_is_refused_and_can_be_set_aside_without_loss(opened, first, next_one, other):
+    known = corpus(opened)
+    with (opened.corpus / "cs-00001.prevert.zst").open("ab") as file:
+        file.write(first)
+    for name, data in (("cs-00002.prevert.zst", next_one), (other, FRAME)):
+        if name and data:
+            (opened.corpus / name).write_bytes(data)
+    before = corpus(opened)
+    with pytest.raises(JobdirError, match="that its state does not know"):
+        settle(opened.path, opened.database, "cs", False)
+    assert corpus(opened) == before
+    (opened.corpus / "aside").mkdir()
+    (opened.corpus / "aside/cs-00002.prevert.zst").write_bytes(b"of an earlier time")
+    assert "went to aside/" in settle(opened.path, opened.database, "cs", True)[0]
+    after = corpus(opened)
+    assert after.pop("aside/cs-00002.prevert.zst") == b"of an earlier time"
+    assert known.items() <= after.items()
+    moved = {name: data for name, data in after.items() if name.startswith("aside/")}
+    assert sum(map(len, moved.values())) == sum(map(len, before.values())) - len(known["cs-00001.prevert.zst"])
+    for name in moved:
+        if name.endswith(".zst"):
+            assert {doc.paragraphs == [] for doc in read_documents(opened.corpus / name)} == {True}
+
+
+def test_files_with_names_that_no_crawl_gives_are_nobodys_business(opened):
+    for name in ("notes.prevert.zst", "cs-7.prevert.zst", "de-00001.prevert.zst", "cs-00009.prevert.zst.old"):
+        (opened.corpus / name).write_bytes(b"mine")
+    before = corpus(opened)
+    for moves in (False, True):
+        assert settle(opened.path, opened.database, "cs", moves) == []
+    assert corpus(opened) == before
+
+
+def test_a_segment_that_somebody_put_there_meanwhile_is_passed_over(tmp_path):
+    writer = SegmentWriter(tmp_path, "cs", 1)
+    rows = [writer.append([b"one"])]
+    (tmp_path / "cs-00002.prevert.zst").write_bytes(b"mine")
+    rows.append(writer.append([b"two"]))
+    writer.close()
+    assert [row.name for row in rows] == ["cs-00001.prevert.zst", "cs-00003.prevert.zst"]
+    assert (tmp_path / "cs-00002.prevert.zst").read_bytes() == b"mine"
+    again = SegmentWriter(tmp_path, "cs", 1, rows)
+    assert again.append([b"three"]).name == "cs-00004.prevert.zst"
+    again.close()
+
+
+def exchange(number: int) -> Exchange:
+    body = b"lastOfBatch batch: ends here\r\n" * 2
+    return Exchange(
+        f"http://a.test/{number}", 0.0, 0.1, "127.0.0.1", ("GET", "/", [], b""), "HTTP/1.1 200 OK", [], body
+    )
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_an_archive_tells_where_a_checkpoint_ends(opened, compression):
+    """Its batches are many members each, so members cannot be counted."""
+    kind = WarcKind(compression, {})
+    directory = opened.path / "warc"
+    directory.mkdir()
+    writer = SegmentWriter(directory, "cs", 10**6, kind=kind)
+    row = writer.append([(exchange(n), {"reason": "kept"}) for n in range(3)])
+    path = directory / row.name
+    whole = path.read_bytes()
+    assert settle(opened.path, opened.database, "cs", False) == [] and not path.exists()
+    path.write_bytes(whole[:-9])
+    assert settle(opened.path, opened.database, "cs", False) == [] and not path.exists()
+    for more in (whole[:5], kind.pack([(exchange(9), {})])):
+        path.write_bytes(whole + more)
+        with pytest.raises(JobdirError, match=f"warc/{row.name}"):
+            settle(opened.path, opened.database, "cs", False)
+    writer.close()
+    kind.ended([])
+
+
+def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):
+    links = opened.path / "links"
+    links.mkdir()
+    writer = SegmentWriter(links, "cs", 10**6, kind=Kind("links", ".links.zst"))
+    writer.append([b"{}\n"])
+    (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME * 2)
+    with pytest.raises(JobdirError, match="and 1 more"):
+        settle(opened.path, opened.database, "cs", False)
+    (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)
+    assert settle(opened.path, opened.database, "cs", False) == [] and not list(links.iterdir())
+    writer.close()

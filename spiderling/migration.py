@@ -1,6 +1,6 @@
 """Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
 
-The rows are copied into a new file, in one transaction and with the checksums that they had not.  Only when that file
+The rows are copied into a new file, in one transaction and with this version's checksums.  Only when that file
 is synced does it take the place of the old one, by one renaming; the old one stays beside it, under the name
 ``frontier.sqlite.schema-4``, with all that its write-ahead log held.  Whenever it is killed, what has the state's name
 is either the old file or the new one, and the next start goes on with that.
@@ -23,19 +23,20 @@ from spiderling.frontier.state import HostRow
 from spiderling.frontier.store import version_of
 from spiderling.segments import sync_directory
 
-_FORMER = 4
-"""The only schema that differs from this one by nothing but checksums; older ones are refused (store.py)."""
+_FORMERS = (4, 5)
+"""Schemas that differ from this one by nothing but checksums; older ones are refused (store.py)."""
 _GROWTH = 1.25
 """Checksums make a state larger by at most so much."""
 
 
 def migrate(path: Path) -> Path | None:
-    """Bring the state at *path* to this version's schema if it is of the one before; where the old file is then.
+    """Bring the state at *path* to this version's schema if it is of one before; where the old file is then.
 
     None if there was nothing to do.  The caller holds the lock of the crawl's directory.  Raises JobdirError or
     StorageError, and the old state is as it was.
     """
-    if version_of(path) != _FORMER:
+    former = version_of(path)
+    if former not in _FORMERS:
         return None
     new = path.with_name(path.name + ".new")
     try:
@@ -43,14 +44,14 @@ def migrate(path: Path) -> Path | None:
         _refuse_full_disk(path)
         new.unlink(missing_ok=True)
         _copy(path, new)
-        kept = _keep(path)
+        kept = _keep(path, former)
         new.replace(path)
         sync_directory(path.parent)
     except (OSError, sqlite3.Error, *UNFIT) as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise StorageError(
-            f"{path} is of an earlier version (schema {_FORMER}) and could not be brought to this one: {error}. It is "
+            f"{path} is of an earlier version (schema {former}) and could not be brought to this one: {error}. It is "
             "as it was: mend that and start again, or go on with the earlier version."
         ) from error
     return kept
@@ -92,7 +93,7 @@ def _copy(path: Path, new: Path) -> None:
 
 
 def _copy_hosts(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
-    rows = map(HostRow._make, old.execute("SELECT * FROM host ORDER BY id"))
+    rows = map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"))
     marks = ",".join("?" * (len(HostRow._fields) + 2))
     made.executemany(f"INSERT INTO host VALUES ({marks})", ((*row, *checksums.host_checksums(row)) for row in rows))
     tables.count("host", made.execute("SELECT count(*) FROM host").fetchone()[0])
@@ -107,9 +108,9 @@ def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: Chec
     tables.count("chunk", made.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
 
-def _keep(path: Path) -> Path:
+def _keep(path: Path, former: int) -> Path:
     """Give the old file a second name, under which it stays; a copy where the file system knows no such names."""
-    names = (path.with_name(f"{path.name}.schema-{_FORMER}{f'.{number}' if number else ''}") for number in count())
+    names = (path.with_name(f"{path.name}.schema-{former}{f'.{number}' if number else ''}") for number in count())
     kept = next(name for name in names if not name.exists() or name.samefile(path))
     try:
         kept.unlink(missing_ok=True)

@@ -27,14 +27,20 @@ from spiderling.jobdir import Jobdir
 sys.path.insert(0, str(Path(__file__).parent / "jobdirs"))
 from made import crawl_in, outcome, web
 
-FORMER = ROOT / "tests/jobdirs/schema-4"
-EXPECTED = json.loads(FORMER.with_suffix(".json").read_text())
+JOBDIRS = ROOT / "tests/jobdirs"
+FORMERS = (4, 5)
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Path:
-    """A copy of the JOBDIR that the code of schema 4 left when it was killed."""
-    return Path(shutil.copytree(FORMER, tmp_path / "job"))
+def former() -> int:
+    """Schema of the JOBDIR."""
+    return FORMERS[0]
+
+
+@pytest.fixture
+def job(tmp_path: Path, former: int) -> Path:
+    """A copy of the JOBDIR that the code of a schema left when it was killed."""
+    return Path(shutil.copytree(JOBDIRS / f"schema-{former}", tmp_path / "job"))
 
 
 def database(job: Path) -> Path:
@@ -58,7 +64,8 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_a_crawl_that_was_killed_before_an_upgrade_ends_as_it_would_have_ended(job, tmp_path):
+@pytest.mark.parametrize("former", FORMERS)
+def test_a_crawl_that_was_killed_before_an_upgrade_ends_as_it_would_have_ended(job, tmp_path, former):
     """Waiting and parked URLs, those with a spider's own arguments, one in transit and an unfinished batch."""
     with serving(web()) as server:
         crawl = crawl_in(job, server, tmp_path / "scratch")
@@ -67,23 +74,26 @@ def test_a_crawl_that_was_killed_before_an_upgrade_ends_as_it_would_have_ended(j
     assert "Traceback" not in result.output
     items = [json.loads(line) for line in (tmp_path / "scratch/items.jsonl").read_text().splitlines()]
     called = [item["number"] for item in items if "number" in item]
-    assert {**outcome(crawl), "items": sorted(called)} == EXPECTED
+    expected = json.loads((JOBDIRS / f"schema-{former}.json").read_text())
+    assert {**outcome(crawl), "items": sorted(called)} == expected
     assert len(called) > 20 and all(item["colour"] == "red" for item in items if "number" in item)
     assert crawl.state().hosts["poor.test"]["state"] == "retired"
-    assert [event for event in crawl.state().events if "frontier.sqlite.schema-4" in event]
+    assert [event for event in crawl.state().events if f"frontier.sqlite.schema-{former}" in event]
     with closing(Inspection(job)) as opened:
         assert opened.schema == SCHEMA_VERSION
         assert list(problems(opened)) == []
 
 
-def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held(job):
+@pytest.mark.parametrize("former", FORMERS)
+def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held(job, former):
     with closing(sqlite3.connect(database(job))) as state, state:  # a queue that has been written as chunks as well
-        state.execute("INSERT INTO chunk VALUES (?, 2, ?)", (3 << 38, b"@/a\n@/b"))
+        columns, more = ("id, urls, lines", "") if former == 4 else ("id, urls, lines, checksum", ", 0")
+        state.execute(f"INSERT INTO chunk({columns}) VALUES (?, 2, ?{more})", (3 << 38, b"@/a\n@/b"))
     before = rows_of(database(job))
     assert before["meta"] and before["log"] and before["consent"] and before["purged"] and before["chunk"]
     kept = migration.migrate(database(job))
-    assert kept == database(job).with_name("frontier.sqlite.schema-4")
-    assert version_of(kept) == 4 and version_of(database(job)) == SCHEMA_VERSION
+    assert kept == database(job).with_name(f"frontier.sqlite.schema-{former}")
+    assert version_of(kept) == former and version_of(database(job)) == SCHEMA_VERSION
     assert rows_of(database(job)) == rows_of(kept) == before
     with closing(SqliteStore(database(job))) as store:
         assert store.host(2).state == "retired"
@@ -188,10 +198,11 @@ def test_a_crawl_refuses_another_schema_with_one_sentence(tmp_path):
     assert files_of(tmp_path / "job") == before
 
 
-def test_what_only_reads_takes_the_former_schema_as_it_is(job):
+@pytest.mark.parametrize("former", FORMERS)
+def test_what_only_reads_takes_the_former_schema_as_it_is(job, former):
     before = files_of(job)
     with closing(Inspection(job)) as opened:
-        assert opened.schema == 4
+        assert opened.schema == former
         assert list(problems(opened)) == []
         assert opened.host("poor.test")["state"] == "retired"
         assert opened.story("http://shop.test/item/39").row.payload

@@ -249,13 +249,16 @@ class SqliteStore:
             self._tables.append(name, row)
 
     def _write_hosts(self, changes: Changes) -> None:
-        many, checksum = self._connection.executemany, checksums.queue_checksum
+        many = self._connection.executemany
         rows = [(*row, *checksums.host_checksums(row)) for row in changes.hosts]
         many(f"REPLACE INTO host VALUES ({_marks(len(HostRow._fields) + 2)})", rows)
         newest = max((row.id for row in changes.hosts), default=0)
         self._tables.count("host", max(0, newest - self._tables.rows("host")))
-        marked = ((w, p, distance, checksum(w, p, distance, host), host) for w, p, distance, host in changes.marked)
-        many("UPDATE host SET waiting = ?, parked = ?, distance = ?, queue_checksum = ? WHERE id = ?", marked)
+        many(
+            "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
+            f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
+            changes.marked,
+        )
 
     def _write_queues(self, changes: Changes) -> None:
         many = self._connection.executemany

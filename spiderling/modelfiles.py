@@ -22,6 +22,7 @@ import yaml
 import zstandard
 
 from spiderling.errors import BadInput
+from spiderling.smallyaml import read_yaml
 from spiderling.text.counts import NgramCounts
 from spiderling.text.ngrams import codepoints
 
@@ -35,7 +36,6 @@ TRUSTED = "trusted"
 _LEVEL = 19
 _MAX_BYTES = 100_000_000
 _COUNT_BYTES = 4
-_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 
 
 class Seed(NamedTuple):
@@ -69,8 +69,8 @@ def write(directory: Path, description: Mapping[str, Any], words: Mapping[str, i
 def read_description(directory: Traversable) -> dict[str, Any]:
     """language.yaml; raises BadInput when it is no table."""
     try:
-        given = yaml.load(directory.joinpath(DESCRIPTION).read_bytes(), _SafeLoader)  # noqa: S506 - it is a safe one
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        given = read_yaml(directory.joinpath(DESCRIPTION).read_bytes())
+    except (BadInput, OSError) as error:
         raise damaged(directory.name, DESCRIPTION, error) from None
     if not isinstance(given, dict):
         raise damaged(directory.name, DESCRIPTION, "it is no table")

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from spiderling import filetypes
 from spiderling.converter import Limits, convert, usable
+from spiderling.errors import SpiderlingError
 from spiderling.text import TextOptions
 
 if TYPE_CHECKING:
@@ -44,6 +45,16 @@ ANSWER = struct.Struct("!IB")
 READY, PAGE, ERROR = range(3)
 WORN = 0x80
 """Set in an answer's kind: the worker has done its share and should be replaced by a fresh one."""
+
+
+class DiedEarly(SpiderlingError):
+    """A worker's process ended before it was ready, and told no reason."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a text worker died while it started; its messages are above. It needs 500 MB of address space "
+            "(ulimit -v) and must not be killed."
+        )
 
 
 class Task(NamedTuple):
@@ -120,13 +131,14 @@ def main(fd: int) -> None:
     """A worker's life: configuration, then one page after another until the socket ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    with socket.socket(fileno=fd) as sock, sock.makefile("rwb", 1 << 20) as stream, contextlib.suppress(OSError):
+    # nobody listens any more once the crawl was killed: what is left in the buffer is for nobody either
+    with contextlib.suppress(OSError), socket.socket(fileno=fd) as sock, sock.makefile("rwb", 1 << 20) as stream:
         setup = _receive(stream)
         if setup is None:
             return
         try:
             config: WorkerConfig = pickle.loads(setup[0])  # noqa: S301 - from the crawl that started this process
-            resource.setrlimit(resource.RLIMIT_AS, (config.memory_bytes, config.memory_bytes))
+            _limit_memory(config.memory_bytes)
             work = _function(config.process)(config)
         except Exception as error:
             _send(stream, ERROR, str(error) or repr(error))
@@ -136,6 +148,13 @@ def main(fd: int) -> None:
         gc.disable()
         _send(stream, READY, None)
         _serve(stream, config, work)
+
+
+def _limit_memory(most: int) -> None:
+    """Less may be allowed already (ulimit -v), and a process cannot raise that."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:

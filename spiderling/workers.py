@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 from spiderling.errors import SpiderlingError
 from spiderling.pickles import read_page
 from spiderling.runningtime import running_time
-from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, Task, WorkerConfig, text_process
+from spiderling.textworker import ANSWER, PAGE, READY, TASK, WORN, DiedEarly, Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +82,9 @@ class WorkerPool:
     async def start(self) -> None:
         """Return when all workers are ready, pages handed in before wait for them; raises SpiderlingError with the
         worker's message when one cannot be, and those pages' callers get it too."""
-        workers = await asyncio.gather(*(self._launch() for _ in range(self._size)), return_exceptions=True)
+        workers = await asyncio.gather(
+            *(self._launch(_MAX_FAILED_STARTS) for _ in range(self._size)), return_exceptions=True
+        )
         self._workers = [worker for worker in workers if isinstance(worker, _Worker)]
         failed = [error for error in workers if isinstance(error, BaseException)]
         if failed:
@@ -125,7 +127,11 @@ class WorkerPool:
         self._workers, self._leaving = [], []
         await asyncio.gather(*(worker.end() for worker in workers))
 
-    async def _launch(self) -> _Worker:
+    async def _launch(self, tries: int = 1) -> _Worker:
+        """A worker that is ready; one that dies before may have been killed by somebody, and is started again."""
+        for _ in range(tries - 1):
+            with contextlib.suppress(DiedEarly):
+                return await self._launch()
         worker = _Worker(self._config, self._page_timeout_s, self)
         await worker.start()
         return worker
@@ -329,7 +335,7 @@ class _Worker(asyncio.BufferedProtocol):
         self._stop_clock()
         self._read_rest()
         if not self._ready.done():
-            self._ready.set_exception(SpiderlingError("a text worker died while it started; its messages are above."))
+            self._ready.set_exception(DiedEarly())
         else:
             self._pool.lost(self, self._reason)
 

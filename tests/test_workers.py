@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ import pytest
 from spiderling import runningtime, workers
 from spiderling.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
+from spiderling.textworker import TASK
 from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
 
 OPTIONS = TextOptions(("cs",))
@@ -293,6 +296,56 @@ async def test_a_worker_that_cannot_start_says_why(function, message):
         with pytest.raises(SpiderlingError) as told:
             await page
         assert not isinstance(told.value, WorkerCrash)  # no page is guilty
+
+
+async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch):
+    """By a person, or by the kernel for want of memory: that says nothing of the model, and ends no crawl."""
+    started, popen = [], workers._popen
+
+    def killed_twice(sock):
+        started.append(popen(sock))
+        if len(started) < 3:
+            started[-1].kill()
+        return started[-1]
+
+    monkeypatch.setattr(workers, "_popen", killed_twice)
+    pool = WorkerPool(1, FAKE, 10)
+    await pool.start()
+    assert await outcomes(pool, ["a"]) == ["a"]
+    assert len(started) == 3
+    await pool.close()
+
+
+def test_a_worker_whose_crawl_is_killed_ends_without_a_word():
+    """What it still has to say is left in a buffer, whose end raised BrokenPipeError past the loop."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        command = [sys.executable, "-m", "spiderling.textworker", str(theirs.fileno())]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE, env=environment)
+    setup = pickle.dumps(FAKE)
+    ours.sendall(TASK.pack(len(setup), 0) + setup)
+    ours.close()
+    assert process.communicate(timeout=60)[1] == b""
+
+
+@pytest.mark.parametrize("allowed_mb", [1500, 60])
+async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monkeypatch, allowed_mb):
+    """A process cannot raise a limit (ulimit -v) that is lower than the worker's own."""
+    popen = subprocess.Popen
+
+    def limited(command, **rest):
+        return popen(["bash", "-c", f'ulimit -v {allowed_mb}000; exec "$@"', "bash", *command], **rest)
+
+    monkeypatch.setattr(workers.subprocess, "Popen", limited)
+    pool = WorkerPool(1, FAKE, 10)
+    if allowed_mb == 60:
+        with pytest.raises(SpiderlingError, match=r"ulimit -v"):
+            await pool.start()
+    else:
+        await pool.start()
+        assert await outcomes(pool, ["a"]) == ["a"]
+    await pool.close()
 
 
 async def test_pages_wait_for_workers_that_are_started_aside():

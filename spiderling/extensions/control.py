@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from scrapy import signals
 
 from spiderling.askingagain import MAY_BE_ASKED, ask_again
@@ -18,6 +17,7 @@ from spiderling.errors import BadInput
 from spiderling.hostlists import HostList
 from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile
 from spiderling.reasons import Reason
+from spiderling.smallyaml import read_yaml
 from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ class ControlFile:
     @classmethod
     def parse(cls, text: str) -> ControlFile:
         """Raises BadInput that names the key and what it must be."""
-        try:
-            data = yaml.safe_load(text) or {}
-        except yaml.YAMLError as error:
-            raise BadInput(f"it is no YAML: {' '.join(str(error).split())}") from error
+        data = read_yaml(text) or {}
         if not isinstance(data, dict):
             raise BadInput("it must hold lines such as 'host_interval_s: 10'")
         known = {spec.name: spec for spec in fields(cls)}

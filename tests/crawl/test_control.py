@@ -9,6 +9,7 @@ from conftest import Crawl, html, page, serving
 
 from spiderling.errors import BadInput
 from spiderling.extensions.control import ControlFile
+from spiderling.modelfiles import read_description
 from spiderling.simulation.web import FixedWeb
 
 NAMES = ("calm.test", "loud.test", "late.test")
@@ -109,3 +110,32 @@ def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_p
             assert result.lines(f"strategy {strategy}; "), "the start line says which"
             if name == "bfs":
                 assert result.lines("no host is retired for its yield")
+
+
+BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
+"""Less than a kilobyte that stands for a thousand million values."""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("block: " + "[" * 20_000 + "]" * 20_000, "lists in each other"),
+        ("block: [" + "[], " * 300_000 + "]", "entries"),
+        (BOMB, "anchors and aliases"),
+        ("seeds: *a", "anchors and aliases"),
+        ("max_pages: " + "9" * 5000, "no YAML"),
+        ("max_pages: 2026-99-99", "no YAML"),
+        ("block: [", "no YAML"),
+    ],
+    ids=["brackets", "entries", "bomb", "alias", "digits", "date", "torn"],
+)
+def test_a_file_that_would_take_for_ever_to_read_is_left_aside(text, message):
+    """The crawl's loop reads the file: brackets took minutes, a number or date that is none ended the reading."""
+    with pytest.raises(BadInput, match=message):
+        ControlFile.parse(text)
+
+
+def test_the_description_of_a_model_is_read_as_carefully(tmp_path):
+    (tmp_path / "language.yaml").write_text(BOMB)
+    with pytest.raises(BadInput, match=r"language\.yaml.*anchors and aliases"):
+        read_description(tmp_path)

@@ -140,12 +140,15 @@ class OpenedCrawl:
 
     def __init__(self, directory) -> None:
         self.failures: list[Exception] = []
-        options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", optouts="tdm-file=ignore")
+        options = Options(
+            lang="cs", allow_networks="127.0.0.0/8", dedup="exact", optouts="tdm-file=ignore,ai-txt=ignore"
+        )
         self.crawl = crawl = OpenCrawl(options, directory, self.failures.append)
         now = crawl.clock.now()
         crawl.frontier.put_seed(SEED, now)
         crawl.frontier.resolved("a.test", ("127.84.17.1",), 600, now)
-        self.url_id = next(url.key for url in [crawl.frontier._queues.peek(crawl.frontier.hosts.by_id(1))])
+        crawl.frontier.robots_answered(crawl.frontier.take(now + 10), 404, b"", None, now + 10)
+        self.url_id = crawl.frontier.take(now + 20).id
 
     async def over(self) -> None:
         with suppress(*map(type, self.failures)):

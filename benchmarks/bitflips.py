@@ -47,6 +47,7 @@ from spiderling.frontier.journal import GENERATION
 from spiderling.frontier.state import Changes, Flush
 from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
+from spiderling.jobdir import Jobdir
 from spiderling.linkoutput import LinkKind, read_links
 from spiderling.options import Options
 from spiderling.prevertical import stored_documents
@@ -84,6 +85,8 @@ def made(scratch: Path) -> list[Path]:
         killed = crawl_in(scratch / "killed", server, scratch / "project")
         leave_killed(killed)
     settled = Path(shutil.copytree(killed.directory, scratch / "settled"))
+    with closing(Jobdir(settled)) as jobdir:
+        jobdir.settle("cs", moves=False)
     with closing(SqliteStore(settled / DATABASE)) as store:
         state = store.load()
         generation = state.counts.get(GENERATION, 0) + 1
@@ -130,6 +133,8 @@ def checked(directory: Path) -> str:
 
 def opened(directory: Path) -> str:
     """Read everything that a crawl reads of its directory; raises SpiderlingError if it is refused."""
+    with closing(Jobdir(directory)) as jobdir:
+        jobdir.settle("cs", moves=False)
     with closing(SqliteStore(directory / DATABASE)) as store:
         state = store.load()
         frontier = Frontier(Options(lang="cs"), shelf=store)
@@ -153,6 +158,9 @@ def exported(directory: Path) -> str:
         for _ in stored_documents(source):
             pass
     return ""
+
+
+STEPS: dict[str, Callable[[Path], str]] = {"check": checked, "opening": opened, "export": exported}
 
 
 def contents(directory: Path) -> dict[str, Any]:
@@ -184,9 +192,8 @@ def found_by_others(directory: Path, flip: Flip) -> bool:
 
 
 def judged(directory: Path, flip: Flip, copy: Path, expected: dict[str, Any]) -> Verdict:
-    steps: dict[str, Callable[[Path], str]] = {"check": checked, "opening": opened, "export": exported}
     found, traceback = "", ""
-    for name, step in steps.items():
+    for name, step in STEPS.items():
         try:
             said = step(flipped(directory, flip, copy))
         except SpiderlingError as error:
@@ -206,6 +213,9 @@ def swept(directories: Sequence[Path], number: int, scratch: Path) -> Iterator[t
     rng = random.Random(17)
     for directory in directories:
         expected = contents(Path(shutil.copytree(directory, scratch / f"{directory.name}-read")))
+        for name, step in STEPS.items():
+            said = step(Path(shutil.copytree(directory, scratch / f"{directory.name}-{name}")))
+            assert not said, f"{directory} is whole, but {said}"
         for flip in drawn(directory, number // len(directories), rng):
             yield directory, flip, judged(directory, flip, scratch / "flipped", expected)
 

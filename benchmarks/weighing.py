@@ -2,8 +2,8 @@
 
 A fork of the process does the weighing, so that what the weighing takes is not weighed: it collects garbage, then
 walks from each part's objects to all they hold, each object counted for the first part that comes to it.  Memory that
-is no Python object is told by those who hold it: pymalloc, malloc, SQLite.  One line of JSON for each time goes into
-the file WEIGHTS.
+is no Python object is told by those who hold it: pymalloc, malloc, SQLite.  The crawl stands still meanwhile, a second
+or two.  One line of JSON for each time goes into the file WEIGHTS.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class Weighing:
             await asyncio.sleep(_LOOK_S)
             pages = crawl.frontier.ledger.totals["pages"]
             if pages >= wanted:
-                await self._weigh(crawl, pages)
+                self._weigh(crawl, pages)
                 wanted += self._every
 
-    async def _weigh(self, crawl: Crawl, pages: int) -> None:
+    def _weigh(self, crawl: Crawl, pages: int) -> None:
         resident, loop = _resident(), asyncio.get_running_loop()
         child = os.fork()
         if not child:
@@ -80,8 +80,7 @@ class Weighing:
                 traceback.print_exc()
             finally:
                 os._exit(0)
-        while not os.waitpid(child, os.WNOHANG)[0]:
-            await asyncio.sleep(_LOOK_S)
+        os.waitpid(child, 0)
 
 
 def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) -> dict[str, list[Any]]:
@@ -103,7 +102,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "queues: heads and chunks read": [queues._heads],
         "queues: not yet written": [queues._changes],
         "backlog": [schedule._backlog],
-        "workbench": [schedule._workbench, schedule._crowd],
+        "workbench": [schedule._workbench, schedule._places],
         "held back": [schedule._holding],
         "names and addresses": [schedule._names],
         "robots.txt: records": [rules.records, rules._unknown, rules.changed, rules.ledger],
@@ -196,7 +195,6 @@ def _size(each: Any) -> int:
 def _units(crawl: Crawl) -> dict[str, int]:
     frontier = crawl.frontier
     books, schedule, rules = frontier._books, frontier.schedule, frontier._robots
-    addresses = schedule._workbench._addresses.values()
     return {
         "seen set": len(books.seen),
         "digests of kept pages": len(crawl.known_digests._kept),
@@ -208,13 +206,11 @@ def _units(crawl: Crawl) -> dict[str, int]:
         "queues: tails": books.queues._in_tails,
         "queues: heads and chunks read": len(books.queues._heads),
         "backlog": len(schedule._backlog),
-        "workbench": sum(len(entry.hosts) for entry in addresses),
         "held back": sum(map(len, schedule._holding._held)),
         "names and addresses": len(schedule._names._names),
         "robots.txt: records": len(rules.records),
         "robots.txt: parsed": len(rules._parsed),
         "waiting": books.ledger.waiting,
-        "places": schedule._places_used,
     }
 
 

@@ -68,7 +68,7 @@ class SpiderlingSpider(CorpusSpider):
         crawl = crawl_of(self.crawler)
         if crawl is None:
             return
-        seeds = self._seeds
+        seeds, self._seeds = self._seeds, []  # there may be millions
         if not seeds and not crawl.frontier.hosts:  # a crawl that has begun gets new seeds only when told so
             try:
                 seeds = model_seeds(crawl.accepted)

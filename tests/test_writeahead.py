@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 
 import pytest
+from conftest import ROOT
 
+from spiderling.checking import problems
+from spiderling.inspection import Inspection
 from spiderling.writeahead import damaged_log
 
 PAGE, HEADER, FRAME = 4096, 32, 24
@@ -76,3 +80,10 @@ def test_a_bit_in_a_commit_hides_it_and_all_behind_it(database, number, place):
     found = list(damaged_log(database))
     assert len(found) == 1
     assert f"is damaged at byte {frame(number):,}: the last {3 - number} commits are lost" in found[0]
+
+
+def test_the_check_of_a_crawl_tells_of_it(tmp_path):
+    job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
+    flip(job / "state/frontier.sqlite", frame(1) + 500)
+    with closing(Inspection(job)) as crawl:
+        assert "commits are lost" in next(problems(crawl))

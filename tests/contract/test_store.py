@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spiderling.errors import JobdirError, StorageError
+from spiderling.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts import STATE_OF
 from spiderling.frontier.memory import MemoryStore, mark_of
 from spiderling.frontier.reading import counts_with_prefix
@@ -366,6 +366,31 @@ def test_damaged_file(tmp_path: Path) -> None:
     path.write_bytes(content)
     with closing(SqliteStore(path)) as store, pytest.raises(JobdirError, match=r"is damaged.*another JOBDIR"):
         print(store.load(), list(store.host_columns()))
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("UPDATE host SET words = words + 1", lambda store: store.host(1)),
+        ("UPDATE host SET distance = distance + 1", lambda store: store.host(1)),
+        ("UPDATE chunk SET lines = x'40'", lambda store: store.chunk(store.chunk_ids(1)[0])),
+        ("UPDATE robots SET status = 'no rules'", lambda store: store.robots("http://a.cz")),
+        ("UPDATE seen SET keys = zeroblob(8)", lambda store: store.load()),
+        ("DELETE FROM digest", lambda store: store.load()),
+        ("UPDATE count SET value = 3 WHERE key = 'end/kept'", lambda store: store.load()),
+    ],
+)
+def test_a_row_that_was_changed_is_not_read(
+    statement: str, read: Callable[[SqliteStore], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "state.sqlite"
+    with closing(SqliteStore(path)) as store:
+        store.commit(replace(FULL, added=[], flush=Flush(1, {16: [b"@/a"]})))
+        read(store)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(statement)
+    with closing(SqliteStore(path)) as store, pytest.raises(SpiderlingError, match="is damaged"):
+        read(store)
 
 
 def test_counts_under_a_prefix() -> None:

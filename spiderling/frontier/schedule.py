@@ -4,7 +4,8 @@ The workbench has a bounded number of places, whose hosts are in memory; the oth
 with URLs wait in the backlog for a place, first come, first served.  While hosts wait
 there, a place is given up after some requests, or when its host is not due for long; so
 every host with URLs is served.  Hosts whose address holds as many places as it can use
-are passed over, three times out of four.
+are passed over, three times out of four; and those whose address or registrable domain
+holds its share of all places wait in lines of their own (apart.py, places.py).
 """
 
 from __future__ import annotations

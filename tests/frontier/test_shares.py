@@ -70,15 +70,28 @@ FORMS = [pytest.param(1, 1, id="one address"), pytest.param(256, 1, id="256 addr
 
 
 @pytest.mark.parametrize(
-    ("addresses", "domains", "strategy"),
-    [(1, 1, "bfs"), (256, 1, "bfs"), (256, 1, "spiderling"), (256, 1, "heidix"), (1, FARM_HOSTS, "bfs")],
+    ("addresses", "domains", "strategy", "places"),
+    [
+        (1, 1, "bfs", 500),
+        (256, 1, "bfs", 500),
+        (256, 1, "spiderling", 500),
+        (256, 1, "heidix", 500),
+        (1, FARM_HOSTS, "bfs", 500),
+        (256, 1, "bfs", 5000),
+        (1, 1, "bfs", 5000),
+    ],
 )
 def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(
-    addresses: int, domains: int, strategy: str
+    addresses: int, domains: int, strategy: str, places: int
 ) -> None:
-    """Two thousand hosts of a farm stand before a hundred good ones, which have work for all requests."""
+    """Two thousand hosts of a farm stand before a hundred good ones, which have work for all requests.
+
+    With 5,000 places each of them has one, and only the requests are bounded.
+    """
     web = Farm(addresses, domains)
-    crawl = Counting(web, world(strategy=strategy, active_hosts=500, max_share=SHARE), pages_per_s=PER_S)
+    crawl = Counting(
+        web, world(strategy=strategy, active_hosts=places, crowd="fixed", max_share=SHARE), pages_per_s=PER_S
+    )
     crawl.run(web.seeds(FARM_HOSTS, 2), pages=200)
     before = crawl.asked.total()
     farm = crawl.asked["s"]

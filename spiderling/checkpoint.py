@@ -44,8 +44,12 @@ class Checkpoint:
     def __init__(
         self, frontier: Frontier, store: Store, corpus: SegmentWriter, max_outcomes: int,
         now: Callable[[], float], failed: Callable[[StorageError], None], others: Sequence[SegmentWriter] = (),
+        still_here: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """*others* write further kinds of segments; *failed* is called once when a batch could not be written."""
+        """*others* write further kinds of segments; *failed* is called once when a batch could not be written.
+
+        *still_here* is called before each batch and raises StorageError when the files are not where they were.
+        """
         self._frontier = frontier
         self._store = store
         self._corpus = corpus
@@ -53,6 +57,7 @@ class Checkpoint:
         self._max_outcomes = max_outcomes
         self._now = now
         self._failed = failed
+        self._still_here = still_here
         self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in self._writers}
         self._digests: list[int] = []
         self._told: dict[int, tuple[Outcome, int | None]] = {}
@@ -159,6 +164,14 @@ class Checkpoint:
 
     def _write(self, batch: _Batch) -> list[SegmentRow]:
         """In the writer's thread; returns what became of the segments."""
+        self._still_here()
+        try:
+            return self._write_out(batch)
+        except StorageError:
+            self._still_here()  # which would be the reason
+            raise
+
+    def _write_out(self, batch: _Batch) -> list[SegmentRow]:
         rows = [row for writer in self._writers if (row := writer.append(batch.entries[writer.kind.name]))]
         trail = batch.changes.trail
         if rows and rows[0].kind == self._corpus.kind.name:

@@ -103,13 +103,13 @@ class Crawl:
             documents = self._documents()
             self.frontier = Frontier(self._spelled_out(documents), policy.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
-            corpus, *others = writers_of(options, self._prefix, self.jobdir.path, state.segments)
+            corpus, *rest = writers_of(options, self._prefix, self.jobdir.path, state.segments)
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
             self._make_durable()
             opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(
-            self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, others
+            self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, rest, self.jobdir.still_here
         )
         self.errors.attach(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None

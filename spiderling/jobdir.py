@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
 from pathlib import Path
 from typing import IO
 
-from spiderling.errors import JobdirError
+from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier.schema import READABLE
 from spiderling.frontier.store import refuse_others
 from spiderling.migration import migrate
@@ -37,10 +38,12 @@ class Jobdir:
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
             self._lock = self._acquire()
+            self._opened = self._identity()
         except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise JobdirError(
                 f"the crawl directory {path} cannot be used: {error.strerror or error}. "
-                "Mend its permissions, or give another with -s JOBDIR=..."
+                f"{'Free space on its disk' if is_full else 'Mend its permissions'}, or give another with -s JOBDIR=..."
             ) from error
 
     def settle(self, prefix: str, moves: bool) -> list[str]:
@@ -53,6 +56,23 @@ class Jobdir:
         if former is not None:
             done.append(f"the state was brought to this version's schema; the former is kept as {former}")
         return done
+
+    def still_here(self) -> None:
+        """Raise StorageError if the directory, its state or its corpus is not where it was opened: what is open could
+        still be written to, but new segments would go elsewhere."""
+        try:
+            is_here = self.database.exists() and self._identity() == self._opened
+        except OSError:
+            is_here = False
+        if not is_here:
+            raise StorageError(
+                f"the crawl directory {self.path} was moved, deleted or replaced while the crawl ran. Put it back, or "
+                "say where it is with -s JOBDIR=..., and start again: what it acknowledged is there."
+            )
+
+    def _identity(self) -> list[tuple[int, int]]:
+        """Device and inode of each directory."""
+        return [(found.st_dev, found.st_ino) for found in map(os.stat, (self.path, self.state, self.corpus))]
 
     def close(self) -> None:
         self._lock.close()

@@ -6,8 +6,10 @@ import asyncio
 import os
 import random
 import resource
+import shutil
 import signal
 import socket
+import subprocess
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -458,3 +460,44 @@ async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeyp
     await crawl.close()
     assert str(tmp_path / "job/corpus") in synced, "the new segment's name"
     assert str(tmp_path / "job/corpus/cs-00001.prevert.zst") in synced, "its bytes, whatever the option"
+
+
+# -- what becomes of the directory
+
+
+@pytest.mark.parametrize("harm", ["moved", "deleted", "replaced"])
+def test_a_crawl_whose_directory_is_taken_away_stops_and_can_be_gone_on_with(server, reference, tmp_path, harm):
+    """Open files can still be written to, so that all seemed well to the end, with exit code 0."""
+    crawl, elsewhere = Crawl(tmp_path / "job", server, **SETTINGS), tmp_path / "elsewhere"
+    running = crawl.start(SEEDS)
+    running.until(lambda: any(path.stat().st_size for path in crawl.directory.glob("corpus/*.zst")))
+    if harm == "deleted":
+        shutil.rmtree(crawl.directory)
+    else:
+        crawl.directory.rename(elsewhere)
+    if harm == "replaced":
+        shutil.copytree(elsewhere, crawl.directory)
+    result = running.wait()
+    assert result.code == 1
+    assert result.lines("ERROR", "was moved, deleted or replaced while the crawl ran", "-s JOBDIR=")
+    assert "Traceback" not in result.output
+    if harm == "moved":
+        again = Crawl(elsewhere, server, **SETTINGS)
+        assert again.run(SEEDS).code == 0
+        assert_same(again, reference)
+
+
+@pytest.mark.parametrize("left_kb", [0, 16])
+def test_a_new_crawl_on_a_full_disk_says_so(server, tmp_path, left_kb):
+    """It was told to mend permissions, or to restore a file that had never been."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        (disk / "full").write_bytes(bytes(1024 * (64 - left_kb)))
+        result = Crawl(tmp_path / "job", server, JOBDIR=disk / "job").run(SEEDS)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+    assert result.code == 1
+    assert result.lines("ERROR: The crawl stops", "ree space on its disk"), result.output

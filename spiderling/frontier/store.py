@@ -53,6 +53,8 @@ _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? OR
 _IS_MARKED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )
+_FULL = "disk is full"
+"""Of SQLite's message SQLITE_FULL; its code is not told by Python 3.10."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
@@ -78,6 +80,10 @@ class SqliteStore:
             self._reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             self.close()
+            if _FULL in str(error):
+                raise StorageError(
+                    f"{path} cannot be written, {error}: free space on its disk and start again."
+                ) from error
             raise JobdirError(
                 f"{path} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
             ) from error

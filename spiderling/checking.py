@@ -12,7 +12,7 @@ import xxhash
 from spiderling import prevertical
 from spiderling.cdxj import records
 from spiderling.corpuscard import changed_files
-from spiderling.errors import StorageError
+from spiderling.errors import SpiderlingError, StorageError
 from spiderling.frontier.reading import counts_with_prefix, queues_by_host
 from spiderling.frontier.trail import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.inspection import Inspection, Segment
@@ -28,12 +28,14 @@ def problems(crawl: Inspection) -> Iterator[str]:
     """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once."""
     if not crawl.holder:  # who crawls is writing the log
         yield from damaged_log(crawl.database)
+    crawl.connection.looks = False
     yield from damaged_rows(crawl.connection, crawl.schema)
-    yield from _books(crawl)
-    yield from _trail(crawl)
-    yield from _corpus(crawl)
-    yield from _beside(crawl)
-    yield from _card(crawl)
+    crawl.connection.looks = True
+    for part in (_books, _trail, _corpus, _beside, _card):
+        try:
+            yield from part(crawl)
+        except SpiderlingError as error:  # what it has to read is damaged; the others may say more
+            yield str(error)
 
 
 def _books(crawl: Inspection) -> Iterator[str]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spiderling import __version__
 from spiderling.digits import whole_number
 from spiderling.errors import StorageError
+from spiderling.frontier.soundness import noted
 from spiderling.inspection import Inspection
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX
@@ -124,7 +125,7 @@ def _contents_of(crawl: Inspection) -> Manifest:
 
     hosts = crawl.rows("SELECT count(*) AS n FROM host WHERE documents > 0")[0]["n"]
     last = crawl.rows("SELECT max(time) AS time FROM history")[0]["time"]
-    dates = [_utc(json.loads(crawl.meta.get("created", "0"))), _utc(last or 0.0)]
+    dates = [_utc(noted(crawl.meta, "created", 0.0)), _utc(last or 0.0)]
     kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
     return _contents(
         counted("language/"), counted("fact/words/"), counts.get("total/kept_bytes", 0), hosts, dates,
@@ -135,22 +136,21 @@ def _contents_of(crawl: Inspection) -> Manifest:
 def provenance(crawl: Inspection) -> Manifest:
     """How a crawl was made, and what is needed to make it again."""
     options, counts = crawl.options, crawl.counts
-    meta = {key: json.loads(value) for key, value in crawl.meta.items()}
     defaults = asdict(Options())
     return {
         "languages": options.lang,
-        "begun": _utc(meta.get("created", 0.0)),
-        "version": meta.get("version", ""),
+        "begun": _utc(noted(crawl.meta, "created", 0.0)),
+        "version": noted(crawl.meta, "version", ""),
         "urls_waiting": counts.get("waiting", 0),
         "hosts_asked": crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")[0]["n"],
         "pages": counts.get("total/pages", 0),
         "downloaded_bytes": counts.get("total/downloaded_bytes", 0),
         "kept_bytes": counts.get("total/kept_bytes", 0),
-        "purposes": meta.get("purposes", []),
+        "purposes": noted(crawl.meta, "purposes", list[str]()),
         "optouts": {signal.value: rule for signal, rule in options.policy().rules.items()},
         "dedup": {"mode": options.dedup, "seen": options.seen},
-        "models": meta.get("models", {}),
-        "seeds": meta.get("seeds", []),
+        "models": noted(crawl.meta, "models", dict[str, str]()),
+        "seeds": noted(crawl.meta, "seeds", list[Manifest]()),
         "settings": {name: value for name, value in asdict(options).items() if value != defaults[name]},
     }
 

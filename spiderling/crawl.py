@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import json
 import logging
 import re
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from spiderling.corpuscard import model_digests, seeds_digest, write_card
 from spiderling.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.seen import DigestSet
+from spiderling.frontier.soundness import noted
 from spiderling.frontier.state import State
 from spiderling.frontier.store import SqliteStore
 from spiderling.hostlists import HostList, read_host_list
@@ -115,7 +115,7 @@ class Crawl:
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
         self._note_manifest(state, changed, settled)
-        self.marginal_marks: list[tuple[int, int]] = json.loads(state.meta.get("marginal", "[]"))
+        self.marginal_marks: list[tuple[int, int]] = noted(state.meta, "marginal", list[tuple[int, int]]())
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
 
@@ -269,9 +269,9 @@ class Crawl:
         note("options", asdict(self.options))
         note("version", __version__)
         note("models", model_digests(self.accepted))
-        self._seeds: list[dict[str, object]] = json.loads(state.meta.get("seeds", "[]"))
+        self._seeds: list[dict[str, object]] = noted(state.meta, "seeds", list[dict[str, object]]())
         note("from_archives", self.archives is not None)
-        note("purposes", sorted({*json.loads(state.meta.get("purposes", "[]")), self.options.purpose}))
+        note("purposes", sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}))
         if "created" not in state.meta:
             note("created", self.clock.now())
         for what in (*(f"option changed: {line}" for line in changed), *settled):
@@ -368,13 +368,13 @@ def _address_policy(options: Options) -> AddressPolicy:
 
 def _compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
     """Lines 'name: old -> new' of what changed since the crawl was last run; raises JobdirError for what must not."""
-    if meta and from_archives != json.loads(meta.get("from_archives", "false")):
+    if meta and from_archives != noted(meta, "from_archives", False):
         kinds = ("the web", "archives")
         raise JobdirError(
             f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
             "Give another directory with -s JOBDIR=..."
         )
-    former = json.loads(meta.get("options", "{}"))
+    former = noted(meta, "options", dict[str, object]())
     lines = []
     for name, value in asdict(options).items():
         old = former.get(name, value)

@@ -19,6 +19,7 @@ from spiderling import __version__
 from spiderling.corpuscard import Manifest, Tally, checksum, provenance, software, write_pair
 from spiderling.errors import BadInput, SpiderlingError, StorageError
 from spiderling.formats import split_name
+from spiderling.frontier.soundness import noted
 from spiderling.inspection import Inspection, Segment
 from spiderling.parts import Parts, Written
 from spiderling.prevertical import Source, StoredDocument, stored_documents
@@ -69,7 +70,7 @@ def corpus_of(names: Iterable[str], salvage: Salvage | None = None) -> Corpus:
             try:
                 with closing(Inspection(path)) as crawl:
                     segments = crawl.segments("corpus")
-                    purposes |= set(json.loads(crawl.meta.get("purposes", "[]")))
+                    purposes |= set(noted(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
             except SpiderlingError as error:
                 if salvage is None:

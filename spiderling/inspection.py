@@ -6,10 +6,10 @@ Everything that one ``Inspection`` says is of one committed moment (one read tra
 from __future__ import annotations
 
 import fcntl
-import json
 import sqlite3
 from collections import Counter
-from dataclasses import fields
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from spiderling.errors import BadInput, JobdirError, StorageError
 from spiderling.frontier.reading import UrlRow, url_of_key, urls_of
 from spiderling.frontier.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
 from spiderling.frontier.scope import Scope
+from spiderling.frontier.soundness import WHAT_TO_DO, SoundConnection, is_like, noted
 from spiderling.frontier.trail import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.options import Options
 from spiderling.prevertical import Document
@@ -84,11 +85,12 @@ class Inspection:
         if not self.database.is_file():
             raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
         try:
-            self.connection = sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
+            uri = f"{self.database.absolute().as_uri()}?mode=ro"
+            self.connection = sqlite3.connect(uri, uri=True, factory=SoundConnection)
+            self.connection.path = str(self.database)
             self.connection.execute("BEGIN")
             application = self.connection.execute("PRAGMA application_id").fetchone()[0]
             self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
-            self.meta = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
         except sqlite3.Error as error:
             raise JobdirError(f"{self.database} cannot be read as the state of a crawl: {error}.") from error
         if application != APPLICATION_ID or self.schema not in READABLE:
@@ -102,12 +104,13 @@ class Inspection:
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
         """The rows of *query*, by column; raises JobdirError if the file is damaged."""
-        try:
-            cursor = self.connection.execute(query, values)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
-        except sqlite3.Error as error:
-            raise JobdirError(f"{self.database} cannot be read: {error}.") from error
+        cursor = self.connection.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    @cached_property
+    def meta(self) -> dict[str, str]:
+        return dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -116,8 +119,12 @@ class Inspection:
     @property
     def options(self) -> Options:
         """Those of the crawl's last start, as far as this version knows them."""
-        values = json.loads(self.meta.get("options", "{}"))
-        return Options(**{spec.name: values[spec.name] for spec in fields(Options) if spec.name in values})
+        values, defaults = noted(self.meta, "options", dict[str, Any]()), asdict(Options())
+        known = {name: values[name] for name in defaults if name in values}
+        strange = [name for name, value in known.items() if not is_like(value, defaults[name])]
+        if strange:
+            raise JobdirError(f"{self.database} is damaged: its option {strange[0]} cannot be read; {WHAT_TO_DO}.")
+        return Options(**known)
 
     def segments(self, kind: str) -> list[Segment]:
         """The files of a kind (segments.py), oldest first."""

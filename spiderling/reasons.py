@@ -104,6 +104,7 @@ class Reason(Enum):
 
 
 _BY_KEY = {reason.value: reason for reason in Reason}
+KEYS = frozenset(_BY_KEY)
 
 
 MENTIONS = frozenset({

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
+from spiderling.errors import SpiderlingError
 from spiderling.frontier import checksums
 from spiderling.frontier.checksums import TABLES, UNFIT, Table, Written, read_written
 from spiderling.frontier.schema import SCHEMA, SCHEMA_VERSION
@@ -32,7 +33,7 @@ def _readable(found: Iterator[str], what: str) -> Iterator[str]:
     """What SQLite cannot read is damage as well."""
     try:
         yield from found
-    except sqlite3.Error as error:
+    except (sqlite3.Error, SpiderlingError) as error:
         yield f"the state's {what} cannot be read: {error}"
 
 

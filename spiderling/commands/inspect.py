@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -14,7 +13,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from spiderling.checking import problems
-from spiderling.errors import BadInput, JobdirError, SpiderlingError
+from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.strategies import STATE, Heidix, parse
 from spiderling.frontier.worth import learnt_of
@@ -59,8 +58,6 @@ class Command(ScrapyCommand):
             raise UsageError(_USAGE, print_help=False)
         try:
             self._run(args, opts)
-        except sqlite3.Error as error:
-            self._fail(JobdirError(f"the state of {args[0]} cannot be read: {error}."))
         except SpiderlingError as error:
             self._fail(error)
 

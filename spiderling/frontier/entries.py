@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 
+from spiderling.errors import DamageError
 from spiderling.frontier.hosts import Host, QueuedUrl
 from spiderling.frontier.priority import RANKS
 from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
@@ -49,3 +50,11 @@ def url_of(line: bytes, host: Host) -> QueuedUrl:
     number, rank = divmod(line[0] - _FIRST, RANKS)
     target = assembled(number, host.name, line[1:].decode("ascii"))
     return QueuedUrl(url_key(host.id, target.url), target.url, host, rank, target)
+
+
+def stored_url(line: bytes, host: Host) -> QueuedUrl:
+    """``url_of`` for lines from the store; raises DamageError."""
+    try:
+        return url_of(line, host)
+    except (ValueError, TypeError, IndexError) as error:
+        raise DamageError(f"the queue of {host.name} is damaged: {line[:80]!r} is no URL of it ({error}).") from error

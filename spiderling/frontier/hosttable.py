@@ -16,12 +16,13 @@ from itertools import chain
 import numpy as np
 import xxhash
 
+from spiderling.errors import DamageError
 from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of, new_row
 from spiderling.frontier.shares import domain_mark
-from spiderling.frontier.state import HostMark, HostRow, Shelf
+from spiderling.frontier.state import HostColumns, HostMark, HostRow, Shelf
 from spiderling.frontier.yields import YieldAccount
 from spiderling.urls import MAX_HOST_ID, registrable_domain
 
@@ -200,12 +201,16 @@ class HostTable:
         """The names of all hosts, whose columns are taken up as they come."""
         untried = self._rank_of(0, YieldAccount())
         for columns in self._shelf.host_columns():
+            if not _are_possible(columns):
+                raise DamageError(f"the state is damaged: a host from id {len(self) + 1} on has what no host has.")
             self.marks.extend(columns, map(self._prefers, columns.names), untried)
             dues.extend(columns.dues)
             yield columns.names
 
     def take_up(self, mark: HostMark) -> None:
-        """Note what more is known of a host."""
+        """Note what more is known of a host; raises DamageError for what nobody can know."""
+        if mark.state not in STATE_OF or not all(isinstance(value, int) for value in mark[3:]):
+            raise DamageError(f"the state is damaged: the host {mark.name} has what no host has.")
         account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
         if mark.downloaded_bytes:
             self.marks.ranks[mark.id] = self._rank_of(mark.id, account)
@@ -280,3 +285,9 @@ class HostTable:
         if not domains[host.id]:
             domains[host.id] = domain_mark(host.name)
         host.domain = domains[host.id]
+
+
+def _are_possible(columns: HostColumns) -> bool:
+    """Whether the compact tables can hold them."""
+    numbers = (*columns.distances, *columns.queued)
+    return STATE_OF.keys() >= {*columns.states} and min(numbers) >= 0 and max(numbers) < 1 << 32

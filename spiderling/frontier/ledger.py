@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from spiderling.errors import DamageError
 from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
@@ -98,9 +99,9 @@ class Ledger:
     def _restore(self, key: str, value: int) -> None:
         kind, _, name = key.partition("/")
         if kind == "end":
-            self.ends[Reason.of(name)] = value
+            self.ends[_reason(name)] = value
         elif kind == "mention":
-            self.mentions[Reason.of(name)] = value
+            self.mentions[_reason(name)] = value
         elif kind == "total":
             self.totals[name] = value
         elif kind == "language":
@@ -111,3 +112,10 @@ class Ledger:
             self.discovered = value
         elif kind == "waiting":
             self.waiting = value
+
+
+def _reason(key: str) -> Reason:
+    try:
+        return Reason.of(key)
+    except KeyError:
+        raise DamageError(f"the state counts URLs that ended as {key[:80]!r}, which is no way to end.") from None

@@ -15,8 +15,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from spiderling.errors import StorageError
-from spiderling.frontier.entries import line_of, url_of
+from spiderling.errors import DamageError
+from spiderling.frontier.entries import line_of, stored_url
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
 from spiderling.frontier.priority import RANKS
 from spiderling.frontier.state import (
@@ -26,6 +26,7 @@ from spiderling.frontier.state import (
     chunks_of,
     generation_of,
     slot_of_chunk,
+    used_of,
 )
 
 FLUSH_URLS = 200_000
@@ -97,10 +98,8 @@ class Queues:
     def open(self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False) -> None:
         """*host* is in memory from now on; *positions* and *first* are its row's."""
         head = Head([], self.generation if is_new else -1)
-        for pair in positions.split():
-            band, _, used = pair.partition(":")
-            head.used[host.id << BAND_BITS | int(band)] = int(used)
-        head.first = [_url(line, host) for line in first or []]
+        head.used = used_of(host.id, positions)
+        head.first = [stored_url(line, host) for line in first or []]
         self._heads[host.id] = head
 
     def close(self, host_id: int) -> None:
@@ -156,8 +155,8 @@ class Queues:
                 head.next_up = head.first[0]
             else:
                 first = host.id << BAND_BITS
-                head.next_slot = first | self._draw([slot & _BAND_MASK for slot in self._slots(host.id, head)])
-                head.next_up = _url(self._front(head, head.next_slot), host)
+                head.next_slot = first | self._draw([slot & _BAND_MASK for slot in self._filled(host, head)])
+                head.next_up = stored_url(self._front(head, head.next_slot), host)
         return head.next_up
 
     def pop(self, host: Host) -> QueuedUrl:
@@ -174,8 +173,8 @@ class Queues:
     def drop_worst(self, host: Host) -> QueuedUrl:
         """The URL of the last band that has waited longest leaves the queue."""
         head = self._heads[host.id]
-        slot = max(self._slots(host.id, head))
-        url = _url(self._front(head, slot), host)
+        slot = max(self._filled(host, head))
+        url = stored_url(self._front(head, slot), host)
         self._remove(head, slot)
         self._marks.queued[host.id] -= 1
         return url
@@ -193,6 +192,14 @@ class Queues:
             self._changes.dropped.append(host.id)
         self._marks.queued[host.id] = 0
         return number
+
+    def _filled(self, host: Host, head: Head) -> list[int]:
+        """``_slots`` of a host that counts URLs; raises DamageError if none is there."""
+        slots = self._slots(host.id, head)
+        if not slots:
+            number = self._marks.queued[host.id]
+            raise DamageError(f"the queue of {host.name} is damaged: {number} URLs wait in it, and none is there.")
+        return slots
 
     def _slots(self, host_id: int, head: Head) -> list[int]:
         """The slots that hold URLs, best first."""
@@ -239,6 +246,8 @@ class Queues:
                 lines = dict(chunks_of(slot, self.generation, self._flushing[slot]))[chunk]
             else:
                 lines = self.shelf.chunk(chunk)
+            if not 0 <= head.used.get(slot, 0) < len(lines):
+                raise DamageError(f"chunk {chunk} of a queue is damaged: it has fewer URLs than were taken from it.")
             head.lines[slot] = lines
         return lines
 
@@ -292,11 +301,3 @@ class Queues:
         if self._flushing:
             self._written, self._flushing = self._flushing, {}
         self._committed = self.generation
-
-
-def _url(line: bytes, host: Host) -> QueuedUrl:
-    """``url_of`` for lines from the store."""
-    try:
-        return url_of(line, host)
-    except (ValueError, TypeError, IndexError) as error:
-        raise StorageError(f"the queue of {host.name} is damaged: {line[:80]!r} is no URL of it ({error}).") from error

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.frontier.entries import url_of
+from spiderling.frontier.entries import stored_url
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.priority import RANKS
-from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk
+from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
 from spiderling.frontier.store import tails_of, unpacked
 from spiderling.frontier.trail import End, unpack_ends
 from spiderling.urls import HASH_BITS, MAX_HOST_ID
@@ -69,7 +69,7 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
     for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
         lines += slot_lines
     record = Host(host, name, Marks())
-    return [_row(url_of(line, record), is_parked) for line in lines]
+    return [_row(stored_url(line, record), is_parked) for line in lines]
 
 
 def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
@@ -107,10 +107,9 @@ def _slots_of(
     slots: dict[int, list[bytes]] = {slot: [] for slot in range(first, first + RANKS)}
     bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
     for chunk, packed in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
-        slots[slot_of_chunk(chunk)] += unpacked(packed)
-    for pair in positions.split():
-        band, _, used = pair.partition(":")
-        del slots[first | int(band)][: int(used)]
+        slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(packed))
+    for slot, used in used_of(host, positions).items():
+        del slots.get(slot, [])[:used]
     for slot in slots:
         slots[slot] += tails.get(slot, [])
     return slots

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
+
+from spiderling.errors import DamageError
 from spiderling.frontier.entries import line_of
 from spiderling.frontier.hosts import Host, Marks
 from spiderling.frontier.queues import Queues
@@ -54,4 +57,9 @@ def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
 
 
 def robots_of(row: RobotsRow) -> RobotsRecord:
+    """Raises DamageError for rules that were never packed."""
+    try:
+        zlib.decompress(row.body) if row.body else None
+    except zlib.error as error:
+        raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
     return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from spiderling.errors import DamageError
 from spiderling.frontier.history import HistoryRow
 from spiderling.frontier.trail import TrailBatch
 
@@ -31,6 +32,15 @@ def slot_of_chunk(chunk: int) -> int:
 
 def generation_of(chunk: int) -> int:
     return chunk >> _PART_BITS & (1 << _GENERATION_BITS) - 1
+
+
+def used_of(host_id: int, positions: str) -> dict[int, int]:
+    """Slot -> how many URLs of its first chunk are used up, by the column ``positions``; raises DamageError."""
+    try:
+        pairs = [tuple(map(int, pair.split(":"))) for pair in positions.split()]
+        return {host_id << BAND_BITS | band: used for band, used in pairs}
+    except ValueError as error:
+        raise DamageError(f"the queue of host {host_id} is damaged: its positions are {positions[:80]!r}.") from error
 
 
 def chunks_of(slot: int, generation: int, lines: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
@@ -225,10 +235,12 @@ class Store(Shelf, Protocol):
 def replay(
     tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]
 ) -> None:
-    """Apply one batch of the log to *tails*."""
+    """Apply one batch of the log to *tails*; raises ValueError if more is popped than there is."""
     for slot, line in added:
         tails.setdefault(slot, []).append(line)
     for slot, number in popped:
+        if not 0 <= number <= len(tails.get(slot, ())):
+            raise ValueError(f"{number} URLs leave slot {slot}, which has fewer")
         del tails[slot][:number]
         if not tails[slot]:
             del tails[slot]

@@ -21,11 +21,12 @@ from typing import Any
 
 import zstandard
 
-from spiderling.errors import JobdirError, StorageError
+from spiderling.errors import DamageError, JobdirError, StorageError
 from spiderling.frontier import checksums, history, trail
 from spiderling.frontier.checksums import CheckedTables
 from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.frontier.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
+from spiderling.frontier.soundness import WHAT_TO_DO
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
@@ -149,8 +150,8 @@ class SqliteStore:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (*_REFUSED, zstandard.ZstdError) as error:
-            raise JobdirError(f"{self._path} is damaged: {error}; restore the file, or give another JOBDIR.") from error
+        except (*_REFUSED, DamageError) as error:
+            raise JobdirError(f"{self._path} is damaged: {error}; {WHAT_TO_DO}, or give another JOBDIR.") from error
 
     def host(self, host_id: int) -> HostRow:
         *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
@@ -167,8 +168,8 @@ class SqliteStore:
         self._compare(lambda: checksums.chunk_checksum(chunk_id, urls, packed) == checksum, f"chunk {chunk_id}")
         try:
             return unpacked(packed)
-        except zstandard.ZstdError as error:
-            raise StorageError(f"{self._path} is damaged: chunk {chunk_id}: {error}.") from error
+        except DamageError as error:
+            raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
 
     def robots(self, key: str) -> RobotsRow | None:
         rows = self._rows(
@@ -303,8 +304,11 @@ class SqliteStore:
 
 
 def unpacked(packed: bytes) -> list[bytes]:
-    """The lines of a chunk or of the log."""
-    lines = zstandard.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else packed
+    """The lines of a chunk or of the log; raises DamageError."""
+    try:
+        lines = zstandard.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else packed
+    except zstandard.ZstdError as error:
+        raise DamageError(f"the URLs of a queue are damaged: {error}.") from error
     return lines.split(b"\n") if lines else []
 
 
@@ -318,7 +322,10 @@ def _replayed(log: Iterable[tuple[Any, ...]]) -> dict[int, list[bytes]]:
     for added, popped in log:
         entries = (line.split(b"\t", 1) for line in unpacked(added))
         numbers = (pair.split(":") for pair in popped.split())
-        replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
+        try:
+            replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
+        except ValueError as error:
+            raise DamageError(f"the log of the queues is damaged: {error}") from error
     return tails
 
 

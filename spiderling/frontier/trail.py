@@ -16,11 +16,13 @@ import json
 from array import array
 from base64 import b64encode
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zstandard
 
-from spiderling.reasons import Reason
+from spiderling.errors import DamageError
+from spiderling.reasons import KEYS, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 ASKED_AGAIN = "asked-again"
 """In the table ``meta``: for each Reason the last batch of *ended* whose URLs that ended so wait again, or did."""
 _LEVEL = 6
+_END_KINDS = (int, str, str, *[int] * 7, str, str, str)
+"""Of an End, its ``document`` left out."""
 _compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
 
@@ -161,8 +165,23 @@ def pack_ends(ends: tuple[End, ...]) -> bytes:
 
 
 def unpack_ends(keys: bytes, blob: bytes) -> list[End]:
-    columns = json.loads(zstandard.ZstdDecompressor().decompress(blob))
-    return [End(*row) for row in zip(unpack_keys(keys), *columns, strict=True)]
+    """The ends of a batch; raises DamageError for what was never packed."""
+    try:
+        columns = json.loads(zstandard.ZstdDecompressor().decompress(blob))
+        ends = [End(*row) for row in zip(unpack_keys(keys), *columns, strict=True)]
+    except (zstandard.ZstdError, ValueError, TypeError, RecursionError) as error:
+        raise DamageError(f"a batch of the trail is damaged: {error}; see `scrapy inspect JOBDIR --check`.") from error
+    strange = [end for end in ends if not _is_end(end)]
+    if strange:
+        raise DamageError(
+            f"the trail is damaged: {str(strange[0])[:120]} is no end; see `scrapy inspect JOBDIR --check`."
+        )
+    return ends
+
+
+def _is_end(end: End) -> bool:
+    kinds = tuple(map(type, end))
+    return kinds[:12] + kinds[13:] == _END_KINDS and kinds[12] in (int, NoneType) and end.reason in KEYS
 
 
 def place_of(key: int, blob: bytes) -> int | None:

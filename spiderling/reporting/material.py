@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.errors import JobdirError
 from spiderling.frontier.history import HistoryRow
 from spiderling.frontier.hosts import HostState
+from spiderling.frontier.soundness import noted
 from spiderling.frontier.trail import unpack_ends, unpack_keys
 from spiderling.inspection import Inspection
 from spiderling.options import Options
@@ -99,16 +98,15 @@ class Material:
 
 def material_of(crawl: Inspection, now: float | None = None) -> Material:
     """Read what is needed; *now*: the time to be printed, the clock's by default."""
-    meta = {key: json.loads(crawl.meta[key]) for key in ("version", "created") if key in crawl.meta}
     said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
     events = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT 20")
     return Material(
         directory=str(crawl.directory),
         holder=crawl.holder,
         options=crawl.options,
-        version=str(meta.get("version", "")),
+        version=noted(crawl.meta, "version", ""),
         made=time.time() if now is None else now,
-        created=float(meta.get("created", 0.0)),
+        created=float(noted(crawl.meta, "created", 0.0)),
         counts=crawl.counts,
         hosts=_hosts(crawl),
         history=_history(crawl),
@@ -129,13 +127,10 @@ def _hosts(crawl: Inspection) -> Hosts:
 
 def _history(crawl: Inspection) -> list[HistoryRow]:
     """Empty for a state that was written before there was one."""
-    try:
-        return [
-            HistoryRow(*row.values())
-            for row in crawl.rows(f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY tick")
-        ]
-    except JobdirError:
+    if not crawl.rows("SELECT name FROM sqlite_master WHERE name = 'history'"):
         return []
+    query = f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY tick"
+    return [HistoryRow(*row.values()) for row in crawl.rows(query)]
 
 
 def _seeds(crawl: Inspection) -> list[Seed]:

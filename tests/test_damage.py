@@ -1,0 +1,198 @@
+"""A damaged state is told of in one sentence: by whoever reads it, and by a crawl before it changes anything."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import Crawl, page, serving
+
+from spiderling.checking import problems
+from spiderling.commands.inspect import of_host, of_url, overview
+from spiderling.corpuscard import provenance
+from spiderling.crawl import Crawl as OpenCrawl
+from spiderling.errors import DamageError, SpiderlingError
+from spiderling.frontier import Frontier, queues
+from spiderling.frontier.store import SqliteStore
+from spiderling.inspection import Inspection
+from spiderling.options import Options
+from spiderling.reporting.material import material_of
+from spiderling.reporting.report import report
+from spiderling.simulation.web import FixedWeb
+
+LINKS = [f"/{number}" for number in range(30)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A JOBDIR with text, links and WARC, and with URLs that wait in chunks, in the log and in a host's row."""
+    web = FixedWeb({"a.test": {"/": page("a", *LINKS), "/0": page("b", "/x", "/y")}}, {"a.test": "127.84.9.1"})
+    with serving(web) as server:
+        crawl = Crawl(tmp_path_factory.mktemp("damage") / "job", server, LINKS="on", WARC="on")
+        assert crawl.run("http://a.test/", MAX_PAGES=3).code == 0
+    with closing(Inspection(crawl.directory)) as opened:
+        options = opened.options
+    store = SqliteStore(crawl.directory / "state/frontier.sqlite")
+    frontier = Frontier(options, shelf=store)
+    frontier.restore(store.load(), 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queues, "FLUSH_URLS", 1)
+        frontier.put_seed("http://a.test/in-a-chunk", 0.0)
+        store.commit(frontier.drain(0.0))
+        frontier.committed()
+    for number in range(5):
+        frontier.put_seed(f"http://a.test/in-the-log/{number}", 0.0)
+    store.commit(frontier.drain(0.0))
+    store.close()
+    with closing(sqlite3.connect(crawl.directory / "state/frontier.sqlite")) as state:
+        state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(Inspection(crawl.directory)) as opened:
+        assert list(problems(opened)) == []
+    return crawl.directory
+
+
+@pytest.fixture
+def job(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "job"))
+
+
+def checked(crawl: Inspection) -> list[str]:
+    return list(problems(crawl))
+
+
+READERS = {
+    "check": checked,
+    "overview": lambda crawl: list(overview(crawl)),
+    "host": lambda crawl: list(of_host(crawl, "a.test", urls=True)),
+    "url": lambda crawl: [list(of_url(crawl, crawl.story(f"http://a.test{path}"))) for path in ("/", "/0", "/5")],
+    "report": lambda crawl: report(material_of(crawl)),
+    "export": provenance,
+}
+
+
+def told(job: Path) -> dict[str, list[str]]:
+    """What each reader says of the damage; any error but a SpiderlingError is the test's failure."""
+    said: dict[str, list[str]] = {}
+    for name, read in READERS.items():
+        try:
+            with closing(Inspection(job)) as crawl:
+                found = read(crawl)
+            said[name] = found if name == "check" else []
+        except SpiderlingError as error:
+            said[name] = [str(error)]
+    return said
+
+
+def change(job: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state, state:
+        assert state.execute(statement, values).rowcount > 0
+
+
+def refused(job: Path, options) -> str:
+    """Why a crawl does not start; nothing in the directory is changed by that."""
+    files = {path: path.read_bytes() for path in job.rglob("*") if path.is_file() and path.parent.name != "state"}
+    with pytest.raises(SpiderlingError) as caught:
+        OpenCrawl(options, job, pytest.fail)
+    assert {path: path.read_bytes() for path in files} == files
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def options(made):
+    with closing(Inspection(made)) as crawl:
+        return crawl.options
+
+
+@pytest.mark.parametrize(
+    ("statement", "value", "reader"),
+    [
+        ("UPDATE log SET popped = ?", "999:1", "host"),
+        ("UPDATE log SET popped = ?", "no slot", "url"),
+        ("UPDATE log SET added = ?", "a text", "check"),
+        ("UPDATE log SET added = ?", b"(\xb5/\xfd\0\0\0", "host"),
+        ("UPDATE log SET added = ?", b"no slot", "check"),
+        ("UPDATE chunk SET lines = ?", b"(\xb5/\xfd\0\0\0", "url"),
+        ("UPDATE ended SET ends = ?", b"(\xb5/\xfd\0\0\0", "check"),
+        ("UPDATE ended SET ends = ?", "a text", "report"),
+        ("UPDATE ended SET keys = ?", b"\0\0\0", "host"),
+        ("UPDATE found SET pages = ?", b"\0" * 8, "report"),
+        ("UPDATE host SET state = ?", "asleep", "host"),
+        ("UPDATE host SET kept_bytes = ?", "many", "host"),
+        ("UPDATE host SET waiting = ?", -5, "overview"),
+        ("UPDATE host SET positions = ?", "2:", "check"),
+        ("UPDATE host SET first = ?", b"~[", "host"),
+        ("UPDATE history SET pages = ?", "many", "report"),
+        ("UPDATE count SET value = ? WHERE key = 'discovered'", "{", "overview"),
+        ("UPDATE meta SET value = ? WHERE key = 'options'", "{", "overview"),
+        ("UPDATE meta SET value = ? WHERE key = 'options'", '{"lang": 5}', "overview"),
+        ("UPDATE meta SET value = ? WHERE key = 'seeds'", "5", "export"),
+        ("UPDATE meta SET value = ? WHERE key = 'version'", b"\xff", "overview"),
+        ("UPDATE file SET length_bytes = ?", "long", "overview"),
+    ],
+)
+def test_what_cannot_be_in_a_column_is_told_by_whoever_reads_it(job, statement, value, reader):
+    """Text in a column of numbers, broken JSON, frames that are none: each gave a traceback."""
+    change(job, statement, value)
+    said = told(job)
+    assert said["check"], "the check finds all of them"
+    assert said[reader] and "damaged" in " ".join(said[reader])
+    assert all(len(sentence) < 600 for sentences in said.values() for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE log SET popped = '999:1'",
+        "UPDATE log SET added = x'28b52ffd000000'",
+        "UPDATE host SET state = 'asleep'",
+        "UPDATE host SET parked = 1000000000000",
+        "UPDATE host SET kept_bytes = 'many'",
+        "UPDATE meta SET value = '{' WHERE key = 'options'",
+        "UPDATE count SET key = 'end/lost' WHERE key = 'end/kept'",
+        "DELETE FROM seen WHERE batch = 1",
+    ],
+)
+def test_a_crawl_refuses_a_damaged_state_before_it_changes_anything(job, options, statement):
+    change(job, statement)
+    assert "damaged" in refused(job, options)
+
+
+def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):
+    """That is what stops the crawl: no URL is handed out in the place of those that are gone."""
+    change(job, "DELETE FROM chunk")
+    with closing(SqliteStore(job / "state/frontier.sqlite")) as store:
+        lost = Frontier(Options(lang="cs"), shelf=store)
+        lost.restore(store.load(), 0.0)
+        host = lost.hosts.by_id(1)
+        message = r"the queue of a\.test is damaged: .* URLs wait in it, and none is there"
+        with pytest.raises(DamageError, match=message):
+            [lost.hosts._queues.pop(host) for _ in range(100)]
+
+
+def flipped(job: Path, rng: random.Random) -> None:
+    state = job / "state/frontier.sqlite"
+    files = [state, state, *sorted(job.glob("corpus/*.zst")), *sorted(job.glob("links/*")), *sorted(job.glob("warc/*"))]
+    path, kind = rng.choice(files), rng.choice(("flip", "flip", "cut", "zeros"))
+    data = bytearray(path.read_bytes())
+    at = rng.randrange(len(data))
+    if kind == "cut":
+        os.truncate(path, at)
+        return
+    if kind == "flip":
+        data[at] ^= 1 << rng.randrange(8)
+    else:
+        begin = at - at % 4096
+        data[begin : begin + 4096] = bytes(len(data[begin : begin + 4096]))
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_damage_gives_no_traceback(job, seed):
+    """Bits, pages and ends of files, always the same ones; each reader gives what it read or one sentence."""
+    flipped(job, random.Random(seed))
+    told(job)

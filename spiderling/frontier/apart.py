@@ -57,6 +57,8 @@ class FairBacklog:
                 return None
             if (called := self._called.pop(host_id, None)) is not None:
                 self._number_called[called] -= 1
+                if not self._number_called[called]:
+                    del self._number_called[called]
             domain = self._domain_of(host_id)
             if not self._is_full(domain, 0):
                 return host_id

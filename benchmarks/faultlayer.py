@@ -26,7 +26,7 @@ from spiderling.segments import SegmentWriter
 
 BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),
-    "recover": (surplus, "_recorded"),
+    "recover": (surplus, "recorded"),
     "restore": (Frontier, "restore"),
     "fsync": (os, "fsync"),
     "commit": (SqliteStore, "commit"),

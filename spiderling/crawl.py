@@ -101,7 +101,8 @@ class Crawl:
             self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
             documents = self._documents()
-            self.frontier = Frontier(self._spelled_out(documents), policy.allows, store, failed_on=self.errors.note)
+            spelled = spelled_out(options, self.accepted, documents)
+            self.frontier = Frontier(spelled, policy.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
             corpus, *rest = writers_of(options, self._prefix, self.jobdir.path, state.segments)
             self.near = self._open_near(state)
@@ -115,7 +116,6 @@ class Crawl:
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
         self._note_manifest(state, changed, settled)
-        self.marginal_marks: list[tuple[int, int]] = noted(state.meta, "marginal", list[tuple[int, int]]())
         self.requests_before = self.frontier.ledger.totals["requests"]
         self.stopping = False
 
@@ -157,24 +157,6 @@ class Crawl:
         for notice in notices:
             logger.warning(notice)
         return documents
-
-    def _spelled_out(self, documents: Iterable[str]) -> Options:
-        """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
-        options, national = self.options, [tld for info in self.accepted for tld in info.tlds]
-        if "national" in options.tlds and not national:
-            raise BadInput(
-                f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
-                "domain; write them, such as -a tlds=cz,sk."
-            )
-        only = parse_tlds(options.tlds, "TLDS", national)
-        first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
-        return replace(
-            options,
-            lang=",".join(info.code for info in self.accepted),
-            documents=",".join(sorted(documents)),
-            tlds="all" if only is None else ",".join(sorted(only)),
-            prefer_tlds=",".join(sorted(first)),
-        )
 
     def _open_near(self, state: State) -> NearDuplicates | None:
         self._shingles = ShingleState(self.jobdir.state / "shingles", self.options.filter_bytes())
@@ -270,12 +252,32 @@ class Crawl:
         note("version", __version__)
         note("models", model_digests(self.accepted))
         self._seeds: list[dict[str, object]] = noted(state.meta, "seeds", list[dict[str, object]]())
+        self.marginal_marks: list[tuple[int, int]] = noted(state.meta, "marginal", list[tuple[int, int]]())
         note("from_archives", self.archives is not None)
         note("purposes", sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}))
         if "created" not in state.meta:
             note("created", self.clock.now())
         for what in (*(f"option changed: {line}" for line in changed), *settled):
             self.event(what)
+
+
+def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
+    """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
+    national = [tld for info in accepted for tld in info.tlds]
+    if "national" in options.tlds and not national:
+        raise BadInput(
+            f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
+            "domain; write them, such as -a tlds=cz,sk."
+        )
+    only = parse_tlds(options.tlds, "TLDS", national)
+    first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
+    return replace(
+        options,
+        lang=",".join(info.code for info in accepted),
+        documents=",".join(sorted(documents)),
+        tlds="all" if only is None else ",".join(sorted(only)),
+        prefer_tlds=",".join(sorted(first)),
+    )
 
 
 def crawl_of(crawler: Crawler) -> Crawl | None:
@@ -368,7 +370,7 @@ def _address_policy(options: Options) -> AddressPolicy:
 
 def _compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
     """Lines 'name: old -> new' of what changed since the crawl was last run; raises JobdirError for what must not."""
-    if meta and from_archives != noted(meta, "from_archives", False):
+    if meta and from_archives != noted(meta, "from_archives", from_archives):
         kinds = ("the web", "archives")
         raise JobdirError(
             f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "

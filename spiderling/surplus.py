@@ -55,7 +55,7 @@ def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[st
     moved; then nothing was changed.
     """
     has_log = log_of(database).exists()
-    known = _recorded(database)
+    known = recorded(database)
     if known is None:
         _refuse_without_state(directory, database)
         return []
@@ -64,9 +64,9 @@ def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[st
     if found and not is_cut and not moves:
         raise JobdirError(
             f"{directory} holds {_said(found)} that its state does not know: {database} is older than they are"
-            f"{'' if has_log else f', or lost its log {log_of(database).name}'}. Nothing was changed. Restore "
-            f"the newest state, or go on with -s {PREFIX}SURPLUS=aside, which moves them to {ASIDE}/ and fetches their "
-            "pages again."
+            f"{'' if has_log else f', or lost its log {log_of(database).name}'}. Nothing was changed. Make a "
+            f"state of all that is there with `scrapy inspect {directory} --rebuild`, restore the newest one, or go "
+            f"on with -s {PREFIX}SURPLUS=aside, which moves them to {ASIDE}/ and fetches their pages again."
         )
     try:
         for surplus in found:
@@ -79,7 +79,7 @@ def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[st
 def undo(directory: Path, database: Path, prefix: str) -> None:
     """Cut off what this process wrote and could not commit, when its state is closed: the log is gone then."""
     with suppress(SpiderlingError, OSError):
-        known = _recorded(database)
+        known = recorded(database)
         found = [] if known is None else list(beyond(directory, known, prefix))
         if known is not None and is_unfinished(found, known):
             for surplus in found:
@@ -139,7 +139,8 @@ def set_aside(surplus: Surplus) -> None:
     sync_directory(path.parent)
 
 
-def _recorded(database: Path) -> list[SegmentRow] | None:
+def recorded(database: Path) -> list[SegmentRow] | None:
+    """``recorded_segments``; raises JobdirError for a file that is damaged."""
     try:
         return recorded_segments(database)
     except sqlite3.Error as error:
@@ -154,8 +155,8 @@ def _refuse_without_state(directory: Path, database: Path) -> None:
         lost = "holds no crawl" if database.exists() else "is missing"
         raise JobdirError(
             f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was "
-            f"changed. Restore it, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which "
-            "keeps none of that text twice."
+            f"changed. Make the state anew with `scrapy inspect {directory} --rebuild`, restore it, or begin another "
+            f"crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps none of that text twice."
         )
 
 

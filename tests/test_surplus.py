@@ -109,7 +109,7 @@ def test_segments_whose_state_is_gone_are_left_alone_and_the_crawl_says_what_to_
     job = shutil.copytree(times.late, tmp_path / "job")
     lose(job / "state")
     said = refused(job)
-    assert "their state is gone" in said and "/corpus, which keeps none" in said
+    assert "their state is gone" in said and "--rebuild" in said
     assert f"with {len(list(read_all(job)))} whole documents" in said
 
 

@@ -13,11 +13,13 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from spiderling.checking import problems
+from spiderling.clock import Clock
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.strategies import STATE, Heidix, parse
 from spiderling.frontier.worth import learnt_of
 from spiderling.inspection import Ended, Inspection, Story
+from spiderling.optionvalues import PREFIX
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
@@ -45,13 +47,15 @@ class Command(ScrapyCommand):
             "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
             "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
             "whether and why it waits, was kept or was not. --check proves that the books balance, that every segment "
-            "can be read, and that corpus and state agree. Example: scrapy inspect crawls/cs url https://a.example/"
+            "can be read, and that corpus and state agree. --rebuild makes a lost state anew from corpus/, links/ and "
+            "warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--urls", action="store_true", help="with a host: its waiting URLs, best first")
         parser.add_argument("--check", action="store_true", help="look for damage; exit with 1 if there is any")
+        parser.add_argument("--rebuild", action="store_true", help="make the state of a crawl anew from its output")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) not in (1, 3) or (len(args) == 3 and args[1] not in ("host", "url")):
@@ -62,6 +66,13 @@ class Command(ScrapyCommand):
             self._fail(error)
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if opts.rebuild:
+            from spiderling.rebuild import rebuild  # what a crawl needs takes a second to import
+
+            assert self.settings is not None
+            given = {key: self.settings[key] for key in self.settings if str(key).startswith(PREFIX)}
+            _print(rebuild(Path(args[0]), given, Clock().now()))
+            return
         crawl = Inspection(Path(args[0]))
         try:
             if opts.check:

@@ -37,15 +37,16 @@ class Captures:
         if target is not None:
             self._robots.answered(target.origin, status, body, now)
 
-    def begin(self, url: str) -> Fetch | Reason:
+    def begin(self, url: str, distance: int = 0) -> Fetch | Reason:
         """A page at the canonical *url* is in work; or why it is not: the first one at a URL counts.
 
+        *distance*: that of its host if it is a new one.
         A URL whose host is closed, or that robots.txt keeps us out of, ends here.
         """
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        host = self._admission.host(target.host, 0)
+        host = self._admission.host(target.host, distance)
         key = url_key(host.id, target.url)
         if key in self._in_work or key in self._books.seen:
             return self._admission.refuse(Reason.SEEN)

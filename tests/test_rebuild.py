@@ -1,0 +1,143 @@
+"""A state that is gone is made anew from what the crawl wrote, and the crawl goes on with it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import NETWORK, ROOT, Crawl, page, serving
+
+from benchmarks.faults import SETTINGS
+from spiderling.checking import problems
+from spiderling.crawl import Crawl as OpenCrawl
+from spiderling.errors import BadInput, JobdirError
+from spiderling.inspection import Inspection
+from spiderling.jobdir import Jobdir
+from spiderling.options import Options
+from spiderling.prevertical import read_documents
+from spiderling.rebuild import rebuild
+from spiderling.simulation.web import FixedWeb, html
+
+SEED = "http://a.test/"
+GIVEN = {"SPIDERLING_DEDUP": "exact"}
+
+
+def web() -> FixedWeb:
+    hosts = {"a.test": "127.84.41.1", "b.test": "127.84.41.2"}
+    hub = html("".join(f'<a href="/{n}">{n}</a>' for n in range(9)) + '<a href="http://b.test/">b</a>')
+    sites = {host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", "/gone") for n in range(9)} | {"/": hub} for host in hosts}
+    return FixedWeb(sites, hosts)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(web()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def killed(server, tmp_path_factory) -> Path:
+    """Killed amid its crawl, with links and archive."""
+    crawl = Crawl(tmp_path_factory.mktemp("killed") / "job", server, **SETTINGS)
+    assert crawl.run(SEED, FAULT="committed:8", CHECKPOINT_PAGES=1).code == -signal.SIGKILL
+    return crawl.directory
+
+
+def copied(killed: Path, target: Path, *gone: str) -> Path:
+    job = Path(shutil.copytree(killed, target))
+    for name in gone:
+        shutil.rmtree(job / name)
+    return job
+
+
+def texts(job: Path) -> set[tuple[str, str]]:
+    paths = job.glob("corpus/cs-*.prevert.zst")
+    return {(doc.attributes["url"], "\n".join(doc.paragraphs)) for path in paths for doc in read_documents(path)}
+
+
+def hosts(job: Path) -> dict[str, tuple[int, ...]]:
+    """Documents, words and bytes of text of each host."""
+    with closing(sqlite3.connect(f"file:{job}/state/frontier.sqlite?mode=ro", uri=True)) as state:
+        rows = state.execute("SELECT name, documents, words, kept_bytes FROM host WHERE documents")
+        return {name: tuple(sums) for name, *sums in rows}
+
+
+def ends(job: Path) -> dict[str, int]:
+    with closing(sqlite3.connect(f"file:{job}/state/frontier.sqlite?mode=ro", uri=True)) as state:
+        return dict(state.execute("SELECT key, value FROM count WHERE key LIKE 'end/%'"))
+
+
+def whole(job: Path) -> list[str]:
+    with closing(Inspection(job)) as opened:
+        return list(problems(opened))
+
+
+WAYS = {"corpus": ("state", "links", "warc"), "corpus-and-archive": ("state", "links"), "all": ("state",)}
+
+
+@pytest.mark.parametrize("gone", WAYS.values(), ids=WAYS)
+def test_a_rebuilt_state_is_whole_and_knows_every_document(killed, tmp_path, gone):
+    job = copied(killed, tmp_path / "job", *gone)
+    before = {path: path.read_bytes() for path in job.rglob("cs-*") if path.is_file()}
+    said = "\n".join(rebuild(job, GIVEN, 1e9))
+    assert f"{len(texts(killed)):,} documents of " in said
+    assert whole(job) == []
+    assert hosts(job) == hosts(killed)
+    assert {path: path.read_bytes() for path in before} == before
+    if gone == ("state",):
+        assert ends(job) == {name: number for name, number in ends(killed).items() if number}
+        with closing(Inspection(job)) as opened:
+            assert {row["name"]: row["waiting"] for row in opened.rows("SELECT name, waiting FROM host")}
+            assert opened.story(f"{SEED}0").ended is not None
+    with pytest.raises(BadInput, match="knows all that is in"):
+        list(rebuild(job, GIVEN, 1e9))
+    OpenCrawl(Options(lang="cs", allow_networks=NETWORK, dedup="exact"), job, pytest.fail).jobdir.close()
+
+
+@pytest.mark.parametrize("gone", [WAYS["corpus"], WAYS["all"]], ids=["corpus", "all"])
+def test_the_same_command_goes_on_with_a_rebuilt_state_and_keeps_nothing_twice(killed, server, tmp_path, gone):
+    job = copied(killed, tmp_path / "job", *gone)
+    command = [sys.executable, "-m", "scrapy", "inspect", str(job), "--rebuild", "-s", "SPIDERLING_DEDUP=exact"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 0 and "was made anew" in made.stdout, made.stderr
+    crawl = Crawl(job, server, **SETTINGS)
+    asked = len(server.log_entries)
+    result = crawl.run(SEED)
+    assert result.code == 0 and "is finished." in result.output and "Resuming the crawl" in result.output
+    assert len(crawl.digests()) == 18 and texts(killed) < texts(job)
+    assert whole(job) == []
+    if gone == ("state",):
+        again = {f"http://{entry.host}{entry.path}" for entry in server.log_entries[asked:]}
+        assert not again & {url for url, _ in texts(killed)}
+
+
+def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
+    job = copied(killed, tmp_path / "job")
+    for path in (job / "state").iterdir():
+        if path.name.startswith("frontier"):
+            path.unlink()
+    (job / "state/frontier.sqlite").write_bytes(b"")
+    last = sorted(job.glob("corpus/cs-*.prevert.zst"))[-1]
+    end = last.read_bytes()
+    last.write_bytes(end + end[:7])
+    said = "\n".join(rebuild(job, GIVEN, 1e9))
+    assert f"7 bytes of {last} cannot be read" in said and "frontier.sqlite.former" in said
+    assert last.read_bytes() == end
+    assert [path.read_bytes() for path in job.glob("corpus/aside/*")] == [end[:7]]
+    assert whole(job) == []
+
+
+def test_no_state_is_rebuilt_while_a_crawl_runs_or_from_nothing(killed, tmp_path):
+    job = copied(killed, tmp_path / "job", "state")
+    held = Jobdir(job)
+    with pytest.raises(JobdirError, match="in use by"):
+        list(rebuild(job, GIVEN, 1e9))
+    held.close()
+    with pytest.raises(BadInput, match="holds no segments"):
+        list(rebuild(tmp_path / "nothing", GIVEN, 1e9))

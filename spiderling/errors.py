@@ -6,6 +6,7 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
   StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
     DamageError        what was written cannot be read back as it was
   InternalError        Spiderling itself has failed; the same
+  NetworkAway          nothing answers; the crawl stops with exit code 3 and keeps its URLs
 """
 
 
@@ -31,3 +32,7 @@ class DamageError(StorageError):
 
 class InternalError(SpiderlingError):
     """An error of Spiderling's own from which the crawl cannot go on; what was acknowledged is safe."""
+
+
+class NetworkAway(SpiderlingError):
+    """Nothing that was asked has answered for too long."""

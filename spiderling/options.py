@@ -166,6 +166,7 @@ class Options:
         60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
     )
     max_snooze_s: float = _option(3600.0, "Longest pause that Retry-After or back-off can cause.", low=0)
+    offline_wait_s: float = _option(86400.0, "Seconds without a network after which the crawl stops.", low=0)
     max_redirects: int = _option(5, "Redirects in a row before redirect-loop.", low=0, high=20)
     ramp_up_per_s: float = _option(
         50.0, "How many more simultaneous requests are allowed each second after the start.", low=1
@@ -197,9 +198,7 @@ class Options:
     slow_window_s: float = _option(10.0, "Seconds over which that is measured.", low=0.1)
     page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
     page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
-    stop_timeout_s: float = _option(
-        10.0, "Seconds that running transfers may finish in when the crawl is stopped.", low=0
-    )
+    stop_timeout_s: float = _option(10.0, "Seconds that running transfers may finish in when the crawl stops.", low=0)
 
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)

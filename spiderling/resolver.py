@@ -51,6 +51,8 @@ class Resolution:
 
     addresses: tuple[str, ...]
     ttl_s: float
+    is_asked: bool = True
+    """Whether a name server said so."""
 
 
 class Resolver:
@@ -108,7 +110,7 @@ class Resolver:
         name = name.lower().rstrip(".")
         known = self._without_dns(name)
         if known is not None:
-            return Resolution((known,), self._ttl_bounds_s[1])
+            return Resolution((known,), self._ttl_bounds_s[1], is_asked=False)
         if not _is_dns_name(name):
             raise NameNotFound(f"{name[:100]!r} is not a host name")
         task = self._running.get(name)
@@ -117,6 +119,10 @@ class Resolver:
             task.add_done_callback(_seen)
             task.add_done_callback(lambda done: self._running.pop(name))
         return await asyncio.shield(task)
+
+    def forget(self) -> None:
+        """Put the next questions to a name server, whatever was answered before."""
+        self._channel = None  # which keeps answers; queries that still run hold it
 
     async def close(self) -> None:
         """End all look-ups and close the sockets; the resolver can not be used after."""

@@ -13,6 +13,7 @@ until the next host is due and then yields WAKE_UP, which ``enqueue_request`` sw
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,17 +27,18 @@ from spiderling.addresses import HostMap
 from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
 from spiderling.downloader import DirectDownloader
 from spiderling.downloaderrors import TransferCut
-from spiderling.errors import InternalError, SpiderlingError, StorageError
+from spiderling.errors import InternalError, NetworkAway, SpiderlingError, StorageError
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import identity
 from spiderling.frontier.sitemaps import is_sitemap
 from spiderling.items import Outcome
 from spiderling.logformat import is_heard
+from spiderling.naming import Naming
+from spiderling.offline import Offline, trouble_of
 from spiderling.outcomes import FileTaken, NotMade, of_failure, reason_of, redirected
 from spiderling.payloads import DISTANCE, Payloads, is_plain
 from spiderling.reasons import Reason
-from spiderling.resolver import NameNotFound, NameServerFailure, Resolver
-from spiderling.runningtime import running_time
+from spiderling.resolver import Resolver
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -44,10 +46,14 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
+    from spiderling.frontier.reachability import Trouble
+
 logger = logging.getLogger(__name__)
 
 FAILED_STAT = "spiderling/failed"
-"""Stat of a crawl that could not begin, go on or be saved (``close_reason``); the command exits with 1."""
+"""Stat of a crawl that could not begin, go on or be saved (``close_reason``); the command exits with 1 ..."""
+OFFLINE = "offline"
+"""... and of one that has no network: it exits with 3."""
 SWALLOWED = "spiderling_swallowed"
 """Meta key of requests that only wake the engine or stand for a URL that is back in the frontier."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={SWALLOWED: True})
@@ -62,7 +68,6 @@ class Scheduler(BaseScheduler):
         self._crawler = crawler
         self._headers: dict[bytes, bytes] = {}
         self._payloads = Payloads(crawler)
-        self._resolving: set[asyncio.Task[None]] = set()
         self._active: set[int | str] = set()
         """Requests handed out and not settled: ids of pages, URLs of robots.txt files."""
         self._opened_at = 0.0
@@ -96,16 +101,17 @@ class Scheduler(BaseScheduler):
         codes = [info.code for info in self.crawl.accepted]
         self._headers = requesting.headers(self._crawler.settings.get("USER_AGENT"), options, codes)
         self._opened_at = self.crawl.clock.now()
+        self._offline = Offline(self._crawler, self.crawl, self._resolver, self._headers, self.wake)
+        self._naming = Naming(self.crawl, self._resolver, self._offline, self.wake)
 
     def close(self, reason: str) -> Deferred[None]:
         """Make everything durable."""
         return deferred_from_coro(self._close())
 
     async def _close(self) -> None:
-        for task in self._resolving:
-            task.cancel()
         if self.crawl is None:
             return
+        self._naming.end()
         try:
             if isinstance(downloader := self._crawler.engine.downloader, DirectDownloader):
                 await downloader.files_over()
@@ -119,6 +125,8 @@ class Scheduler(BaseScheduler):
         """The finish reason that ``error`` leads to, and the value of FAILED_STAT."""
         if isinstance(self.error, InternalError):
             return "internal-error"
+        if isinstance(self.error, NetworkAway):
+            return OFFLINE
         return "storage-failed" if isinstance(self.error, StorageError) else "bad-input"
 
     def has_pending_requests(self) -> bool:
@@ -165,7 +173,8 @@ class Scheduler(BaseScheduler):
         crawl = self.crawl
         if crawl is None or crawl.stopping or crawl.archives is not None:
             return None
-        self._resolve_names()
+        self._offline.look()
+        self._naming.ask()
         now = crawl.clock.now()
         if len(self._active) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
             return None
@@ -178,7 +187,7 @@ class Scheduler(BaseScheduler):
             crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
         log_reopened(crawl)
-        self._resolve_names()
+        self._naming.ask()
         if fetch is not None:
             self._active.add(fetch.id or fetch.url)
             if not self._handed_out:
@@ -259,6 +268,7 @@ class Scheduler(BaseScheduler):
         if self.crawl is None or self.crawl.stopping:
             return
         self.crawl.stopping = True
+        self._offline.end()
         asyncio.get_running_loop().call_later(
             self.crawl.options.stop_timeout_s,
             lambda: self._crawler.signals.send_catch_log(signals.transfers_cut),
@@ -267,15 +277,29 @@ class Scheduler(BaseScheduler):
     def failed(self, failure: Failure) -> Any:
         """Errback of requests: settle it; its own errback is called unless it waits again or was redirected."""
         request, error = failure.request, failure.value  # type: ignore[attr-defined]
-        fetch, errback = fetch_of(request), request.meta.get("spiderling_errback")
+        fetch = fetch_of(request)
         if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
             self.file_over(request, error)
         elif fetch.id in self._active and error is not None:
             if is_heard(logger):
                 logger.debug("%s: %s", request.url, error)
-            end = self.settle(self._outcome(request, fetch, error))
-            if errback is not None and end not in (None, Reason.REDIRECTED):
-                return errback(failure)
+            trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
+            if trouble is not None:
+                return self._once_known(failure, fetch, error, trouble)
+            return self._ended(failure, fetch, error)
+        return None
+
+    def _ended(self, failure: Failure, fetch: Fetch, error: BaseException) -> Any:
+        request = failure.request  # type: ignore[attr-defined]
+        errback = request.meta.get("spiderling_errback")
+        end = self.settle(self._outcome(request, fetch, error))
+        return errback(failure) if errback is not None and end not in (None, Reason.REDIRECTED) else None
+
+    async def _once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
+        """The same for a failure of which it is to be seen first whether it was the host's."""
+        if await self._offline.is_theirs(fetch.host.name, trouble):
+            return self._ended(failure, fetch, error)
+        self.give_back(fetch)
         return None
 
     def file_over(self, request: Request, error: BaseException | None) -> None:
@@ -286,7 +310,15 @@ class Scheduler(BaseScheduler):
         elif fetch is not None and not isinstance(error, FileTaken):
             if error is not None and self.crawl is not None and reason_of(error) is Reason.INTERNAL_ERROR:
                 self.crawl.errors.note(error.__cause__ or error, request.url)
+            over = functools.partial(self._robots_failed, fetch)
+            trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
+            over(True) if trouble is None else self._offline.failed(fetch.host.name, trouble, over)
+
+    def _robots_failed(self, fetch: Fetch, is_theirs: bool) -> None:
+        if is_theirs:
             self.settle_robots(fetch, 0, b"", None)
+        else:
+            self.give_back(fetch)
 
     def _outcome(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:
         """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
@@ -350,33 +382,3 @@ class Scheduler(BaseScheduler):
         for name, value in self._headers.items():
             request.headers.setdefault(name, value)
         return request
-
-    # -- names
-
-    def _resolve_names(self) -> None:
-        assert self.crawl is not None
-        for name in self.crawl.frontier.names_wanted():
-            task = asyncio.ensure_future(self._resolve(name))
-            self._resolving.add(task)
-            task.add_done_callback(self._resolving.discard)
-
-    async def _resolve(self, name: str) -> None:
-        assert self.crawl is not None
-        frontier, clock, running = self.crawl.frontier, self.crawl.clock, running_time()
-        stopped_s = running.stopped_s()
-        answer, is_permanent = None, False
-        try:
-            answer = await self._resolver.resolve(name)
-        except (NameNotFound, NameServerFailure) as error:
-            is_permanent = isinstance(error, NameNotFound)
-            if not is_permanent and running.stopped_s() > stopped_s:
-                await self._resolve(name)  # nobody was there to take the answer
-                return
-        except Exception as error:
-            self.crawl.errors.note(error, f"the name {name}")
-        with self.crawl.errors.changing():
-            if answer is None:
-                frontier.unresolved(name, is_permanent, clock.now())
-            else:
-                frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
-        self.wake()

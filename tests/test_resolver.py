@@ -187,7 +187,7 @@ async def test_host_map_addresses_and_localhost_need_no_dns():
             ("localhost", "127.0.0.1"),
             ("a.localhost.", "127.0.0.1"),
         ):
-            assert await resolver.resolve(name) == Resolution((address,), 3600.0)
+            assert await resolver.resolve(name) == Resolution((address,), 3600.0, is_asked=False)
         assert not server.asked
 
 

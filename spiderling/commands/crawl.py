@@ -1,4 +1,4 @@
-"""``scrapy crawl``: as in Scrapy, but a crawl that could not begin or go on exits with 1."""
+"""``scrapy crawl``: as in Scrapy, but a crawl that could not begin or go on exits with 1, without a network with 3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
-from spiderling.scheduler import FAILED_STAT
+from spiderling.scheduler import FAILED_STAT, OFFLINE
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +40,7 @@ class Command(ScrapyCrawl):
         process.start()
         failed = crawler.stats.get_value(FAILED_STAT) if crawler._stats else None
         if process.bootstrap_failed or failed:
-            self.exitcode = 1
+            self.exitcode = 3 if failed == OFFLINE else 1
 
 
 def _quieten() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 
 from spiderling.crawl import crawl_of
+from spiderling.frontier.history import at_work
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.yields import threshold
 from spiderling.reasons import Reason
@@ -73,7 +74,8 @@ class Progress:
         states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
-        bottleneck = self._bottleneck(crawl, states)
+        away = crawl.frontier.reachability.standing(at_work(crawl.frontier.hosts))
+        bottleneck = f"network ({away})" if away else self._bottleneck(crawl, states)
         totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "

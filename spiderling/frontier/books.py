@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spiderling.frontier.draws import Draw
 from spiderling.frontier.entries import line_of, url_of
@@ -37,6 +37,8 @@ class Books:
         self.seen = SeenSet(max_exact=options.max_exact_keys)
         self.trail = Trail(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
+        self.ended: Callable[[QueuedUrl, Reason], None] = lambda url, reason: None
+        """Is told of each URL that ends by itself."""
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
         self._parks_retired = options.retired_queue == "park"
@@ -130,10 +132,13 @@ class Books:
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
         self.trail.ended(url, reason)
+        self.ended(url, reason)
 
     def end_head(self, host: Host, reason: Reason) -> None:
         """The head of the queue ends without being fetched."""
-        self.trail.ended(self.queues.pop(host), reason)
+        url = self.queues.pop(host)
+        self.trail.ended(url, reason)
+        self.ended(url, reason)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason)
 

@@ -11,12 +11,15 @@ from spiderling.frontier.askagain import AskedAgain, ask_again
 from spiderling.frontier.books import Books
 from spiderling.frontier.captures import Captures
 from spiderling.frontier.closing import Closing
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsTask, identity
+from spiderling.frontier.failedseeds import FailedSeeds
+from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask, identity
 from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.names import NameStatus
 from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK
+from spiderling.frontier.reachability import Reachability
+from spiderling.frontier.redirects import Redirects
 from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict, raised
 from spiderling.frontier.rows import robots_of
 from spiderling.frontier.schedule import Schedule, next_up
@@ -30,7 +33,7 @@ from spiderling.items import Outcome
 from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize, canonicalize_again, serialize
+from spiderling.urls import CanonicalUrl, canonicalize, canonicalize_again
 
 _MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""
@@ -68,7 +71,7 @@ class Frontier:
         """What ``take`` looked at last: to blame if it raised an error."""
         self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
         self.schedule = Schedule(
-            options, self._books.hosts, self._queues, self._may_connect,
+            options, self._books.hosts, self._queues, self.may_connect,
             lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self.strategy.retires else math.inf,
             self.strategy,
         )  # fmt: skip
@@ -78,6 +81,9 @@ class Frontier:
         self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self.strategy)
         self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
         self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
+        self.reachability = Reachability()
+        self._failed_seeds = FailedSeeds(self._books, rules, self.schedule)
+        self._redirects = Redirects(self._books, self._admission, self._accept, options.max_redirects)
         self.captures = Captures(self._books, self._admission, rules)
 
     @property
@@ -97,7 +103,9 @@ class Frontier:
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        return Reason.INTERNAL_ERROR if url in self.shunned else self._accept(target, distance, SEED_RANK, now)
+        if url in self.shunned:
+            return Reason.INTERNAL_ERROR
+        return None if self._failed_seeds.again(target, now) else self._accept(target, distance, SEED_RANK, now)
 
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
         """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.
@@ -131,7 +139,7 @@ class Frontier:
 
     def next_due(self) -> float | None:
         """When ``take`` will next have something to look at; None when nothing waits for a time."""
-        return self.schedule.next_due()
+        return None if self.reachability.is_away else self.schedule.next_due()
 
     def names_wanted(self) -> list[str]:
         """Names to be resolved now; each is to be answered with ``resolved`` or ``unresolved``."""
@@ -139,7 +147,7 @@ class Frontier:
 
     def take(self, now: float) -> Fetch | None:
         """A request whose host and address are due at *now*: handed out, in transit, its address charged."""
-        while (place := self.schedule.pop(now)) is not None:
+        while not self.reachability.is_away and (place := self.schedule.pop(now)) is not None:
             host, address = place
             fetch = self._next_fetch(host, address, now)
             if fetch is not None:
@@ -220,7 +228,7 @@ class Frontier:
 
     def may_start(self, fetch: Fetch, now: float) -> float | None:
         """The last gate: 0 when the request may start now, else seconds to wait; None when the host was closed."""
-        if fetch.host.is_closed or not self._may_connect(fetch.address):
+        if fetch.host.is_closed or not self.may_connect(fetch.address):
             return None
         due = self.schedule.earliest_start(fetch.host, fetch.address)
         if due > now:
@@ -278,6 +286,8 @@ class Frontier:
         self.hosts.account(host, 0, len(body), 0)
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
+        if status:
+            self.reachability.answered(task.origin, host.last_start)
         self.schedule.heard(host, status, now + min(retry_after_s, self._options.max_snooze_s))
         too_slow = self._tasks.answered(task, status, body, location, now, retry_after_s)
         if too_slow is not None:
@@ -293,6 +303,8 @@ class Frontier:
         self.ledger.add(outcome)
         if host is None:
             return Report(None)
+        if target is not None and (outcome.status or outcome.wire_bytes):
+            self.reachability.answered(target.origin, host.last_start)
         self._account(host, outcome)
         end = self._end_or_wait(url, outcome, now) if url else None
         visit = None
@@ -329,35 +341,10 @@ class Frontier:
             url.host.failures = 0
         reason: Reason | None = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
-            reason = self._follow(url, outcome.redirect_to, outcome.redirect_payload, now)
+            reason = self._redirects.follow(url, outcome.redirect_to, outcome.redirect_payload, now)
         if reason is not None:
             self._books.end_in_transit(url, reason)
         return reason
-
-    def _follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
-        """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
-
-        The target is a new URL at the same distance, asked for by *payload* or else the same request.
-        """
-        own, target = url.target, canonicalize(location)
-        if target is None:
-            self._admission.refuse(Reason.BAD_URL)
-            return Reason.REDIRECTED
-        if target.url == own.url and payload is None:
-            spelled = serialize(location)
-            if spelled is None or spelled == url.url or url.url != target.url:
-                return Reason.REDIRECT_LOOP
-            if url.host.is_closed:
-                return CLOSED_STATES[url.host.state]
-            url.url = spelled
-            self._books.wait_again(url, first=True)
-            return None
-        if url.redirects >= self._options.max_redirects:
-            return Reason.REDIRECT_LOOP
-        salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
-        payload = payload or url.payload
-        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload, salt, url.key)
-        return Reason.REDIRECTED
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
@@ -370,7 +357,8 @@ class Frontier:
         self._is_blocked_address = is_blocked
         self.schedule.forget_addresses()
 
-    def _may_connect(self, address: str) -> bool:
+    def may_connect(self, address: str) -> bool:
+        """Whether neither the options nor the user forbid *address*."""
         return self._allows(address) and not self._is_blocked_address(address)
 
     # -- the store
@@ -383,11 +371,14 @@ class Frontier:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
         changes = self.journal.drain(self._books.seen, self._robots, self.ledger)
-        return replace(changes, trail=self._books.trail.drain(now), meta=self.strategy.state())
+        meta = self.strategy.state() | self.reachability.state() | self._failed_seeds.state()
+        return replace(changes, trail=self._books.trail.drain(now), meta=meta)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.strategy.restore(state.meta)
+        self.reachability.restore(state.meta)
+        self._failed_seeds.restore(state.meta)
         self._robots.look_in_store()
         self.schedule.restore(self._books.restore(state, self._shelf), now)
         self.closing.restore(self._shelf, now)

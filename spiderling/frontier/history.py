@@ -51,13 +51,19 @@ class HistoryRow(NamedTuple):
     retired: int
 
 
+def at_work(hosts: HostTable) -> int:
+    """How many hosts have URLs to be fetched."""
+    states = hosts.marks.hosts_by_state()
+    return sum(states.get(state, 0) for state in AT_WORK)
+
+
 def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
     """What is known at *now*."""
     states, totals = hosts.marks.hosts_by_state(), ledger.totals
     return HistoryRow(
         int(now // TICK_S), now, totals["time_s"], totals["pages"], totals["documents"], totals["words"],
         totals["downloaded_bytes"], totals["kept_bytes"], ledger.discovered, ledger.waiting + ledger.in_transit,
-        len(hosts), sum(states.get(state, 0) for state in AT_WORK), states.get(HostState.RETIRED, 0),
+        len(hosts), at_work(hosts), states.get(HostState.RETIRED, 0),
     )  # fmt: skip
 
 

@@ -277,6 +277,12 @@ class Robots:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)
         return self._note(origin, file, record, answer, now)
 
+    def ask_again(self, origin: str) -> None:
+        """Fetch the robots.txt of *origin* anew if it could not be had."""
+        record = self.record(origin)
+        if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
+            record.failures, record.expires = 0, 0.0
+
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
         try:

@@ -340,6 +340,11 @@ class Schedule:
             host.last_start + self.interval(host),
         )
 
+    def probe_in(self, host: Host, address: str, now: float) -> float | None:
+        """Seconds until *host* may be asked at *address* whether it is there; None: not soon."""
+        due = max(host.due, self.earliest_start(host, address))
+        return None if host.in_transit or due > now + _LONG_S else max(0.0, due - now)
+
     def granted(self, host: Host, address: str, now: float) -> None:
         """The connection may be opened: both intervals count from here, until it is."""
         host.last_start = now

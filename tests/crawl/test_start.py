@@ -35,6 +35,7 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
     options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0, ramp_up_per_s=1000)
     scheduler = Scheduler(SimpleNamespace(engine=SimpleNamespace(downloader=None)))
     scheduler.crawl = crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
+    scheduler._offline = scheduler._naming = SimpleNamespace(look=lambda: None, ask=lambda: None)
     scheduler._opened_at = now = crawl.clock.now()
     for number in range(30):
         crawl.frontier.put_seed(f"http://h{number}.test/", now)

@@ -1,0 +1,187 @@
+"""Whose fault is it that nothing answers: the hosts', or is the network away?
+
+A failure of the network's kind (no name server, no such name, no connection, no answer) is held back, so that it costs
+the host and the URL nothing, until something tells whose it was:
+
+  theirs   a request that was begun after it was answered: the network is there, and the host is not
+           (of the name servers: a question that was put after it)
+  ours     nothing answers any more, hosts that answered before included: the network is away
+
+While the network is away nothing is handed out.  Hosts are probed one at a time, with growing pauses; the first answer
+ends it.  Names that do not exist, where nothing ever answered, are neither: then there is nothing to be waited for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+MOST_HOSTS = 20
+"""Hosts that fail in a row, if not all at work, from which the network is doubted; chosen: a tenth of a usual list of
+seeds, and more than one operator's hosts that go down together."""
+DOUBT_S = 10.0
+"""Seconds after which it is doubted however few hosts fail; chosen: two intervals of the only host that is left."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""Seconds between two probes: the pause doubles, up to that of a retry."""
+_REMEMBERED = 8
+"""Origins that answered lately and may be probed."""
+
+_META = "answered"
+
+
+class Trouble(Enum):
+    """How a request failed; the value is what a person reads."""
+
+    NAME_SERVER = "dns"
+    NO_SUCH_NAME = "no such name"
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+
+
+class Network(Enum):
+    """What is known of the network."""
+
+    THERE = "there"
+    DOUBTED = "doubted"
+    """Hosts fail, and one that answered before is to be probed."""
+    AWAY = "away"
+    UNKNOWN_NAMES = "unknown names"
+    """Nothing ever answered, and none of the names exists."""
+
+
+class _Failure(NamedTuple):
+    host: str
+    trouble: Trouble
+    time: float
+    over: Callable[[bool], None]
+
+
+class Reachability:
+    """Failures held back, and what is known of the network; times are the caller's."""
+
+    def __init__(self) -> None:
+        self.network = Network.THERE
+        self.away_since = 0.0
+        self.origins: list[str] = []
+        """That answered lately, the last one at the end."""
+        self.has_answered = False
+        """Whether anything ever did in this crawl."""
+        self._held: list[_Failure] = []
+        self._failing: dict[str, Trouble] = {}
+        self._decided: list[tuple[Callable[[bool], None], bool]] = []
+        self._probe_at = 0.0
+        self._pause_s = FIRST_PAUSE_S
+        self._probes = 0
+
+    # -- what happens
+
+    def failed(self, host: str, trouble: Trouble, now: float, over: Callable[[bool], None]) -> None:
+        """A request or question failed; ``over(is_theirs)`` is ``decided`` when it is known whose fault that was."""
+        self._held.append(_Failure(host, trouble, now, over))
+        self._failing[host] = trouble
+
+    def answered(self, origin: str, begun: float) -> None:
+        """A request to *origin* that was begun at *begun* got an answer, whatever that says."""
+        self.has_answered = True
+        if not self.origins or self.origins[-1] != origin:
+            self.origins = [*(known for known in self.origins if known != origin), origin][-_REMEMBERED:]
+        if self._failing:
+            self._evidence(begun, set(Trouble) - {Trouble.NAME_SERVER})
+
+    def named(self, begun: float) -> None:
+        """A name server answered a question that was put at *begun*."""
+        if self._failing:
+            self._evidence(begun, {Trouble.NAME_SERVER})
+
+    def _evidence(self, begun: float, of: set[Trouble]) -> None:
+        if self.network is Network.AWAY:
+            if of.intersection(self._failing.values()):
+                self.give_up()
+            return
+        theirs = [failure for failure in self._held if failure.time < begun and failure.trouble in of]
+        self._held = [failure for failure in self._held if failure not in theirs]
+        self._decided += [(failure.over, True) for failure in theirs]
+        self._failing = {failure.host: failure.trouble for failure in self._held}
+        if not self._held:
+            self.network = Network.THERE
+
+    def give_up(self) -> None:
+        """All that is held back was our fault: the network is there again, or the crawl stops."""
+        self._decided += [(failure.over, False) for failure in self._held]
+        self._held, self._failing, self.network = [], {}, Network.THERE
+
+    def look(self, at_work: int, now: float) -> Network:
+        """What is to be thought of the network when *at_work* hosts have URLs."""
+        if not self._held or self.network is not Network.THERE:
+            return self.network
+        waited_s, are_all = now - self._held[0].time, len(self._failing) >= at_work
+        if not (are_all or len(self._failing) >= MOST_HOSTS or waited_s >= DOUBT_S):
+            return self.network
+        self._probe_at, self._pause_s, self._probes = now, FIRST_PAUSE_S, 0
+        if self.origins:
+            self.network = Network.DOUBTED
+        elif self.has_answered or set(self._failing.values()) != {Trouble.NO_SUCH_NAME}:
+            self._away(now)
+        elif are_all or waited_s >= LONGEST_PAUSE_S:
+            self.network = Network.UNKNOWN_NAMES
+        return self.network
+
+    def _away(self, now: float) -> None:
+        self.network, self.away_since = Network.AWAY, now
+        self._decided += [(failure.over, False) for failure in self._held]
+        self._held = []
+
+    # -- probes
+
+    def probe_in(self, now: float) -> float:
+        """Seconds until the next probe."""
+        return max(0.0, self._probe_at - now)
+
+    def next_probe(self) -> str:
+        """The origin to be probed next: those that answered last come first, then hosts that fail."""
+        origins = [*reversed(self.origins), *(f"http://{host}" for host in list(self._failing)[:_REMEMBERED])]
+        self._probes += 1
+        return origins[(self._probes - 1) % len(origins)]
+
+    def probe_failed(self, now: float) -> None:
+        """The last probe got no answer."""
+        if self.network is Network.DOUBTED:
+            self._away(now)
+        self._probe_at = now + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    # -- what is known
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing is to be handed out."""
+        return self.network in (Network.AWAY, Network.UNKNOWN_NAMES)
+
+    def state(self) -> dict[str, str]:
+        """What survives the process."""
+        return {_META: json.dumps(self.origins)} if self.origins else {}
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Take up what ``state`` gave."""
+        self.origins = json.loads(meta.get(_META, "[]"))
+        self.has_answered = bool(self.origins)
+
+    def decided(self) -> list[tuple[Callable[[bool], None], bool]]:
+        """What is not held back any more, with whether it was the host's fault; each is given out once."""
+        decided, self._decided = self._decided, []
+        return decided
+
+    def standing(self, at_work: int) -> str:
+        """For a person: how many hosts of those at work fail, and how; '' when the network is there."""
+        if self.network in (Network.THERE, Network.DOUBTED):
+            return ""
+        trouble = Counter(self._failing.values()).most_common(1)[0][0]
+        return f"{len(self._failing):,} of {max(at_work, len(self._failing)):,} hosts fail: {trouble.value}"
+
+    def failing(self, most: int) -> str:
+        """The names of hosts that fail, at most so many."""
+        names = list(self._failing)
+        return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -1,0 +1,181 @@
+"""The network goes away and comes back: nothing is charged to a host or a URL, and a crawl never ends for it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+from conftest import Crawl, page, serving
+
+from spiderling.simulation.server import serve
+from spiderling.simulation.web import FixedWeb
+
+HOSTS = {f"h{number}.test": f"127.84.7.{number}" for number in range(1, 5)}
+PAGES = [f"/{number}" for number in range(4)]
+WEB = FixedWeb(
+    {host: {path: page(f"{host}{path}", f"/{number + 1}") for number, path in enumerate(PAGES)} for host in HOSTS},
+    HOSTS,
+)
+ANSWERS = {"no such name": 3, "server failure": 2, "refused": 5}
+"""What a name server says, by its code (RFC 1035, 4.1.1)."""
+
+
+class NameServer:
+    """Knows HOSTS and no other name, as long as ``says`` is ''."""
+
+    says = ""
+
+    def __init__(self, sock):
+        self._socket = sock
+        self.address = "{}:{}".format(*sock.getsockname())
+
+    def serve(self):
+        while True:
+            query, client = self._socket.recvfrom(4096)
+            if not query:
+                return
+            if self.says != "nothing":
+                self._socket.sendto(self._answer(query), client)
+
+    def _answer(self, query):
+        end = query.index(0, 12) + 5
+        name, position = [], 12
+        while query[position]:
+            name.append(query[position + 1 : position + 1 + query[position]].decode())
+            position += 1 + query[position]
+        address = HOSTS.get(".".join(name).lower())
+        is_found = address and not self.says and query[end - 3] == 1  # A
+        code = ANSWERS.get(self.says, 0 if address else 3)
+        head = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, int(bool(is_found)), 0, 0)
+        record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton(address) if is_found else b""
+        return head + query[12:end] + record
+
+
+@contextmanager
+def name_server(says=""):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.84.0.53", 0))
+        server = NameServer(sock)
+        server.says = says
+        thread = threading.Thread(target=server.serve, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            sock.sendto(b"", sock.getsockname())
+            thread.join(5)
+
+
+def crawl_of(directory, server, names, **settings):
+    """A crawl that knows the hosts by their names only; answers are kept for a second."""
+    limits = {"DNS_MIN_TTL_S": 1, "DNS_MAX_TTL_S": 1, "DNS_TIMEOUT_S": 0.3, "HOST_INTERVAL_S": 0.3, "RETRIES": 0}
+    return Crawl(directory, server, HOSTS="", PORTS="all", NAMESERVERS=names.address, **{**limits, **settings})
+
+
+def seeds(server, hosts=HOSTS):
+    return " ".join(f"http://{host}:{server.port}/0" for host in hosts)
+
+
+def assert_whole(crawl, server):
+    """As if nothing had been: every page is kept, and only what is not there has another end."""
+    state = crawl.state()
+    state.check()
+    assert crawl.digests().keys() == {f"http://{host}:{server.port}{path}" for host in HOSTS for path in PAGES}
+    assert state.ends == {"kept": len(HOSTS) * len(PAGES), "http-error": len(HOSTS)}
+    assert all(host["failures"] == 0 for host in state.hosts.values())
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "server failure",
+        pytest.param("nothing", marks=pytest.mark.slow),
+        pytest.param("no such name", marks=pytest.mark.slow),
+    ],
+)
+def test_names_that_fail_in_the_middle_of_a_crawl_come_back(tmp_path, trouble):
+    with serving(WEB) as server, name_server() as names:
+        crawl = crawl_of(tmp_path / "job", server, names)
+        running = crawl.start(seeds(server), PROGRESS_S=1)
+        running.until(lambda: len(server.log_entries) > 6)
+        names.says = trouble
+        told = trouble if trouble == "no such name" else "dns"
+        running.until(
+            lambda: "bottleneck: network (" in running.output() and f"hosts fail: {told})" in running.output()
+        )
+        names.says = ""
+        result = running.wait()
+        assert_whole(crawl, server)
+    assert result.code == 0 and result.lines("The network is there again")
+
+
+@pytest.mark.slow
+def test_servers_that_cannot_be_reached_in_the_middle_of_a_crawl_come_back(tmp_path):
+    with name_server() as names:
+        with serving(WEB) as server:
+            crawl = crawl_of(tmp_path / "job", server, names)
+            running = crawl.start(seeds(server))
+            running.until(lambda: len(server.log_entries) > 6)
+        running.until(lambda: "hosts fail: connection" in running.output())
+        with serving(WEB, partial(serve, port=server.port)):
+            result = running.wait()
+        assert_whole(crawl, server)
+    assert result.code == 0 and result.lines("The network is there again")
+
+
+def test_after_the_longest_wait_the_crawl_stops_with_3_and_the_same_command_goes_on(tmp_path):
+    with name_server() as names:
+        with serving(WEB) as server:
+            crawl = crawl_of(tmp_path / "job", server, names)
+            running = crawl.start(seeds(server), OFFLINE_WAIT_S=1.5)
+            running.until(lambda: len(server.log_entries) > 6)
+        result = running.wait()
+        assert result.code == 3 and "Traceback" not in result.output
+        assert result.lines("ERROR", "hosts fail: connection", "OFFLINE_WAIT_S=1.5", "the same command goes on")
+        assert result.lines("was paused (offline); the same command goes on with it.")
+        assert crawl.state().counts["waiting"] > 0
+        with serving(WEB, partial(serve, port=server.port)):
+            assert crawl.run(seeds(server)).code == 0
+        assert_whole(crawl, server)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", ["server failure", "refused"])
+def test_a_name_server_that_fails_from_the_start_is_waited_for(tmp_path, trouble):
+    with serving(WEB) as server, name_server(trouble) as names:
+        crawl = crawl_of(tmp_path / "job", server, names)
+        running = crawl.start(seeds(server))
+        running.until(lambda: "hosts fail: dns" in running.output())
+        assert not server.log_entries
+        names.says = ""
+        assert running.wait().code == 0
+        assert_whole(crawl, server)
+
+
+def test_names_that_do_not_exist_from_the_start_end_the_crawl_with_3_and_are_asked_for_again(tmp_path):
+    with serving(WEB) as server, name_server("no such name") as names:
+        crawl = crawl_of(tmp_path / "job", server, names)
+        result = crawl.run(seeds(server))
+        assert result.code == 3 and "Traceback" not in result.output
+        (line,) = result.lines("ERROR")
+        assert "no such names" in line and all(host in line for host in HOSTS)
+        assert crawl.state().counts["waiting"] == len(HOSTS) and not crawl.state().ends
+        names.says = ""
+        assert crawl.run(seeds(server)).code == 0
+        assert_whole(crawl, server)
+
+
+def test_dead_hosts_among_living_ones_end_as_they_do(tmp_path):
+    """Also when they are all that is left: a host that answered before is asked, and does answer."""
+    with serving(WEB) as server, name_server() as names:
+        dead = f"http://gone.test:{server.port}/ http://h1.test:9/"
+        crawl = crawl_of(tmp_path / "job", server, names)
+        result = crawl.run(f"{dead} {seeds(server)}")
+        assert result.code == 0 and not result.lines("seems to be away")
+        ends = crawl.state().ends
+        assert ends.pop("dns") == 1 and ends.pop("robots-unreachable") == 1
+        assert ends == {"kept": len(HOSTS) * len(PAGES), "http-error": len(HOSTS)}

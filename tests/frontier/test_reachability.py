@@ -1,0 +1,159 @@
+"""Whose fault it is that nothing answers: what is held back, and by what it is decided."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.frontier.reachability import (
+    DOUBT_S,
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    MOST_HOSTS,
+    Network,
+    Reachability,
+    Trouble,
+)
+
+
+class Crawl:
+    """The verdicts that came, by host: whether it was the host's fault."""
+
+    def __init__(self, *answered: str) -> None:
+        self.known = Reachability()
+        self.verdicts: list[tuple[str, bool]] = []
+        for origin in answered:
+            self.known.answered(origin, 0.0)
+
+    def fails(self, host: str, now: float, trouble: Trouble = Trouble.CONNECTION) -> None:
+        self.known.failed(host, trouble, now, lambda theirs: self.verdicts.append((host, theirs)))
+
+    def told(self) -> list[tuple[str, bool]]:
+        """The verdicts since the last call."""
+        for over, theirs in self.known.decided():
+            over(theirs)
+        told, self.verdicts = self.verdicts, []
+        return told
+
+
+def test_a_host_is_charged_once_another_one_answers_a_later_request() -> None:
+    crawl = Crawl()
+    crawl.fails("dead.cz", 10.0)
+    crawl.known.answered("http://a.cz", 9.0)
+    assert crawl.told() == [], "the network may have gone since"
+    crawl.known.answered("http://a.cz", 11.0)
+    assert crawl.told() == [("dead.cz", True)]
+    assert crawl.known.look(5, 1000.0) is Network.THERE
+
+
+def test_a_name_server_is_judged_by_its_own_answers() -> None:
+    crawl = Crawl("http://a.cz")
+    crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
+    crawl.fails("dead.cz", 10.0)
+    crawl.known.answered("http://a.cz", 11.0)
+    assert crawl.told() == [("dead.cz", True)], "its address was known: that tells nothing of the name servers"
+    crawl.known.named(12.0)
+    assert crawl.told() == [("lame.cz", True)]
+
+
+def test_when_all_hosts_fail_one_that_answered_before_is_probed_first() -> None:
+    crawl = Crawl("http://a.cz", "https://b.cz")
+    crawl.fails("c.cz", 10.0)
+    assert crawl.known.look(2, 10.0) is Network.THERE
+    crawl.fails("d.cz", 10.0)
+    assert crawl.known.look(2, 10.0) is Network.DOUBTED and not crawl.known.is_away
+    assert crawl.known.next_probe() == "https://b.cz"
+    crawl.known.answered("https://b.cz", 11.0)
+    assert crawl.told() == [("c.cz", True), ("d.cz", True)], "the network is there, and they are not"
+
+
+def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_waits() -> None:
+    crawl = Crawl("http://a.cz")
+    crawl.fails("a.cz", 10.0)
+    assert crawl.known.look(1, 10.0) is Network.DOUBTED
+    crawl.known.next_probe()
+    crawl.known.probe_failed(11.0)
+    assert crawl.known.is_away and crawl.told() == [("a.cz", False)]
+    assert crawl.known.standing(1) == "1 of 1 hosts fail: connection"
+    crawl.fails("late.cz", 12.0, Trouble.TIMEOUT)
+    assert crawl.told() == [], "it had been asked before"
+    crawl.known.answered("http://a.cz", 20.0)
+    assert crawl.told() == [("late.cz", False)] and crawl.known.network is Network.THERE
+
+
+def test_many_hosts_in_a_row_are_enough_and_so_is_some_time() -> None:
+    crawl = Crawl("http://a.cz")
+    for number in range(MOST_HOSTS):
+        assert crawl.known.look(5000, 10.0) is Network.THERE
+        crawl.fails(f"h{number}.cz", 10.0)
+    assert crawl.known.look(5000, 10.0) is Network.DOUBTED
+    crawl = Crawl("http://a.cz")
+    crawl.fails("dead.cz", 10.0)
+    assert crawl.known.look(5000, 10.0 + DOUBT_S) is Network.DOUBTED
+
+
+def test_names_that_do_not_exist_are_waited_for_only_where_something_answered_before() -> None:
+    crawl = Crawl()
+    crawl.fails("no.cz", 10.0, Trouble.NO_SUCH_NAME)
+    assert crawl.known.look(1, 10.0) is Network.UNKNOWN_NAMES and crawl.known.failing(10) == "no.cz"
+    crawl.known.give_up()
+    assert crawl.told() == [("no.cz", False)]
+    crawl = Crawl()
+    crawl.fails("no.cz", 10.0, Trouble.NO_SUCH_NAME)
+    crawl.fails("dead.cz", 10.0)
+    assert crawl.known.look(2, 10.0) is Network.AWAY, "no connection succeeds at all"
+
+
+def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() -> None:
+    crawl = Crawl("http://a.cz", "http://b.cz")
+    crawl.fails("c.cz", 10.0)
+    crawl.known.look(1, now := 10.0)
+    pauses, probed = [], []
+    for _ in range(9):
+        pauses.append(crawl.known.probe_in(now))
+        now += pauses[-1]
+        probed.append(crawl.known.next_probe())
+        crawl.known.probe_failed(now)
+    assert pauses == [0.0] + [min(FIRST_PAUSE_S * 2**n, LONGEST_PAUSE_S) for n in range(8)]
+    assert probed == ["http://b.cz", "http://a.cz", "http://c.cz"] * 3
+
+
+def test_what_answered_survives_the_process() -> None:
+    state = Crawl(*(f"http://h{number}.cz" for number in range(30))).known.state()
+    later = Reachability()
+    later.restore(state)
+    assert later.has_answered and later.next_probe() == "http://h29.cz" and len(later.origins) < 10
+    fresh = Reachability()
+    fresh.restore({})
+    assert not fresh.has_answered and fresh.state() == {}
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["fail", "answer", "name", "look", "probe"]), st.integers(0, 5), st.sampled_from(list(Trouble))
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS)
+def test_every_failure_gets_one_verdict_and_none_is_charged_while_the_network_is_away(events: list) -> None:
+    crawl, number = Crawl(), 0
+    for now, (what, host, trouble) in enumerate(events):
+        if what == "fail":
+            crawl.fails(f"{number}", float(now), trouble)
+            number += 1
+        elif what == "answer":
+            crawl.known.answered(f"http://h{host}.cz", now - host / 2)
+        elif what == "name":
+            crawl.known.named(now - host / 2)
+        elif what == "look":
+            crawl.known.look(host, float(now))
+        elif crawl.known.network in (Network.DOUBTED, Network.AWAY):
+            assert crawl.known.next_probe()
+            crawl.known.probe_failed(float(now))
+        if crawl.known.is_away:
+            assert crawl.known.standing(host)
+    crawl.known.give_up()
+    told = crawl.told()
+    assert sorted(int(host) for host, _ in told) == list(range(number))

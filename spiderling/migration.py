@@ -23,7 +23,7 @@ from spiderling.frontier.state import HostRow
 from spiderling.frontier.store import version_of
 from spiderling.segments import sync_directory
 
-_FORMERS = (4, 5)
+_FORMERS = (4,)
 """Schemas that differ from this one by nothing but checksums; older ones are refused (store.py)."""
 _GROWTH = 1.25
 """Checksums make a state larger by at most so much."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from spiderling.frontier import history, trail
 
-SCHEMA_VERSION = 6
-"""4 had no checksums (checksums.py), 5 another one of the queues of hosts."""
-READABLE = (4, 5, SCHEMA_VERSION)
+SCHEMA_VERSION = 5
+"""4 had no checksums (checksums.py)."""
+READABLE = (4, SCHEMA_VERSION)
 """What can be read as it is; a crawl that starts on an older one makes it new first (migration.py)."""
 APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
 

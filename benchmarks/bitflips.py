@@ -10,7 +10,8 @@ copy: bits are drawn by seed, half of them in the state's files, the rest in seg
 
 *found*: the check names a problem, or opening or exporting it is refused in one sentence.  *harmless*: every row of
 every table and every document, link and archived record reads as before.  *missed*: neither.  A traceback is any other
-exception.  Beside it, what SQLite's integrity check and the decompression alone would have found.
+exception.  Beside it, what SQLite's integrity check alone finds of the state's flips, and of the segments' unpacking
+alone, which compares the checksums of frames.
 
 *cost*: what a crawl of benchmarks/frontier.py asks of its store is asked of two stores in turns, one of which writes no
 checksums and compares none; the difference as a share of the processor time of the whole frontier.
@@ -73,7 +74,7 @@ class Verdict(NamedTuple):
     is_harmless: bool
     traceback: str
     peer: bool
-    """SQLite or a decompressor alone found it."""
+    """SQLite's integrity check or unpacking alone found it."""
 
 
 # -- the directories
@@ -180,7 +181,7 @@ def contents(directory: Path) -> dict[str, Any]:
 
 
 def found_by_others(directory: Path, flip: Flip) -> bool:
-    """Whether ``PRAGMA integrity_check``, or decompression without a checksum, names the damage."""
+    """Whether ``PRAGMA integrity_check``, or unpacking the segment, names the damage."""
     try:
         if flip.file.startswith("state/"):
             with closing(sqlite3.connect(f"{(directory / DATABASE).as_uri()}?mode=ro", uri=True)) as state:
@@ -356,7 +357,7 @@ def main() -> None:
     kinds = sorted({what for what, _ in counts})
     rows = [[kind, *(counts[kind, column] for column in columns)] for kind in kinds]
     rows.append(["all", *(sum(counts[kind, column] for kind in kinds) for column in columns)])
-    table(("flips in", "found", "harmless", "missed", "found without checksums"), rows)
+    table(("flips in", "found", "harmless", "missed", "found by SQLite or unpacking alone"), rows)
     print(f"found first by: {json.dumps({key or 'nothing': value for key, value in by.most_common()})}")
     print(f"the frontier takes {whole_s:.1f} s of processor time for {urls:,} URLs, checksums {share * whole_s:.2f} s")
     print("\n".join([*missed, *tracebacks]) or "nothing was missed, and nothing fell over")

@@ -226,10 +226,8 @@ class SqliteStore:
         self._tables.write()
 
     def _write_replaced(self, changes: Changes) -> None:
-        tables, first = (
-            self._tables,
-            "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?",
-        )
+        tables = self._tables
+        first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
             said = self._connection.execute(first, answer[:4]).fetchone()
             tables.put("consent", answer._replace(first=said[0]) if said else answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -162,6 +163,25 @@ def test_a_crawl_refuses_a_damaged_state_before_it_changes_anything(job, options
     assert "damaged" in refused(job, options)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE file SET length_bytes = length_bytes - 5 WHERE kind = 'corpus'",
+        "DELETE FROM file WHERE kind = 'corpus'",
+        "UPDATE file SET kind = 'corpuz' WHERE kind = 'corpus'",
+    ],
+)
+def test_no_text_is_cut_off_by_a_recorded_length_that_is_damaged(job, options, statement):
+    """A killed crawl leaves its log, and with it a start cuts back what the state does not know."""
+    log = sqlite3.connect(job / "state/frontier.sqlite")
+    log.execute("PRAGMA user_version").fetchone()
+    change(job, statement)
+    try:
+        assert "damaged" in refused(job, options)
+    finally:
+        log.close()
+
+
 def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):
     """That is what stops the crawl: no URL is handed out in the place of those that are gone."""
     change(job, "DELETE FROM chunk")
@@ -172,6 +192,47 @@ def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):
         message = r"the queue of a\.test is damaged: .* URLs wait in it, and none is there"
         with pytest.raises(DamageError, match=message):
             [lost.hosts._queues.pop(host) for _ in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE host SET pages = pages + 1", r"the hosts have \d+ pages together, the counts say \d+"),
+        ("UPDATE host SET kept_bytes = kept_bytes - 1", "kept_bytes together, the counts say"),
+        ("DELETE FROM seen", "URLs were discovered, but the keys of 0 are known"),
+        ("DELETE FROM seen", r"the URLs of 2 documents are not among those that were discovered"),
+        (
+            "UPDATE count SET key = 'end/dns' WHERE key = 'end/http-error'",
+            r"\d+ URLs ended as dns by the counts, 0 by the",
+        ),
+    ],
+)
+def test_the_check_finds_what_is_missing_between_tables(job, statement, problem):
+    """Also where the checksums of the rows know nothing of it, as in a state that was changed by hand."""
+    change(job, statement)
+    with closing(Inspection(job)) as crawl:
+        assert any(re.search(problem, line) for line in problems(crawl))
+
+
+def test_the_check_says_what_it_compared_and_what_it_could_not(job):
+    """What lies behind a recorded length, or has no record, is no damage: a kill leaves it."""
+    compared: list[str] = []
+    segment = next(job.glob("corpus/*.zst"))
+    size = segment.stat().st_size
+    with segment.open("ab") as file:
+        file.write(b"seven..")
+    (job / "corpus/another.prevert.zst").write_bytes(b"")
+    with closing(Inspection(job)) as crawl:
+        assert list(problems(crawl, compared)) == []
+    said = "\n".join(compared)
+    assert f"corpus: 1 segments, {size:,} bytes, 2 documents" in said
+    assert "links: 1 files, " in said and "warc: 1 files, " in said
+    assert "not compared: 7 bytes of corpus/cs-00001.prevert.zst behind its recorded length" in said
+    assert "not compared: corpus/another.prevert.zst, which the state does not name" in said
+    change(job, 'UPDATE meta SET value = replace(value, \'"trail": "full"\', \'"trail": "off"\')')
+    with closing(Inspection(job)) as crawl:
+        list(problems(crawl, compared))
+    assert "not compared: ends of URLs with the trail, which is off" in compared
 
 
 def flipped(job: Path, rng: random.Random) -> None:

@@ -76,8 +76,11 @@ class Command(ScrapyCommand):
         crawl = Inspection(Path(args[0]))
         try:
             if opts.check:
-                found = list(problems(crawl))
-                _print(iter(found or ["The crawl is whole."]))
+                compared: list[str] = []
+                found = list(problems(crawl, compared))
+                _print(
+                    iter([*(found or ["The crawl is whole."]), "", "Compared:", *(f"  {line}" for line in compared)])
+                )
                 self.exitcode = 1 if found else 0
             elif len(args) == 1:
                 _print(overview(crawl))

@@ -8,9 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from spiderling.errors import JobdirError
+from spiderling.frontier.checksums import whole_rows
 from spiderling.frontier.entries import stored_url
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.priority import RANKS
+from spiderling.frontier.soundness import WHAT_TO_DO, SoundConnection
 from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
 from spiderling.frontier.store import tails_of, unpacked
 from spiderling.frontier.trail import End, unpack_ends
@@ -34,17 +37,23 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
     """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
 
     Nothing is written: without a write-ahead log the file is read as if nobody could change it, for SQLite would make
-    the log.  Raises sqlite3.Error when the file is damaged.
+    the log.  What lies behind the recorded lengths may be cut off, so each row is compared with its checksum.  Raises
+    JobdirError or sqlite3.Error when the file is damaged.
     """
     if not database.is_file():
         return None
     has_log = log_of(database).exists()
     uri = f"{database.absolute().as_uri()}?{'mode=ro' if has_log else 'immutable=1'}"
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'file'").fetchone()[0]:
+    with closing(sqlite3.connect(uri, uri=True, factory=SoundConnection)) as connection:
+        connection.path = str(database)
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if "file" not in tables:
             return None
-        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name")
-        return [SegmentRow(*row) for row in rows]
+        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name").fetchall()
+        try:
+            return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
+        except ValueError as error:
+            raise JobdirError(f"{database} is damaged: {error}; {WHAT_TO_DO}.") from error
 
 
 def log_of(database: Path) -> Path:

@@ -24,7 +24,7 @@ _KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
 _MAY_BE_NEGATIVE = ("exempt",)
 _SIZES = {"keys": 8, "pages": 16}
 """Columns of bytes that hold numbers of 64 bits, or pairs of such."""
-_VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS)}
+_VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
 _MOST_SAID = 120
 """Characters of SQLite's own message, which may quote what it could not read."""
 _T = TypeVar("_T")

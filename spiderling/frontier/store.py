@@ -353,7 +353,7 @@ def version_of(path: Path) -> int | None:
                 for file in (path, log):
                     shutil.copy(file, name)
                 application, version, tables = _marks_of(Path(name, path.name), "rw")
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: SQLite quotes what it cannot read
         raise JobdirError(
             f"{path} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
         ) from error

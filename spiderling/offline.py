@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from spiderling.crawl import Crawl
+    from spiderling.frontier.hosts import Host
     from spiderling.resolver import Resolver
+    from spiderling.urls import CanonicalUrl
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,7 @@ class Offline:
             over(False)
             return
         self._known.failed(host, trouble, self._crawl.clock.now(), over)
+        self._wake()
 
     async def is_theirs(self, host: str, trouble: Trouble) -> bool:
         """The same, to be awaited."""
@@ -82,6 +85,8 @@ class Offline:
 
     def look(self) -> None:
         """Tell those whose failures are decided on; probe, or stop the crawl, when nothing answers."""
+        if self._known.is_calm and not self._is_said:
+            return
         network = self._known.look(at_work(self._crawl.frontier.hosts), self._crawl.clock.now())
         self._tell()
         self._log_change()
@@ -140,8 +145,15 @@ class Offline:
                 await self._probe_one()
 
     async def _probe_one(self) -> None:
-        if not await self._answers(self._known.next_probe()):
-            self._known.probe_failed(self._crawl.clock.now())
+        origin, clock, frontier = self._known.next_probe(), self._crawl.clock, self._crawl.frontier
+        target = canonicalize(origin + "/")
+        host = frontier.hosts.get(target.host) if target is not None else None
+        if host is not None and not frontier.may_probe(host):
+            self._known.forget(origin, clock.now())
+        elif target is None or not await self._ask(target, host):
+            self._known.probe_later(clock.now())
+        elif not self._is_there:
+            self._known.probe_failed(clock.now())
         self._log_change()
         self._tell()
         self._wake()
@@ -156,11 +168,12 @@ class Offline:
             return LONGEST_PAUSE_S
         return self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.clock.now()
 
-    async def _answers(self, origin: str) -> bool:
-        """Whether the server of *origin*, asked for its robots.txt within all intervals, or its name server answers."""
-        target, clock, frontier = canonicalize(origin + "/"), self._crawl.clock, self._crawl.frontier
-        if target is None:
-            return False
+    async def _ask(self, target: CanonicalUrl, host: Host | None) -> bool:
+        """Ask for the name of *target* and then *host* for its robots.txt, and note what answers.
+
+        False: the host is being asked already, or must not be for a minute.
+        """
+        clock, frontier = self._crawl.clock, self._crawl.frontier
         self._resolver.forget()
         begun = clock.now()
         try:
@@ -168,21 +181,26 @@ class Offline:
         except (NameNotFound, NameServerFailure) as error:
             if isinstance(error, NameNotFound):
                 self._known.named(begun)
-            return self._is_there
+            return True
         if found.is_asked:
             self._known.named(begun)
         address = next(filter(frontier.may_connect, found.addresses), None)
-        host = frontier.hosts.get(target.host)
-        wait_s = frontier.schedule.probe_in(host, address, clock.now()) if host and address else None
-        if host is None or address is None or wait_s is None:
-            return self._is_there
-        await asyncio.sleep(wait_s)
+        if host is None or address is None:
+            return True
+        while wait_s := frontier.schedule.probe_in(host, address, clock.now()):
+            await asyncio.sleep(wait_s)
+        if wait_s is None:
+            return self._known.fails(host.name)
         begun = clock.now()
-        frontier.schedule.started(host, address, begun)
-        meta = {"address": address, "verbatim_url": True}
-        if await self._fetched(Request(origin + "/robots.txt", headers=dict(self._headers), meta=meta)):
-            self._known.answered(target.origin, begun)
-        return self._is_there
+        frontier.schedule.probe(host, address, begun)
+        try:
+            meta = {"address": address, "verbatim_url": True}
+            if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
+                self._known.answered(target.origin, begun)
+        finally:
+            frontier.schedule.started(host, address, clock.now())  # it was connected to a little after *begun*
+            frontier.schedule.release(host, clock.now())
+        return True
 
     async def _fetched(self, request: Request) -> bool:
         """Whether anything came."""

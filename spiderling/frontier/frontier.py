@@ -357,6 +357,10 @@ class Frontier:
         self._is_blocked_address = is_blocked
         self.schedule.forget_addresses()
 
+    def may_probe(self, host: Host) -> bool:
+        """Whether *host*, retired or not, may be asked if it is there."""
+        return host.state not in (HostState.BLOCKED, HostState.FORBIDDEN) and not self._admission.is_blocked(host.name)
+
     def may_connect(self, address: str) -> bool:
         """Whether neither the options nor the user forbid *address*."""
         return self._allows(address) and not self._is_blocked_address(address)

@@ -141,19 +141,40 @@ class Reachability:
         return max(0.0, self._probe_at - now)
 
     def next_probe(self) -> str:
-        """The origin to be probed next: those that answered last come first, then hosts that fail."""
-        origins = [*reversed(self.origins), *(f"http://{host}" for host in list(self._failing)[:_REMEMBERED])]
+        """The origin to be probed next: in doubt the one that answered last; then others that did, and hosts that fail.
+
+        There must be one.
+        """
         self._probes += 1
+        if self.network is Network.DOUBTED:
+            return self.origins[-1]
+        origins = [*reversed(self.origins), *(f"http://{host}" for host in list(self._failing)[:_REMEMBERED])]
         return origins[(self._probes - 1) % len(origins)]
 
     def probe_failed(self, now: float) -> None:
         """The last probe got no answer."""
         if self.network is Network.DOUBTED:
             self._away(now)
+        self.probe_later(now)
+
+    def forget(self, origin: str, now: float) -> None:
+        """*origin* must not be probed."""
+        self.origins = [known for known in self.origins if known != origin]
+        if not self.origins and self.network is Network.DOUBTED:
+            self._away(now)
+        self.probe_later(now)
+
+    def probe_later(self, now: float) -> None:
+        """The last probe was made, or has to wait for the host's interval; in doubt, its next page tells as well."""
         self._probe_at = now + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     # -- what is known
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is held back and nothing is to be told."""
+        return not (self._held or self._decided or self.network is not Network.THERE)
 
     @property
     def is_away(self) -> bool:
@@ -173,6 +194,10 @@ class Reachability:
         """What is not held back any more, with whether it was the host's fault; each is given out once."""
         decided, self._decided = self._decided, []
         return decided
+
+    def fails(self, host: str) -> bool:
+        """Whether a request to *host* failed and nothing has been decided on it."""
+        return host in self._failing
 
     def standing(self, at_work: int) -> str:
         """For a person: how many hosts of those at work fail, and how; '' when the network is there."""

@@ -345,6 +345,12 @@ class Schedule:
         due = max(host.due, self.earliest_start(host, address))
         return None if host.in_transit or due > now + _LONG_S else max(0.0, due - now)
 
+    def probe(self, host: Host, address: str, now: float) -> None:
+        """*host* is being asked whether it is there: until ``release``, that is its request in transit."""
+        self._workbench.remove(host)
+        host.in_transit += 1
+        self.started(host, address, now)
+
     def granted(self, host: Host, address: str, now: float) -> None:
         """The connection may be opened: both intervals count from here, until it is."""
         host.last_start = now

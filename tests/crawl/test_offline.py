@@ -179,3 +179,9 @@ def test_dead_hosts_among_living_ones_end_as_they_do(tmp_path):
         ends = crawl.state().ends
         assert ends.pop("dns") == 1 and ends.pop("robots-unreachable") == 1
         assert ends == {"kept": len(HOSTS) * len(PAGES), "http-error": len(HOSTS)}
+        asked = len(server.log_entries)
+        result = crawl.run(f"http://h2.test:9/ http://lost.test:{server.port}/")
+        assert result.code == 0 and not result.lines("seems to be away")
+        ends = crawl.state().ends
+        assert ends["dns"] == 2 and ends["robots-unreachable"] == 2
+        assert {entry.path for entry in server.log_entries[asked:]} == {"/robots.txt"}

@@ -118,6 +118,29 @@ def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() 
     assert probed == ["http://b.cz", "http://a.cz", "http://c.cz"] * 3
 
 
+def test_a_host_that_must_not_be_asked_now_leaves_the_doubt_and_the_crawl_goes_on() -> None:
+    """Its next page tells as well as a probe; else a crawl with one slow host would do nothing but probe it."""
+    crawl = Crawl("http://slow.cz")
+    crawl.fails("dead.cz", 10.0)
+    assert crawl.known.look(2, 10.0 + DOUBT_S) is Network.DOUBTED
+    for now in (20.0, 30.0):
+        assert crawl.known.next_probe() == "http://slow.cz"
+        crawl.known.probe_later(now)
+        assert not crawl.known.is_away and crawl.told() == []
+    crawl.known.answered("http://slow.cz", 120.0)
+    assert crawl.told() == [("dead.cz", True)]
+
+
+def test_a_host_that_the_user_blocked_is_not_probed() -> None:
+    crawl = Crawl("http://a.cz", "http://blocked.cz")
+    crawl.fails("dead.cz", 10.0)
+    crawl.known.look(1, 10.0)
+    crawl.known.forget("http://blocked.cz", 10.0)
+    assert crawl.known.next_probe() == "http://a.cz" and not crawl.known.is_away
+    crawl.known.forget("http://a.cz", 11.0)
+    assert crawl.known.is_away and crawl.known.next_probe() == "http://dead.cz"
+
+
 def test_what_answered_survives_the_process() -> None:
     state = Crawl(*(f"http://h{number}.cz" for number in range(30))).known.state()
     later = Reachability()

@@ -10,7 +10,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zstandard
 from conftest import Crawl, page, serving
 
 from spiderling.checking import problems
@@ -18,13 +20,19 @@ from spiderling.commands.inspect import of_host, of_url, overview
 from spiderling.corpuscard import provenance
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import DamageError, SpiderlingError
+from spiderling.formats import packer
 from spiderling.frontier import Frontier, queues
 from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
+from spiderling.modelfiles import pack
 from spiderling.options import Options
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
+from spiderling.shinglefilter import ShingleFilter
+from spiderling.shinglestate import ShingleState
 from spiderling.simulation.web import FixedWeb
+from spiderling.text.counts import NgramCounts
+from spiderling.warc import WarcKind
 
 LINKS = [f"/{number}" for number in range(30)]
 
@@ -233,6 +241,21 @@ def test_the_check_says_what_it_compared_and_what_it_could_not(job):
     with closing(Inspection(job)) as crawl:
         list(problems(crawl, compared))
     assert "not compared: ends of URLs with the trail, which is off" in compared
+
+
+def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
+    """Else a flipped bit in the text of a frame is text as well, and nobody knows."""
+    frames = [next(made.glob(f"{kind}/*.zst")).read_bytes() for kind in ("corpus", "links")]
+    with closing(sqlite3.connect(made / "state/frontier.sqlite")) as state:
+        frames += [row[0] for row in state.execute("SELECT ends FROM ended")]
+    with closing(SqliteStore(tmp_path / "state.sqlite")) as store:
+        frames.append(store._packed(b"a line of a queue\n" * 99))
+    seen = ShingleFilter(1 << 20)
+    seen.add(np.arange(9, dtype=np.uint64))
+    ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
+    frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
+    frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]
+    assert len(frames) > 8 and all(zstandard.get_frame_parameters(frame).has_checksum for frame in frames)
 
 
 def flipped(job: Path, rng: random.Random) -> None:

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple, TypeAlias
 
 from spiderling import __version__
 from spiderling.corpuscard import Manifest, Tally, checksum, provenance, software, write_pair
-from spiderling.errors import BadInput, SpiderlingError, StorageError
+from spiderling.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.formats import split_name
 from spiderling.frontier.soundness import noted
 from spiderling.inspection import Inspection, Segment
@@ -70,6 +70,8 @@ def corpus_of(names: Iterable[str], salvage: Salvage | None = None) -> Corpus:
             try:
                 with closing(Inspection(path)) as crawl:
                     segments = crawl.segments("corpus")
+                    if salvage is None:
+                        _refuse_missing_segments(crawl, segments)
                     purposes |= set(noted(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
             except SpiderlingError as error:
@@ -90,6 +92,17 @@ def corpus_of(names: Iterable[str], salvage: Salvage | None = None) -> Corpus:
         else:
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
     return Corpus(sources, sorted(purposes), sum(counted) if len(counted) == len(sources) else 0, crawls, troubles)
+
+
+def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> None:
+    """Raise JobdirError if the state names other documents than it counts: some would be left out without a word."""
+    named = sum(segment.entries for segment in segments)
+    counted = crawl.counts.get("total/documents", named)
+    if named != counted:
+        raise JobdirError(
+            f"{crawl.database} is damaged: it counts {counted:,} documents, but the segments that it names hold "
+            f"{named:,}. With --salvage all are written that the files hold."
+        )
 
 
 def _purposes_beside(path: Path) -> set[str]:

@@ -124,7 +124,7 @@ class Control:
         except FileNotFoundError:
             return
         except (BadInput, OSError, UnicodeDecodeError) as error:
-            logger.error("%s is left aside until it is mended: %s", path, error)
+            logger.error("%s is left aside until it is mended: %s", path, _why(error))
             return
         former, self._applied = self._applied, wanted
         self._apply(crawl, former, wanted)
@@ -165,7 +165,10 @@ class Control:
     def _reopen(self, crawl: Crawl, name: str) -> None:
         target = canonicalize(name if "://" in name else f"http://{name}/")
         host = crawl.frontier.hosts.get(target.host) if target else None
-        if host is None or not host.is_closed:
+        if host is None:
+            logger.warning("control.yaml: reopen: this crawl knows no host %s", name)
+            return
+        if not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
             return
         number = crawl.frontier.reopen(host, crawl.clock.now())
@@ -215,16 +218,27 @@ def _hosts(entries: list[str]) -> HostList:
     return hosts
 
 
+_EXAMPLES = {"ask_again": "dns", "block_networks": "192.0.2.0/24", "seeds": "https://example.org/"}
+"""Of entries in the lists of control.yaml that are no hosts."""
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a file that could not be read, in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 def _checked_list(key: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
-        raise BadInput(f'{key} is {value!r}; it must be a list such as ["example.org"]')
+        raise BadInput(f'{key} is {value!r}; it must be a list such as ["{_EXAMPLES.get(key, "example.org")}"]')
     if key == "block":
         _hosts(value)
     if key == "ask_again":
         known = sorted(reason.value for reason in MAY_BE_ASKED)
         strange = [part for part in value if part not in known]
         if strange:
-            raise BadInput(f"ask_again: {strange[0]!r} is no end that can be undone; those are {', '.join(known)}")
+            raise BadInput(f"ask_again: {strange[0]!r} can not be asked again; these can: {', '.join(known)}")
     if key == "block_networks":
         for part in value:
             try:

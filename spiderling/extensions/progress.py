@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 
 from spiderling.crawl import crawl_of
+from spiderling.errors import StorageError
 from spiderling.frontier.history import at_work
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.yields import threshold
@@ -215,9 +216,18 @@ def _balance(crawl: Crawl) -> str:
     return f"{ledger.discovered:,} discovered = {parts}" + (" (WRONG)" if ledger.imbalance else "")
 
 
+def _way_on(crawl: Crawl) -> str:
+    """How to go on after an error that stopped the crawl."""
+    try:
+        crawl.jobdir.still_here()
+    except StorageError:
+        return "with -s JOBDIR=... and its new place, the same command goes on from its last checkpoint."
+    return "the same command goes on from its last checkpoint. Some of what is counted here came after that."
+
+
 def _standing(crawl: Crawl, reason: str) -> str:
     if crawl.checkpoint.error is not None:
-        return "has stopped; the same command goes on from its last checkpoint, before some of what is counted here."
+        return f"has stopped; {_way_on(crawl)}"
     if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
         return f"was paused ({reason}); the same command goes on with it."
     if crawl.archives is not None:

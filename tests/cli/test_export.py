@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import zstandard
-from command_line import scrapy
+from command_line import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -125,6 +128,15 @@ def test_bad_input_says_what_and_writes_nothing(tmp_path, monkeypatch, arguments
         export_by(*arguments)
     assert message in str(caught.value)
     assert not list(Path().glob("out*"))
+
+
+def test_a_state_that_names_fewer_documents_than_it_counts_is_not_exported_in_silence(tmp_path):
+    job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
+    with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state, state:
+        state.execute("DELETE FROM file WHERE kind = 'corpus'")
+    result = scrapy("export", job, "-o", tmp_path / "out.jsonl")
+    assert result.code == 1 and "documents, but the segments that it names hold 0" in result.log
+    assert "--salvage" in result.log and not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_list_that_names_nothing_is_refused():

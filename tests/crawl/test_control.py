@@ -53,6 +53,12 @@ def test_what_names_no_host_is_told(entry):
         ControlFile.parse(f"block: [{entry!r}]")
 
 
+@pytest.mark.parametrize(("line", "example"), [("ask_again: dns", "dns"), ("reopen: a.test", "example.org")])
+def test_a_list_is_asked_for_by_an_example_of_its_kind(line, example):
+    with pytest.raises(BadInput, match=f"it must be a list such as .*{example}"):
+        ControlFile.parse(line)
+
+
 def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05), server)
     session.running.until(lambda: len(session.asked("loud.test")) > 3)

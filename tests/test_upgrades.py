@@ -25,7 +25,7 @@ from spiderling.inspection import Inspection
 from spiderling.jobdir import Jobdir
 
 sys.path.insert(0, str(Path(__file__).parent / "jobdirs"))
-from made import crawl_in, outcome, web
+from made_jobdirs import crawl_in, outcome, web
 
 JOBDIRS = ROOT / "tests/jobdirs"
 FORMERS = (4,)

@@ -4,7 +4,7 @@ It runs on the commit whose schema is wanted; ``schema-4`` was made on 4943cb8, 
 came with:
 
     git worktree add ../old 4943cb8 && cp -r tests/jobdirs ../old/tests/ && cd ../old
-    PYTHONPATH=. python tests/jobdirs/made.py schema-4
+    PYTHONPATH=. python tests/jobdirs/made_jobdirs.py schema-4
 
 The crawl has a spider of a user's own with callbacks and their arguments, a retired host with its queue, a strategy
 that learns, links and an archive.  It is killed after the segments of a batch were written and before its

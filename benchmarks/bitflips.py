@@ -54,7 +54,7 @@ from spiderling.options import Options
 from spiderling.prevertical import stored_documents
 from spiderling.segments import SUFFIX, Kind, SegmentWriter, frames
 from spiderling.warc import WarcKind
-from tests.jobdirs.made import crawl_in, leave_killed, serving, web
+from tests.jobdirs.made_jobdirs import crawl_in, leave_killed, serving, web
 
 STATE_SHARE = 0.6
 DATABASE = "state/frontier.sqlite"

@@ -18,7 +18,7 @@ from spiderling.errors import BadInput, JobdirError, StorageError
 from spiderling.frontier.reading import UrlRow, url_of_key, urls_of
 from spiderling.frontier.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
 from spiderling.frontier.scope import Scope
-from spiderling.frontier.soundness import WHAT_TO_DO, SoundConnection, is_like, noted
+from spiderling.frontier.soundness import SoundConnection, is_like, noted, what_to_do
 from spiderling.frontier.trail import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.options import Options
 from spiderling.prevertical import Document
@@ -123,7 +123,9 @@ class Inspection:
         known = {name: values[name] for name in defaults if name in values}
         strange = [name for name, value in known.items() if not is_like(value, defaults[name])]
         if strange:
-            raise JobdirError(f"{self.database} is damaged: its option {strange[0]} cannot be read; {WHAT_TO_DO}.")
+            raise JobdirError(
+                f"{self.database} is damaged: its option {strange[0]} cannot be read; {what_to_do(self.database)}."
+            )
         return Options(**known)
 
     def segments(self, kind: str) -> list[Segment]:

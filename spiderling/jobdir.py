@@ -13,7 +13,7 @@ from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier.schema import READABLE
 from spiderling.frontier.store import refuse_others
 from spiderling.migration import migrate
-from spiderling.surplus import settle
+from spiderling.surplus import refuse_without_state, settle
 
 _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
@@ -24,8 +24,11 @@ class Jobdir:
     The lock is flock(2) on ``state/lock``: it ends with the process, however that ends.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use."""
+    def __init__(self, path: Path, is_rebuilt: bool = False) -> None:
+        """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use.
+
+        *is_rebuilt*: its state is made anew, so it may be any.
+        """
         self.path = path
         self.state = path / "state"
         self.corpus = path / "corpus"
@@ -34,7 +37,8 @@ class Jobdir:
         self.database = self.state / "frontier.sqlite"
         self.is_new = not self.database.exists()
         try:
-            self._refuse_foreign()
+            if not is_rebuilt:
+                self._refuse_foreign()
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
             self._lock = self._acquire()
@@ -84,6 +88,7 @@ class Jobdir:
             raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
         refuse_others(self.database, READABLE)
         if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
+            refuse_without_state(self.path, self.database)
             raise JobdirError(
                 f"{self.path} holds files of something else and no crawl. Give an empty or new directory "
                 "with -s JOBDIR=..."

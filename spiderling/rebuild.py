@@ -1,4 +1,4 @@
-"""``scrapy inspect JOBDIR --rebuild``: a state made anew from what a crawl wrote, for one that is gone or too old.
+"""``scrapy inspect JOBDIR --rebuild``: a state made anew from what a crawl wrote, for one that is gone, old or damaged.
 
 The frontier is told how each page ended, as in a crawl, and its changes are committed to a new file, which takes the
 state's place when it is whole.  The corpus says which pages were kept, ``links/`` what came of all others and which
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from itertools import count
 from pathlib import Path
@@ -19,15 +20,17 @@ import xxhash
 
 from spiderling import __version__, languages
 from spiderling.cdxj import records
+from spiderling.checking import problems
 from spiderling.corpuscard import read_manifest
 from spiderling.crawl import spelled_out
-from spiderling.errors import BadInput
+from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.history import history_row
 from spiderling.frontier.linkingpage import LinkingPage
 from spiderling.frontier.state import Changes, SegmentRow
 from spiderling.frontier.store import SqliteStore
 from spiderling.frontier.trail import with_outcome
+from spiderling.inspection import Inspection
 from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.linkbatch import Link
@@ -40,6 +43,7 @@ from spiderling.reasons import Reason
 from spiderling.segments import frames, sync_directory
 from spiderling.surplus import Surplus, beyond, recorded, set_aside
 from spiderling.urls import canonicalize, url_key
+from spiderling.writeahead import damaged_log
 
 _JUDGES_NOTHING: dict[str, Any] = {
     "yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0,
@@ -62,9 +66,11 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
     output = list(beyond(directory, [], None))
     if not output:
         raise BadInput(f"{directory} holds no segments to make a state from.")
-    jobdir = Jobdir(directory)
+    jobdir = Jobdir(directory, is_rebuilt=True)
     try:
-        _refuse_needless(jobdir, output)
+        _refuse_several(output, directory)
+        if _is_whole(jobdir):
+            raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
         meta, options = _settings(directory, output, given)
         new = jobdir.state / "rebuilt.sqlite"
         for path in jobdir.state.glob(f"{new.name}*"):
@@ -93,16 +99,26 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
             yield f"{surplus.size - surplus.whole:,} bytes of {surplus.path} cannot be read and went to aside/."
 
 
-def _refuse_needless(jobdir: Jobdir, output: Sequence[Surplus]) -> None:
-    known = recorded(jobdir.database)
-    if known is not None and not list(beyond(jobdir.path, known, None)):
+def _is_whole(jobdir: Jobdir) -> bool:
+    """Whether the state knows all that is there and nothing is wrong with it."""
+    try:
+        known = recorded(jobdir.database)
+        if known is None or any(beyond(jobdir.path, known, None)) or any(damaged_log(jobdir.database)):
+            return False
+        with closing(Inspection(jobdir.path)) as crawl:
+            return not any(problems(crawl))
+    except SpiderlingError:
+        return False
+
+
+def _refuse_several(output: Sequence[Surplus], directory: Path) -> None:
+    first: dict[str, str] = {}
+    for surplus in output:
+        first.setdefault(surplus.path.name.rpartition("-")[0], "/".join(surplus.path.parts[-2:]))
+    if len(first) > 1:
         raise BadInput(
-            f"{jobdir.database} knows all that is in {jobdir.path}, and is not made anew; if it is damaged, move "
-            f"{jobdir.state} away first."
+            f"{directory} holds segments of several crawls ({', '.join(first.values())}); leave those of one there."
         )
-    if len({surplus.path.name.rpartition("-")[0] for surplus in output}) > 1:
-        names = ", ".join(sorted({surplus.path.name for surplus in output})[:4])
-        raise BadInput(f"{jobdir.path} holds segments of several crawls ({names} ...); leave those of one there.")
 
 
 def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, Any]) -> tuple[dict[str, str], Options]:
@@ -122,17 +138,13 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
 
 
 def _keep(database: Path) -> Path | None:
-    """Give the former state another name, with its log; None if there is none."""
-    if not database.exists():
-        former = None
-    else:
-        names = (database.with_name(f"{database.name}.former{f'-{n}' if n else ''}") for n in count())
-        former = next(name for name in names if not name.exists())
-    for ending in ("-shm", "-wal", ""):
-        path = database.with_name(database.name + ending)
-        if path.exists():
-            path.rename(former.with_name(former.name + ending)) if former else path.unlink()
-    return former
+    """Give the former state another name, with its log; None if there is nothing of it."""
+    endings = [e for e in ("-shm", "-wal", "") if database.with_name(database.name + e).exists()]
+    names = (database.with_name(f"{database.name}.former{f'-{n}' if n else ''}") for n in count())
+    former = next(n for n in names if not any(n.with_name(n.name + e).exists() for e in ("-shm", "-wal", "")))
+    for ending in endings:
+        database.with_name(database.name + ending).rename(former.with_name(former.name + ending))
+    return former.with_name(former.name + endings[-1]) if endings else None
 
 
 class _Rebuilding:

@@ -2,8 +2,8 @@
 
 A kill leaves the bytes of one checkpoint that was written and not committed, and only these are cut away.  Anything
 more may have been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does
-not begin, or moves the surplus to ``aside/`` if it was told to.  Files with names that no crawl would give are nobody's
-business, and stay as they are.
+not begin, or moves the surplus to ``aside/`` if it was told to.  Files with names that no crawl would give stay as they
+are, and so do those in which nothing was found that a crawl writes, but for the one that this crawl begins next.
 
 All is judged before the state is opened, since SQLite makes the log anew and removes it.
 """
@@ -19,10 +19,12 @@ from typing import NamedTuple
 
 from spiderling.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.reading import log_of, recorded_segments
+from spiderling.frontier.soundness import what_to_do
 from spiderling.frontier.state import SegmentRow
 from spiderling.optionvalues import PREFIX
 from spiderling.segments import Torn, frames, number_of, sync_directory
 from spiderling.warc import ends_batch
+from spiderling.writeahead import damaged_log
 
 ASIDE = "aside"
 """Directory beside the segments of a kind, for what was set aside."""
@@ -46,6 +48,16 @@ class Surplus(NamedTuple):
     is_one_batch: bool
     """Whether they are what one checkpoint wrote, or the beginning of that."""
 
+    @property
+    def number(self) -> int:
+        """In the file's name."""
+        return number_of(self.path.name) or 0
+
+    @property
+    def has_text(self) -> bool:
+        """Whether whole frames of what a crawl writes are among them."""
+        return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
+
 
 def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[str]:
     """Make the output end where the state ends, before that is opened; returns what was set aside, in words.
@@ -57,16 +69,17 @@ def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[st
     has_log = log_of(database).exists()
     known = recorded(database)
     if known is None:
-        _refuse_without_state(directory, database)
+        refuse_without_state(directory, database)
         return []
     found = list(beyond(directory, known, prefix))
-    is_cut = has_log and is_unfinished(found, known)
+    damage = [*damaged_log(database)] if found else []
+    is_cut = has_log and not damage and is_unfinished(found, known)
     if found and not is_cut and not moves:
         raise JobdirError(
-            f"{directory} holds {_said(found)} that its state does not know: {database} is older than they are"
-            f"{'' if has_log else f', or lost its log {log_of(database).name}'}. Nothing was changed. Make a "
-            f"state of all that is there with `scrapy inspect {directory} --rebuild`, restore the newest one, or go "
-            f"on with -s {PREFIX}SURPLUS=aside, which moves them to {ASIDE}/ and fetches their pages again."
+            f"{directory} holds {_said(found)} that its state does not know: "
+            f"{damage[0] if damage else _why(found, known, database)}. Nothing was changed. Make a state of all that "
+            f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
+            f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
         )
     try:
         for surplus in found:
@@ -87,30 +100,39 @@ def undo(directory: Path, database: Path, prefix: str) -> None:
 
 
 def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> Iterator[Surplus]:
-    """What the output in *directory* has beyond the *known* segments.
+    """What the output in *directory* has beyond the *known* segments; not what somebody else put there.
 
     *prefix*: of segments' names where none is known; None: any.
     """
     lengths = {(row.kind, row.name): row.length_bytes for row in known}
     prefixes: set[str | None] = {row.name.rpartition("-")[0] for row in known} or {prefix}
     for kind, suffixes in KINDS.items():
+        found = []
         for path in sorted((directory / kind).glob("*")):
             if path.name.endswith(suffixes) and path.is_file():
                 start, size = lengths.get((kind, path.name), 0), path.stat().st_size
                 if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
-                    yield _measured(path, start, size)
+                    found.append(_measured(path, start, size))
+        following = max([_last(known)[kind], *(s.number for s in found if s.has_text)]) + 1
+        yield from (s for s in found if s.start or s.has_text or s.number == following)
 
 
 def is_unfinished(found: Sequence[Surplus], known: Sequence[SegmentRow]) -> bool:
     """Whether *found* is at most what one checkpoint wrote: a batch a kind, behind its last segment or as the next."""
+    last = _last(known)
+    kinds = [surplus.path.parent.name for surplus in found]
+    return len(kinds) == len(set(kinds)) and all(
+        surplus.is_one_batch and surplus.number == last[kind] + (surplus.start == 0)
+        for kind, surplus in zip(kinds, found, strict=True)
+    )
+
+
+def _last(known: Sequence[SegmentRow]) -> dict[str, int]:
+    """The number of the last known segment of each kind; 0: none."""
     last = dict.fromkeys(KINDS, 0)
     for row in known:
         last[row.kind] = max(last[row.kind], number_of(row.name) or 0)
-    kinds = [surplus.path.parent.name for surplus in found]
-    return len(kinds) == len(set(kinds)) and all(
-        surplus.is_one_batch and number_of(surplus.path.name) == last[kind] + (surplus.start == 0)
-        for kind, surplus in zip(kinds, found, strict=True)
-    )
+    return last
 
 
 def set_aside(surplus: Surplus) -> None:
@@ -145,19 +167,39 @@ def recorded(database: Path) -> list[SegmentRow] | None:
         return recorded_segments(database)
     except sqlite3.Error as error:
         raise JobdirError(
-            f"{database} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
+            f"{database} cannot be read as the state of a crawl: {error}; {what_to_do(database)}."
         ) from error
 
 
-def _refuse_without_state(directory: Path, database: Path) -> None:
+def refuse_without_state(directory: Path, database: Path) -> None:
+    """Raise JobdirError if *directory* holds output of a crawl, whose state *database* is gone."""
     found = list(beyond(directory, [], None))
     if found:
         lost = "holds no crawl" if database.exists() else "is missing"
         raise JobdirError(
-            f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was "
-            f"changed. Make the state anew with `scrapy inspect {directory} --rebuild`, restore it, or begin another "
-            f"crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps none of that text twice."
+            f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was changed. Make "
+            f"the state anew with `scrapy inspect {directory} --rebuild`, put back the newest copy of "
+            f"{database.parent}, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps "
+            "none of that text twice."
         )
+
+
+def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) -> str:
+    """Why a state whose log is not damaged may not know them."""
+    last, log = _last(known), log_of(database)
+    beyond_next = [s for s in found if not s.start and s.number > last[s.path.parent.name] + 1]
+    if len(beyond_next) == len(found):
+        name = f"{found[0].path.name.rpartition('-')[0]}-{last[found[0].path.parent.name] + 1:05d}"
+        return (
+            f"the next file that the crawl writes is {name}, so somebody put this one there (then take it away), or "
+            f"the state {database} is older than this text"
+        )
+    lost = ""
+    if not log.exists():
+        lost = f", or lost its log {log.name}"
+    elif not log.stat().st_size:
+        lost = f", or its log {log.name} was emptied"
+    return f"the state {database} is older than this text{lost}"
 
 
 def _said(found: Sequence[Surplus]) -> str:
@@ -165,7 +207,7 @@ def _said(found: Sequence[Surplus]) -> str:
     size, documents = (sum(getattr(s, name) for s in found) for name in ("size", "documents"))
     size -= sum(surplus.start for surplus in found)
     first = "/".join(found[0].path.parts[-2:])
-    where = first if len(found) == 1 else f"{first} and {len(found) - 1} more"
+    where = first if len(found) == 1 else f"{first} and {len(found) - 1} more file{'s' * (len(found) > 2)}"
     return f"{size:,} bytes with {documents:,} whole documents in {where}"
 
 

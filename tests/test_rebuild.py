@@ -144,3 +144,60 @@ def test_no_state_is_rebuilt_while_a_crawl_runs_or_from_nothing(killed, tmp_path
     held.close()
     with pytest.raises(BadInput, match="holds no segments"):
         list(rebuild(tmp_path / "nothing", GIVEN, 1e9))
+
+
+def spoil_byte(database: Path) -> None:
+    data = bytearray(database.read_bytes())
+    data[3] ^= 1
+    database.write_bytes(data)
+
+
+def lose_host(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as state, state:
+        assert state.execute("DELETE FROM host WHERE name = 'b.test'").rowcount
+
+
+@pytest.mark.parametrize("spoil", [spoil_byte, lose_host])
+def test_a_damaged_state_names_rebuild_which_keeps_it_and_makes_a_new_one(killed, tmp_path, spoil):
+    """Also one that knows all segments, and one that is no database any more."""
+    job = copied(killed, tmp_path / "job")
+    database = job / "state/frontier.sqlite"
+    with closing(sqlite3.connect(database)) as state:
+        state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    spoil(database)
+    damaged = database.read_bytes()
+    told = []
+    for option in ("--check", "--rebuild"):
+        command = [sys.executable, "-m", "scrapy", "inspect", str(job), option, "-s", "SPIDERLING_DEDUP=exact"]
+        told.append(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False))
+    check, made = told
+    assert check.returncode == 1 and "--check" not in check.stdout + check.stderr
+    if spoil is spoil_byte:
+        assert f"make it anew with `scrapy inspect {job} --rebuild`" in check.stderr
+        assert f"`scrapy export {job} --salvage`" in check.stderr
+    assert made.returncode == 0, made.stderr
+    assert f"{job}/state/frontier.sqlite.former" in made.stdout
+    assert (job / "state/frontier.sqlite.former").read_bytes() == damaged
+    assert whole(job) == [] and hosts(job) == hosts(killed)
+
+
+def test_a_start_on_a_state_that_cannot_be_read_names_the_rebuild_of_this_directory(killed, tmp_path):
+    job = copied(killed, tmp_path / "job")
+    spoil_byte(job / "state/frontier.sqlite")
+    with pytest.raises(JobdirError, match=f"scrapy inspect {job} --check.*scrapy inspect {job} --rebuild"):
+        OpenCrawl(Options(lang="cs", allow_networks=NETWORK), job, pytest.fail)
+
+
+def test_a_state_is_rebuilt_beside_files_of_something_else(killed, tmp_path):
+    """Somebody's file that is named like a segment stays as it is, and one of another crawl is named."""
+    job = copied(killed, tmp_path / "job", "state")
+    (job / "cs.jsonl").touch()
+    own = job / "corpus/en-00099.prevert.zst"
+    own.write_bytes(b"somebody's own")
+    first = sorted(job.glob("corpus/cs-*.prevert.zst"))[0]
+    other = Path(shutil.copy(first, job / "corpus/hr-00001.prevert.zst"))
+    with pytest.raises(BadInput, match=rf"several crawls \(corpus/{first.name}, corpus/{other.name}\)"):
+        list(rebuild(job, GIVEN, 1e9))
+    other.unlink()
+    assert "was made anew" in next(rebuild(job, GIVEN, 1e9))
+    assert own.read_bytes() == b"somebody's own"

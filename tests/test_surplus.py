@@ -325,8 +325,65 @@ def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):
     writer = SegmentWriter(links, "cs", 10**6, kind=Kind("links", ".links.zst"))
     writer.append([b"{}\n"])
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME * 2)
-    with pytest.raises(JobdirError, match="and 1 more"):
+    with pytest.raises(JobdirError, match=r"and 1 more file that"):
         settle(opened.path, opened.database, "cs", False)
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)
     assert settle(opened.path, opened.database, "cs", False) == [] and not list(links.iterdir())
     writer.close()
+
+
+# -- what somebody else put there, and a damaged log
+
+
+@pytest.mark.parametrize("data", [b"somebody's own, thirty-seven bytes...", FRAME[:9], frame(b"own notes")])
+def test_a_users_file_that_is_named_like_a_later_segment_hinders_no_start(opened, data):
+    """Nothing that a crawl writes stands in it, and this crawl had not come so far."""
+    own = opened.corpus / "cs-00099.prevert.zst"
+    own.write_bytes(data)
+    for moves in (False, True):
+        assert settle(opened.path, opened.database, "cs", moves) == []
+    (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)  # what a kill left is cut as ever
+    assert settle(opened.path, opened.database, "cs", False) == []
+    assert own.read_bytes() == data and not (opened.corpus / "cs-00002.prevert.zst").exists()
+
+
+def test_text_under_a_later_number_is_refused_and_it_is_said_which_number_comes_next(opened):
+    (opened.corpus / "cs-00099.prevert.zst").write_bytes(FRAME)
+    with pytest.raises(
+        JobdirError, match=r"cs-00099\S+ that its state does not know: the next file .* is cs-00002, so"
+    ):
+        settle(opened.path, opened.database, "cs", False)
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_a_damaged_log_is_named_and_no_text_is_cut_off_by_it(opened, tmp_path, commits):
+    """SQLite drops the commits behind the damage, so that even one checkpoint's text was acknowledged."""
+    store, length = SqliteStore(opened.database), (opened.corpus / "cs-00001.prevert.zst").stat().st_size
+    for number in range(1, commits + 1):
+        with (opened.corpus / "cs-00001.prevert.zst").open("ab") as file:
+            file.write(FRAME)
+        store.commit(Changes(segments=[SegmentRow("cs-00001.prevert.zst", length + number * len(FRAME), 1 + number)]))
+    job = shutil.copytree(opened.path, tmp_path / "killed")
+    store.close()
+    log = log_of(job / "state/frontier.sqlite")
+    data = bytearray(log.read_bytes())
+    data[3000] ^= 1
+    log.write_bytes(data)
+    before = files(job)
+    said = rf"{log} is damaged at byte 32: the last {commits} commits are lost\. Nothing was changed\. Make a"
+    with pytest.raises(JobdirError, match=said):
+        settle(job, job / "state/frontier.sqlite", "cs", False)
+    assert files(job) == before
+    log.write_bytes(b"")
+    if commits > 1:
+        with pytest.raises(JobdirError, match=r"or its log frontier\.sqlite-wal was emptied"):
+            settle(job, job / "state/frontier.sqlite", "cs", False)
+
+
+@pytest.mark.parametrize("stranger", ["cs.jsonl", "state.damaged/"])
+def test_a_crawl_whose_state_is_gone_is_known_by_its_segments_whatever_stands_beside_them(opened, tmp_path, stranger):
+    job = shutil.copytree(opened.path, tmp_path / "lost")
+    shutil.rmtree(job / "state")
+    (job / stranger).mkdir() if stranger.endswith("/") else (job / stranger).touch()
+    with pytest.raises(JobdirError, match=r"1 whole documents in corpus/.*their state is gone.*--rebuild"):
+        Jobdir(job)

@@ -16,6 +16,7 @@ from spiderling.checking import problems
 from spiderling.clock import Clock
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.frontier.soundness import to_check
 from spiderling.frontier.strategies import STATE, Heidix, parse
 from spiderling.frontier.worth import learnt_of
 from spiderling.inspection import Ended, Inspection, Story
@@ -47,8 +48,8 @@ class Command(ScrapyCommand):
             "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
             "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
             "whether and why it waits, was kept or was not. --check proves that the books balance, that every segment "
-            "can be read, and that corpus and state agree. --rebuild makes a lost state anew from corpus/, links/ and "
-            "warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
+            "can be read, and that corpus and state agree. --rebuild makes a lost or damaged state anew "
+            "from corpus/, links/ and warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -63,7 +64,8 @@ class Command(ScrapyCommand):
         try:
             self._run(args, opts)
         except SpiderlingError as error:
-            self._fail(error)
+            # who checks need not be told to check
+            self._fail(str(error).replace(to_check(Path(args[0])), "") if opts.check else str(error))
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.rebuild:
@@ -77,7 +79,7 @@ class Command(ScrapyCommand):
         try:
             if opts.check:
                 compared: list[str] = []
-                found = list(problems(crawl, compared))
+                found = [line.replace(to_check(crawl.directory), "") for line in problems(crawl, compared)]
                 _print(
                     iter([*(found or ["The crawl is whole."]), "", "Compared:", *(f"  {line}" for line in compared)])
                 )
@@ -91,7 +93,7 @@ class Command(ScrapyCommand):
         finally:
             crawl.close()
 
-    def _fail(self, error: SpiderlingError) -> None:
+    def _fail(self, error: str) -> None:
         print(f"scrapy inspect: {error}", file=sys.stderr)
         self.exitcode = 1
 

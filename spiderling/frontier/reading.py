@@ -13,7 +13,7 @@ from spiderling.frontier.checksums import whole_rows
 from spiderling.frontier.entries import stored_url
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.priority import RANKS
-from spiderling.frontier.soundness import WHAT_TO_DO, SoundConnection
+from spiderling.frontier.soundness import SoundConnection, what_to_do
 from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
 from spiderling.frontier.store import tails_of, unpacked
 from spiderling.frontier.trail import End, unpack_ends
@@ -53,7 +53,7 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
         try:
             return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
         except ValueError as error:
-            raise JobdirError(f"{database} is damaged: {error}; {WHAT_TO_DO}.") from error
+            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
 
 
 def log_of(database: Path) -> Path:

@@ -12,13 +12,13 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from spiderling.errors import JobdirError
 from spiderling.frontier.hosts import HostState
 from spiderling.reasons import KEYS
 
-WHAT_TO_DO = "restore it from a backup, or see `scrapy inspect JOBDIR --check` and `scrapy export JOBDIR --salvage`"
 _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
 _MAY_BE_NEGATIVE = ("exempt",)
@@ -27,7 +27,22 @@ _SIZES = {"keys": 8, "pages": 16}
 _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
 _MOST_SAID = 120
 """Characters of SQLite's own message, which may quote what it could not read."""
+_ANEW = "put it back from a backup, or make it anew with the option --rebuild of `scrapy inspect`"
 _T = TypeVar("_T")
+
+
+def what_to_do(database: Path | str) -> str:
+    """What helps against damage in the state *database*, as the end of a sentence."""
+    directory = Path(database).parent.parent
+    return (
+        f"{to_check(directory)}make it anew with `scrapy inspect {directory} --rebuild`, put it back from a backup, or "
+        f"take out what is whole with `scrapy export {directory} --salvage`"
+    )
+
+
+def to_check(directory: Path) -> str:
+    """The part of that which a check leaves out."""
+    return f"see all damage with `scrapy inspect {directory} --check`, "
 
 
 class SoundConnection(sqlite3.Connection):
@@ -67,7 +82,7 @@ class SoundConnection(sqlite3.Connection):
         if row is not None:
             raise JobdirError(
                 f"{self.path} is damaged: row {row[0]!r:.80} of the table {table} has a value that cannot be its "
-                f"{row[1]}; {WHAT_TO_DO}."
+                f"{row[1]}; {what_to_do(self.path)}."
             )
 
 
@@ -93,7 +108,7 @@ def _translated(path: str) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise JobdirError(
-            f"{path} cannot be read as the state of a crawl: {str(error)[:_MOST_SAID]}; {WHAT_TO_DO}."
+            f"{path} cannot be read as the state of a crawl: {str(error)[:_MOST_SAID]}; {what_to_do(path)}."
         ) from error
 
 
@@ -116,7 +131,7 @@ def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
     except (ValueError, TypeError, RecursionError):
         value = None
     if not is_like(value, default):
-        raise JobdirError(f"the state is damaged: its note {key!r} cannot be read; {WHAT_TO_DO}.")
+        raise JobdirError(f"the state is damaged: its note {key!r} cannot be read; {_ANEW}.")
     return value  # type: ignore[return-value]
 
 

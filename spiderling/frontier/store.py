@@ -26,7 +26,7 @@ from spiderling.frontier import checksums, history, trail
 from spiderling.frontier.checksums import CheckedTables
 from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.frontier.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
-from spiderling.frontier.soundness import WHAT_TO_DO
+from spiderling.frontier.soundness import what_to_do
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
@@ -86,7 +86,7 @@ class SqliteStore:
                     f"{path} cannot be written, {error}: free space on its disk and start again."
                 ) from error
             raise JobdirError(
-                f"{path} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
+                f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
             ) from error
         except JobdirError:
             self.close()
@@ -151,7 +151,9 @@ class SqliteStore:
         try:
             yield
         except (*_REFUSED, DamageError) as error:
-            raise JobdirError(f"{self._path} is damaged: {error}; {WHAT_TO_DO}, or give another JOBDIR.") from error
+            raise JobdirError(
+                f"{self._path} is damaged: {error}; {what_to_do(self._path)}; or give another JOBDIR."
+            ) from error
 
     def host(self, host_id: int) -> HostRow:
         *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
@@ -355,7 +357,7 @@ def version_of(path: Path) -> int | None:
                 application, version, tables = _marks_of(Path(name, path.name), "rw")
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: SQLite quotes what it cannot read
         raise JobdirError(
-            f"{path} cannot be read as the state of a crawl: {error}; restore the file, or give another JOBDIR."
+            f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
         ) from error
     if application == APPLICATION_ID:
         return int(version)

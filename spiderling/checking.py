@@ -25,6 +25,7 @@ from spiderling.linkoutput import read_links
 from spiderling.reasons import Reason
 from spiderling.segments import SUFFIX
 from spiderling.statechecks import damaged_rows
+from spiderling.urls import HASH_BITS
 from spiderling.writeahead import damaged_log
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     if sum(seen.values()) != total:
         yield f"the corpus holds {sum(seen.values())} documents, the counts say {total}"
     ids = np.array([int(name, 16) for name, _ in seen if _ID.fullmatch(name)], np.uint64).view(np.int64)
-    unknown = len(ids) - int(np.isin(ids, _seen_keys(crawl)).sum())
+    hashes = (1 << HASH_BITS) - 1  # the bits before them are a host's number, and a state made anew has other ones
+    unknown = len(ids) - int(np.isin(ids & hashes, _seen_keys(crawl) & hashes).sum())
     if unknown and not noted(crawl.meta, "from_archives", False):
         yield f"the URLs of {unknown} documents are not among those that were discovered"
     size = sum(row["length_bytes"] for row in rows)

@@ -98,17 +98,17 @@ class FaultLayer:
         SegmentWriter._open = wrapped  # type: ignore[method-assign]
 
     def _wrap_store(self) -> None:
-        function = SqliteStore.load
+        function = SqliteStore._prepare
         most = self._number if self._point == "pages" else 0
 
-        def wrapped(store: SqliteStore) -> Any:
+        def wrapped(store: SqliteStore) -> None:
+            function(store)
             store._connection.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
             if most:
                 pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
                 store._connection.execute(f"PRAGMA max_page_count={pages + most}")
-            return function(store)
 
-        SqliteStore.load = wrapped  # type: ignore[method-assign]
+        SqliteStore._prepare = wrapped  # type: ignore[method-assign]
 
 
 class _File:

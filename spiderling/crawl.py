@@ -92,8 +92,8 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
-            settled = self.jobdir.settle(self._prefix, options.surplus == "aside")
-            store = SqliteStore(self.jobdir.database, synced=options.durability == "full")
+            file = self.jobdir.judge(self._prefix, options.surplus == "aside")
+            store = SqliteStore(file, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
@@ -104,10 +104,10 @@ class Crawl:
             spelled = spelled_out(options, self.accepted, documents)
             self.frontier = Frontier(spelled, policy.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
-            corpus, *rest = writers_of(options, self._prefix, self.jobdir.path, state.segments)
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
-            self._make_durable()
+            settled = self._begin_writing(store)
+            corpus, *rest = writers_of(options, self._prefix, self.jobdir.path, state.segments)
             opened.pop_all()  # from here on ``close`` does it
         self.checkpoint = Checkpoint(
             self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, rest, self.jobdir.still_here
@@ -123,12 +123,15 @@ class Crawl:
     def _prefix(self) -> str:
         return "+".join(info.code for info in self.accepted)
 
-    def _make_durable(self) -> None:
-        """The names of the crawl's directories, if they are to survive a power cut."""
-        if self.options.durability == "full":
+    def _begin_writing(self, store: SqliteStore) -> list[str]:
+        """The state is usable, and from here on files are changed; what was done to make them agree."""
+        settled = self.jobdir.settle()
+        store.begin_writing(self.jobdir.database)
+        if self.options.durability == "full":  # the names of the crawl's directories survive a power cut then
             path = self.jobdir.path
             for directory in (path.absolute().parent, path, self.jobdir.state, self.jobdir.corpus):
                 sync_directory(directory)
+        return settled
 
     def _restore(self, state: State, only: HostList) -> None:
         """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any.
@@ -184,6 +187,7 @@ class Crawl:
             if self._shingles.is_last_written:
                 return
             self._shingles.is_last_written = is_last
+            await self.checkpoint.flush()  # what is not covered is read again at a start, and counted again
             covered, loop = dict(self.checkpoint.lengths), asyncio.get_running_loop()
             entries = await loop.run_in_executor(None, self._shingles.write_layers, seen)
             await self.checkpoint.flush()  # the layers may hold documents that came while they were written

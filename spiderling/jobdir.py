@@ -6,14 +6,16 @@ import errno
 import fcntl
 import os
 import socket
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier.schema import READABLE
-from spiderling.frontier.store import refuse_others
-from spiderling.migration import migrate
-from spiderling.surplus import refuse_without_state, settle
+from spiderling.frontier.statefile import refuse_others
+from spiderling.migration import take_over, upgraded
+from spiderling.surplus import judged, refuse_without_state
 
 _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
@@ -36,6 +38,8 @@ class Jobdir:
         self.control = path / "control.yaml"
         self.database = self.state / "frontier.sqlite"
         self.is_new = not self.database.exists()
+        self._make_agree: Callable[[], list[str]] = list
+        self._upgraded: Path | None = None
         try:
             if not is_rebuilt:
                 self._refuse_foreign()
@@ -50,14 +54,26 @@ class Jobdir:
                 f"{'Free space on its disk' if is_full else 'Mend its permissions'}, or give another with -s JOBDIR=..."
             ) from error
 
-    def settle(self, prefix: str, moves: bool) -> list[str]:
-        """Make output and state agree (surplus.py) and the state one of this version; returns what was done for that.
+    def judge(self, prefix: str, moves: bool) -> Path:
+        """Whether output and state can be made to agree (surplus.py); the file to read the state from.
 
-        Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded.
+        That is another one beside it while the state is of an earlier version.  Nothing else is changed before
+        `settle`.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or
+        text was lost.
         """
-        done = settle(self.path, self.database, prefix, moves)
-        former = migrate(self.database)
-        if former is not None:
+        self._make_agree = judged(self.path, self.database, prefix, moves)
+        self._upgraded = upgraded(self.database)
+        return self._upgraded or self.database
+
+    def settle(self) -> list[str]:
+        """Make output and state agree and the state one of this version; returns what was done for that.
+
+        To be called after `judge`, when the state was read and found usable.  Raises JobdirError or StorageError.
+        """
+        done = self._make_agree()
+        if self._upgraded is not None:
+            former = take_over(self.database, self._upgraded)
+            self._upgraded = None
             done.append(f"the state was brought to this version's schema; the former is kept as {former}")
         return done
 
@@ -79,6 +95,9 @@ class Jobdir:
         return [(found.st_dev, found.st_ino) for found in map(os.stat, (self.path, self.state, self.corpus))]
 
     def close(self) -> None:
+        if self._upgraded is not None:
+            with suppress(OSError):  # the next upgrade deletes it
+                self._upgraded.unlink(missing_ok=True)
         self._lock.close()
 
     def _refuse_foreign(self) -> None:

@@ -1,9 +1,9 @@
 """Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
 
-The rows are copied into a new file, in one transaction and with this version's checksums.  Only when that file
-is synced does it take the place of the old one, by one renaming; the old one stays beside it, under the name
-``frontier.sqlite.schema-4``, with all that its write-ahead log held.  Whenever it is killed, what has the state's name
-is either the old file or the new one, and the next start goes on with that.
+The rows are copied into a new file, in one transaction and with this version's checksums.  Only when that file is
+synced, and the crawl that it holds was found usable, does it take the place of the old one, by one renaming; the old
+one stays beside it, under the name ``frontier.sqlite.schema-4``, with all that its write-ahead log held.  Whenever it
+is killed, what has the state's name is either the old file or the new one, and the next start goes on with that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -20,41 +21,56 @@ from spiderling.frontier import checksums
 from spiderling.frontier.checksums import TABLES, UNFIT, CheckedTables
 from spiderling.frontier.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 from spiderling.frontier.state import HostRow
-from spiderling.frontier.store import version_of
+from spiderling.frontier.statefile import as_it_is, log_of, version_of
 from spiderling.segments import sync_directory
 
 _FORMERS = (4,)
-"""Schemas that differ from this one by nothing but checksums; older ones are refused (store.py)."""
+"""Schemas that differ from this one by nothing but checksums; older ones are refused (statefile.py)."""
 _GROWTH = 1.25
 """Checksums make a state larger by at most so much."""
 
 
-def migrate(path: Path) -> Path | None:
-    """Bring the state at *path* to this version's schema if it is of one before; where the old file is then.
+def upgraded(path: Path) -> Path | None:
+    """A file beside the state at *path* with the same rows, of this version's schema; None if that is the state's own.
 
-    None if there was nothing to do.  The caller holds the lock of the crawl's directory.  Raises JobdirError or
-    StorageError, and the old state is as it was.
+    The state is not changed.  The caller holds the lock of the crawl's directory, and deletes the file if it does not
+    let it take over.  Raises JobdirError or StorageError.
     """
     former = version_of(path)
     if former not in _FORMERS:
         return None
     new = path.with_name(path.name + ".new")
-    try:
-        _empty_log(path)
+    with _all_or_nothing(path, new):
         _refuse_full_disk(path)
         new.unlink(missing_ok=True)
         _copy(path, new)
-        kept = _keep(path, former)
+    return new
+
+
+def take_over(path: Path, new: Path) -> Path:
+    """Let *new*, which was `upgraded` from the state at *path*, take its name; where the old file is then.
+
+    Raises JobdirError or StorageError, and the old state is as it was.
+    """
+    with _all_or_nothing(path, new):
+        _empty_log(path)
+        kept = _keep(path)
         new.replace(path)
         sync_directory(path.parent)
+    return kept
+
+
+@contextmanager
+def _all_or_nothing(path: Path, new: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, sqlite3.Error, *UNFIT) as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise StorageError(
-            f"{path} is of an earlier version (schema {former}) and could not be brought to this one: {error}. It is "
-            "as it was: mend that and start again, or go on with the earlier version."
+            f"{path} is of an earlier version (schema {version_of(path)}) and could not be brought to this one: "
+            f"{error}. It is as it was: mend that and start again, or go on with the earlier version."
         ) from error
-    return kept
 
 
 def _empty_log(path: Path) -> None:
@@ -65,14 +81,20 @@ def _empty_log(path: Path) -> None:
 
 
 def _refuse_full_disk(path: Path) -> None:
-    needed, free = int(path.stat().st_size * _GROWTH), shutil.disk_usage(path.parent).free
+    log = log_of(path)
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    needed, free = int(size * _GROWTH), shutil.disk_usage(path.parent).free
     if free < needed:
         raise OSError(f"{needed / 1e6:,.0f} MB are needed on its disk, {free / 1e6:,.0f} MB are free")
 
 
 def _copy(path: Path, new: Path) -> None:
     """Make *new* of the rows of the state at *path*, durably."""
-    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(new, isolation_level=None)) as made:
+    source = f"{path.absolute().as_uri()}?{as_it_is(path)}"
+    with (
+        closing(sqlite3.connect(source, uri=True)) as old,
+        closing(sqlite3.connect(new, isolation_level=None)) as made,
+    ):
         made.executescript(
             f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA application_id={APPLICATION_ID};"
             f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {SCHEMA}"
@@ -108,9 +130,10 @@ def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: Chec
     tables.count("chunk", made.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
 
-def _keep(path: Path, former: int) -> Path:
+def _keep(path: Path) -> Path:
     """Give the old file a second name, under which it stays; a copy where the file system knows no such names."""
-    names = (path.with_name(f"{path.name}.schema-{former}{f'.{number}' if number else ''}") for number in count())
+    name = f"{path.name}.schema-{version_of(path)}"
+    names = (path.with_name(f"{name}{f'.{number}' if number else ''}") for number in count())
     kept = next(name for name in names if not name.exists() or name.samefile(path))
     try:
         kept.unlink(missing_ok=True)

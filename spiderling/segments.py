@@ -222,13 +222,19 @@ def number_of(name: str, prefix: str | None = None) -> int | None:
     return int(found[2]) if found is not None and prefix in (None, found[1]) else None
 
 
-def _refuse_changed(path: Path, length: int) -> None:
+def refuse_lost(path: Path, length: int) -> int:
+    """Raise StorageError if the segment at *path* is shorter than *length* bytes; returns its size."""
     size = path.stat().st_size if path.exists() else 0
     if size < length:
         raise StorageError(
             f"{path} has {size} bytes, but {length} were acknowledged: it was changed or deleted. "
             "Restore it from a backup, or begin anew in another JOBDIR."
         )
+    return size
+
+
+def _refuse_changed(path: Path, length: int) -> None:
+    size = refuse_lost(path, length)
     if size > length:
         raise StorageError(f"{path} has {size} bytes, but only {length} were acknowledged, so nothing is added to it.")
 

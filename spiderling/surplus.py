@@ -5,24 +5,27 @@ more may have been acknowledged: the state is an older one, lost its write-ahead
 not begin, or moves the surplus to ``aside/`` if it was told to.  Files with names that no crawl would give stay as they
 are, and so do those in which nothing was found that a crawl writes, but for the one that this crawl begins next.
 
-All is judged before the state is opened, since SQLite makes the log anew and removes it.
+All is judged before the state is opened, since SQLite makes the log anew and removes it; it is changed when the state
+was read and found usable.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.frontier.reading import log_of, recorded_segments
+from spiderling.frontier.reading import recorded_segments
 from spiderling.frontier.soundness import what_to_do
 from spiderling.frontier.state import SegmentRow
+from spiderling.frontier.statefile import log_of
 from spiderling.optionvalues import PREFIX
-from spiderling.segments import Torn, frames, number_of, sync_directory
+from spiderling.segments import Torn, frames, number_of, refuse_lost, sync_directory
 from spiderling.warc import ends_batch
 from spiderling.writeahead import damaged_log
 
@@ -59,18 +62,20 @@ class Surplus(NamedTuple):
         return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
 
 
-def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[str]:
-    """Make the output end where the state ends, before that is opened; returns what was set aside, in words.
+def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
+    """What makes the output end where the state ends, and returns what was set aside, in words; nothing is changed yet.
 
     *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
     Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
-    moved; then nothing was changed.
+    moved; StorageError for a segment that lost text.  What is returned raises JobdirError.
     """
     has_log = log_of(database).exists()
     known = recorded(database)
     if known is None:
         refuse_without_state(directory, database)
-        return []
+        return list
+    for row in known:
+        refuse_lost(directory / row.kind / row.name, row.length_bytes)
     found = list(beyond(directory, known, prefix))
     damage = [*damaged_log(database)] if found else []
     is_cut = has_log and not damage and is_unfinished(found, known)
@@ -81,6 +86,10 @@ def settle(directory: Path, database: Path, prefix: str, moves: bool) -> list[st
             f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
             f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
         )
+    return partial(_settle, found, is_cut)
+
+
+def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
     try:
         for surplus in found:
             (_cut if is_cut else set_aside)(surplus)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
-from conftest import Crawl, page, serving
+from conftest import ROOT, Crawl, page, serving
 
 from spiderling.checking import problems
 from spiderling.commands.inspect import of_host, of_url, overview
@@ -188,6 +188,41 @@ def test_no_text_is_cut_off_by_a_recorded_length_that_is_damaged(job, options, s
         assert "damaged" in refused(job, options)
     finally:
         log.close()
+
+
+def killed(schema: int, directory: Path, statement: str) -> Path:
+    """A JOBDIR that a kill left, with an unfinished batch, and with a change of its state in the log as well."""
+    job = Path(shutil.copytree(ROOT / f"tests/jobdirs/schema-{schema}", directory / "before"))
+    with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state:
+        with state:
+            state.execute(statement)
+        shutil.copytree(job, directory / "job")
+    (directory / "job/state/frontier.sqlite-shm").unlink(missing_ok=True)
+    return directory / "job"
+
+
+@pytest.mark.parametrize("schema", [4, 5])
+@pytest.mark.parametrize(
+    ("statement", "lost", "said"),
+    [("DELETE FROM host WHERE id = 2", "", "some are missing"), ("SELECT 1", "corpus/cs-00001.prevert.zst", "has 0 b")],
+)
+def test_a_refusal_leaves_the_state_its_log_and_an_unfinished_batch_byte_for_byte(
+    tmp_path, schema, statement, lost, said
+):
+    """SQLite moved the log into the file and deleted it; the next start called the last batch surplus then."""
+    job = killed(schema, tmp_path, statement)
+    with closing(Inspection(tmp_path / "before")) as crawl:
+        options = crawl.options
+    if lost:
+        (job / lost).unlink()
+    passing = ("lock", "frontier.sqlite-shm")
+    before = {path: path.read_bytes() for path in job.rglob("*") if path.is_file()}
+    assert before[job / "state/frontier.sqlite-wal"]
+    for _ in range(2):
+        with pytest.raises(SpiderlingError, match=said):
+            OpenCrawl(options, job, pytest.fail)
+        after = {path: path.read_bytes() for path in job.rglob("*") if path.is_file() and path.name not in passing}
+        assert after == before
 
 
 def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):

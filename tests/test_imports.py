@@ -115,7 +115,11 @@ def test_frontier_and_text_read_no_clock(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in modules("frontier") if path.name not in ("store.py", "reading.py", "soundness.py")],
+    [
+        path
+        for path in modules("frontier")
+        if path.name not in ("store.py", "reading.py", "soundness.py", "statefile.py")
+    ],
     ids=name_of,
 )
 def test_frontier_does_no_io_but_in_the_store_and_its_reading(path: Path) -> None:

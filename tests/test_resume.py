@@ -46,7 +46,7 @@ from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.segments import Kind, SegmentWriter
 from spiderling.simulation.web import FixedWeb, WebResponse
-from spiderling.surplus import settle
+from spiderling.surplus import judged
 
 PAGES = 14
 
@@ -410,7 +410,7 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
     assert names() == ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst", "cs-00003.links.zst"]
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\nthree\n"
     del store.commit
-    assert settle(tmp_path, jobdir.database, "cs", False) == []
+    assert judged(tmp_path, jobdir.database, "cs", False)() == []
     opened()
     assert names() == whole
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\n"

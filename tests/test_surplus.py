@@ -17,8 +17,8 @@ from benchmarks.faults import SETTINGS
 from spiderling.checking import problems
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier.reading import log_of
 from spiderling.frontier.state import Changes, SegmentRow
+from spiderling.frontier.statefile import log_of
 from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
 from spiderling.items import Outcome
@@ -28,7 +28,7 @@ from spiderling.prevertical import read_documents
 from spiderling.reasons import Reason
 from spiderling.segments import Kind, SegmentWriter
 from spiderling.simulation.web import FixedWeb
-from spiderling.surplus import settle
+from spiderling.surplus import judged
 from spiderling.warc import Exchange, WarcKind
 
 SEED = "http://a.test/"
@@ -230,7 +230,7 @@ def test_one_frame_whole_or_torn_is_cut_off(opened, first, next_one):
         file.write(first)
     if next_one:
         (opened.corpus / "cs-00002.prevert.zst").write_bytes(next_one)
-    assert settle(opened.path, opened.database, "cs", False) == []
+    assert judged(opened.path, opened.database, "cs", False)() == []
     assert corpus(opened) == before
 
 
@@ -254,11 +254,11 @@ def test_anything_more_is_refused_and_can_be_set_aside_without_loss(opened, firs
             (opened.corpus / name).write_bytes(data)
     before = corpus(opened)
     with pytest.raises(JobdirError, match="that its state does not know"):
-        settle(opened.path, opened.database, "cs", False)
+        judged(opened.path, opened.database, "cs", False)()
     assert corpus(opened) == before
     (opened.corpus / "aside").mkdir()
     (opened.corpus / "aside/cs-00002.prevert.zst").write_bytes(b"of an earlier time")
-    assert "went to aside/" in settle(opened.path, opened.database, "cs", True)[0]
+    assert "went to aside/" in judged(opened.path, opened.database, "cs", True)()[0]
     after = corpus(opened)
     assert after.pop("aside/cs-00002.prevert.zst") == b"of an earlier time"
     assert known.items() <= after.items()
@@ -274,7 +274,7 @@ def test_files_with_names_that_no_crawl_gives_are_nobodys_business(opened):
         (opened.corpus / name).write_bytes(b"mine")
     before = corpus(opened)
     for moves in (False, True):
-        assert settle(opened.path, opened.database, "cs", moves) == []
+        assert judged(opened.path, opened.database, "cs", moves)() == []
     assert corpus(opened) == before
 
 
@@ -308,13 +308,13 @@ def test_an_archive_tells_where_a_checkpoint_ends(opened, compression):
     row = writer.append([(exchange(n), {"reason": "kept"}) for n in range(3)])
     path = directory / row.name
     whole = path.read_bytes()
-    assert settle(opened.path, opened.database, "cs", False) == [] and not path.exists()
+    assert judged(opened.path, opened.database, "cs", False)() == [] and not path.exists()
     path.write_bytes(whole[:-9])
-    assert settle(opened.path, opened.database, "cs", False) == [] and not path.exists()
+    assert judged(opened.path, opened.database, "cs", False)() == [] and not path.exists()
     for more in (whole[:5], kind.pack([(exchange(9), {})])):
         path.write_bytes(whole + more)
         with pytest.raises(JobdirError, match=f"warc/{row.name}"):
-            settle(opened.path, opened.database, "cs", False)
+            judged(opened.path, opened.database, "cs", False)()
     writer.close()
     kind.ended([])
 
@@ -326,9 +326,9 @@ def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):
     writer.append([b"{}\n"])
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME * 2)
     with pytest.raises(JobdirError, match=r"and 1 more file that"):
-        settle(opened.path, opened.database, "cs", False)
+        judged(opened.path, opened.database, "cs", False)()
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)
-    assert settle(opened.path, opened.database, "cs", False) == [] and not list(links.iterdir())
+    assert judged(opened.path, opened.database, "cs", False)() == [] and not list(links.iterdir())
     writer.close()
 
 
@@ -341,9 +341,9 @@ def test_a_users_file_that_is_named_like_a_later_segment_hinders_no_start(opened
     own = opened.corpus / "cs-00099.prevert.zst"
     own.write_bytes(data)
     for moves in (False, True):
-        assert settle(opened.path, opened.database, "cs", moves) == []
+        assert judged(opened.path, opened.database, "cs", moves)() == []
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)  # what a kill left is cut as ever
-    assert settle(opened.path, opened.database, "cs", False) == []
+    assert judged(opened.path, opened.database, "cs", False)() == []
     assert own.read_bytes() == data and not (opened.corpus / "cs-00002.prevert.zst").exists()
 
 
@@ -352,7 +352,7 @@ def test_text_under_a_later_number_is_refused_and_it_is_said_which_number_comes_
     with pytest.raises(
         JobdirError, match=r"cs-00099\S+ that its state does not know: the next file .* is cs-00002, so"
     ):
-        settle(opened.path, opened.database, "cs", False)
+        judged(opened.path, opened.database, "cs", False)()
 
 
 @pytest.mark.parametrize("commits", [1, 2])
@@ -372,12 +372,12 @@ def test_a_damaged_log_is_named_and_no_text_is_cut_off_by_it(opened, tmp_path, c
     before = files(job)
     said = rf"{log} is damaged at byte 32: the last {commits} commits are lost\. Nothing was changed\. Make a"
     with pytest.raises(JobdirError, match=said):
-        settle(job, job / "state/frontier.sqlite", "cs", False)
+        judged(job, job / "state/frontier.sqlite", "cs", False)()
     assert files(job) == before
     log.write_bytes(b"")
     if commits > 1:
         with pytest.raises(JobdirError, match=r"or its log frontier\.sqlite-wal was emptied"):
-            settle(job, job / "state/frontier.sqlite", "cs", False)
+            judged(job, job / "state/frontier.sqlite", "cs", False)()
 
 
 @pytest.mark.parametrize("stranger", ["cs.jsonl", "state.damaged/"])

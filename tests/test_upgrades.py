@@ -20,7 +20,8 @@ from spiderling.errors import JobdirError, StorageError
 from spiderling.frontier.checksums import TABLES
 from spiderling.frontier.schema import APPLICATION_ID, SCHEMA_VERSION
 from spiderling.frontier.state import HostRow
-from spiderling.frontier.store import SqliteStore, version_of
+from spiderling.frontier.statefile import version_of
+from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
 from spiderling.jobdir import Jobdir
 
@@ -45,6 +46,12 @@ def job(tmp_path: Path, former: int) -> Path:
 
 def database(job: Path) -> Path:
     return job / "state/frontier.sqlite"
+
+
+def migrate(path: Path) -> Path | None:
+    """As a start does it whose crawl is found usable: where the old file is then."""
+    new = migration.upgraded(path)
+    return None if new is None else migration.take_over(path, new)
 
 
 def rows_of(path: Path) -> dict[str, list[tuple]]:
@@ -90,7 +97,7 @@ def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held
         state.execute("INSERT INTO chunk(id, urls, lines) VALUES (?, 2, ?)", (3 << 38, b"@/a\n@/b"))
     before = rows_of(database(job))
     assert before["meta"] and before["log"] and before["consent"] and before["purged"] and before["chunk"]
-    kept = migration.migrate(database(job))
+    kept = migrate(database(job))
     assert kept == database(job).with_name(f"frontier.sqlite.schema-{former}")
     assert version_of(kept) == former and version_of(database(job)) == SCHEMA_VERSION
     assert rows_of(database(job)) == rows_of(kept) == before
@@ -98,7 +105,7 @@ def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held
         assert store.host(2).state == "retired"
         assert store.chunk(3 << 38) == [b"@/a", b"@/b"]
         assert store.load().meta["strategy"] == dict(before["meta"])["strategy"]
-    assert migration.migrate(database(job)) is None, "it is done once"
+    assert migrate(database(job)) is None, "it is done once"
 
 
 STEPS = ("_empty_log", "_refuse_full_disk", "_copy_chunks", "_copy", "_keep", "sync_directory")
@@ -116,7 +123,7 @@ def killed_in(job: Path, step: str, is_before: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(migration, step, wrapped)
-        migration.migrate(database(job))
+        migrate(database(job))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
@@ -132,29 +139,29 @@ def test_a_kill_at_any_step_of_an_upgrade_leaves_the_old_state_or_the_new_one(jo
                 kept = database(job).with_name("frontier.sqlite.schema-4")
                 assert rows_of(kept) == before
                 kept.replace(database(job))  # once more
-    assert migration.migrate(database(job)) is not None
+    assert migrate(database(job)) is not None
     assert sorted(path.name for path in (job / "state").iterdir()) == ["frontier.sqlite", "frontier.sqlite.schema-4"]
 
 
 def test_an_upgrade_that_has_no_room_or_is_read_by_others_says_so_and_leaves_all_as_it_was(job, monkeypatch):
     with closing(Inspection(job)), pytest.raises(StorageError, match=r"another process reads it.*It is as it was"):
-        migration.migrate(database(job))
+        migrate(database(job))
     before = rows_of(database(job))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 5000))
     with pytest.raises(StorageError, match=r"MB are needed on its disk, 0 MB are free.*mend that and start again"):
-        migration.migrate(database(job))
+        migrate(database(job))
     assert version_of(database(job)) == 4
     assert rows_of(database(job)) == before
     monkeypatch.undo()
     monkeypatch.setattr(Path, "hardlink_to", lambda *names: (_ for _ in ()).throw(OSError("no links here")))
-    kept = migration.migrate(database(job))
+    kept = migrate(database(job))
     assert rows_of(kept) == rows_of(database(job)) == before, "a copy is kept where there are no second names"
 
 
 def test_a_state_that_was_kept_before_is_not_overwritten(job):
     kept = database(job).with_name("frontier.sqlite.schema-4")
     kept.write_bytes(b"of a former upgrade")
-    assert migration.migrate(database(job)) == kept.with_name("frontier.sqlite.schema-4.1")
+    assert migrate(database(job)) == kept.with_name("frontier.sqlite.schema-4.1")
     assert kept.read_bytes() == b"of a former upgrade"
 
 

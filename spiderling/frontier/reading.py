@@ -15,6 +15,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, Que
 from spiderling.frontier.priority import RANKS
 from spiderling.frontier.soundness import SoundConnection, what_to_do
 from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
+from spiderling.frontier.statefile import as_it_is
 from spiderling.frontier.store import tails_of, unpacked
 from spiderling.frontier.trail import End, unpack_ends
 from spiderling.urls import HASH_BITS, MAX_HOST_ID
@@ -36,14 +37,12 @@ class UrlRow(NamedTuple):
 def recorded_segments(database: Path) -> list[SegmentRow] | None:
     """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
 
-    Nothing is written: without a write-ahead log the file is read as if nobody could change it, for SQLite would make
-    the log.  What lies behind the recorded lengths may be cut off, so each row is compared with its checksum.  Raises
-    JobdirError or sqlite3.Error when the file is damaged.
+    Nothing is written.  What lies behind the recorded lengths may be cut off, so each row is compared with its
+    checksum.  Raises JobdirError or sqlite3.Error when the file is damaged.
     """
     if not database.is_file():
         return None
-    has_log = log_of(database).exists()
-    uri = f"{database.absolute().as_uri()}?{'mode=ro' if has_log else 'immutable=1'}"
+    uri = f"{database.absolute().as_uri()}?{as_it_is(database)}"
     with closing(sqlite3.connect(uri, uri=True, factory=SoundConnection)) as connection:
         connection.path = str(database)
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
@@ -54,11 +53,6 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
             return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
         except ValueError as error:
             raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
-
-
-def log_of(database: Path) -> Path:
-    """SQLite's write-ahead log: it is there from the first write until the state is closed, and after any kill."""
-    return database.with_name(f"{database.name}-wal")
 
 
 def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:

@@ -10,12 +10,10 @@ through a connection of its own that always sees the last commit.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
-import tempfile
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +39,7 @@ from spiderling.frontier.state import (
     chunks_of,
     replay,
 )
+from spiderling.frontier.statefile import as_it_is, refuse_others, version_of
 
 _REFUSED = (sqlite3.Error, *checksums.UNFIT)
 """What SQLite and array raise for a bad file or a value that they cannot hold."""
@@ -62,35 +61,63 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 class SqliteStore:
     """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
 
-    def __init__(self, path: Path, synced: bool = False) -> None:
+    def __init__(self, path: Path, synced: bool = False, writes: bool = True) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
 
-        *synced*: a commit returns when it would survive a power cut (synchronous=FULL, else NORMAL).
+        *synced*: a commit returns when it would survive a power cut (synchronous=FULL, else NORMAL).  *writes*: unless
+        it is true, nothing of a file that is there is changed before `begin_writing`, not even its write-ahead log,
+        which SQLite empties as soon as somebody who may write closes the file.
         """
         self._path = path
         self._synchronous = "FULL" if synced else "NORMAL"
         self._compress = zstandard.ZstdCompressor(level=3, write_checksum=True).compress
         refuse_others(path)
-        try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
-            raise JobdirError(f"{path} cannot be opened as the state of a crawl: {error}.") from error
-        self._reader = self._connection
+        self._writer: sqlite3.Connection | None = None
+        if writes or version_of(path) is None:
+            self._open_to_write()
+        else:
+            self._reader = self._connect(f"{path.absolute().as_uri()}?{as_it_is(path)}")
+
+    def begin_writing(self, path: Path) -> None:
+        """Open the file to write, after it was only read; *path*: its name now.  Nobody else uses the store meanwhile.
+
+        Raises JobdirError or StorageError; the store is closed then.
+        """
+        if self._writer is None:
+            self._reader.close()
+            self._path = path
+            self._open_to_write()
+
+    def _open_to_write(self) -> None:
+        self._reader = self._writer = self._connect(self._path.absolute().as_uri())
         try:
             self._prepare()
-            self._reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._reader = self._connect(self._path.absolute().as_uri())
         except sqlite3.Error as error:
             self.close()
             if _FULL in str(error):
                 raise StorageError(
-                    f"{path} cannot be written, {error}: free space on its disk and start again."
+                    f"{self._path} cannot be written, {error}: free space on its disk and start again."
                 ) from error
             raise JobdirError(
-                f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
+                f"{self._path} cannot be read as the state of a crawl: {error}; {what_to_do(self._path)}; or give "
+                "another JOBDIR."
             ) from error
         except JobdirError:
             self.close()
             raise
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        try:
+            return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise JobdirError(f"{self._path} cannot be opened as the state of a crawl: {error}.") from error
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The one that writes."""
+        assert self._writer is not None
+        return self._writer
 
     def _prepare(self) -> None:
         execute = self._connection.execute
@@ -300,7 +327,8 @@ class SqliteStore:
 
     def close(self) -> None:
         self._reader.close()
-        self._connection.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def unpacked(packed: bytes) -> list[bytes]:
@@ -327,51 +355,6 @@ def _replayed(log: Iterable[tuple[Any, ...]]) -> dict[int, list[bytes]]:
         except ValueError as error:
             raise DamageError(f"the log of the queues is damaged: {error}") from error
     return tails
-
-
-def refuse_others(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> None:
-    """Raise JobdirError if the file at *path* is not a state of a *usable* schema; nothing is written."""
-    version = version_of(path)
-    if version is not None and version not in usable:
-        raise JobdirError(
-            f"{path} was written by another version of Spiderling (schema {version}, this one has "
-            f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
-        )
-
-
-def version_of(path: Path) -> int | None:
-    """The schema of the state at *path*, None if there is none yet; raises JobdirError for anything else there.
-
-    Nothing is written, not even beside the file: only what is in it is read, and of a file that was never brought up to
-    date from its write-ahead log, a copy.
-    """
-    if not path.is_file() or not path.stat().st_size:
-        return None
-    try:
-        application, version, tables = _marks_of(path)
-        log = path.with_name(path.name + "-wal")
-        if not application and not tables and log.exists() and log.stat().st_size:
-            with tempfile.TemporaryDirectory() as name:
-                for file in (path, log):
-                    shutil.copy(file, name)
-                application, version, tables = _marks_of(Path(name, path.name), "rw")
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: SQLite quotes what it cannot read
-        raise JobdirError(
-            f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
-        ) from error
-    if application == APPLICATION_ID:
-        return int(version)
-    if application or tables:
-        raise JobdirError(f"{path} is a database of something else; give another JOBDIR.")
-    return None
-
-
-def _marks_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, int]:
-    """Application id, schema and number of tables."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)) as file:
-        queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        application, version, tables = (file.execute(query).fetchone()[0] for query in queries)
-        return application, version, tables
 
 
 def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:

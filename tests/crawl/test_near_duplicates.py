@@ -110,6 +110,18 @@ def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
     assert texts(crawl) == texts(reference) and len(texts(crawl)) == 30
 
 
+def test_a_crawl_that_goes_on_remembers_each_document_once(tmp_path):
+    """What the filter held at the pause, and the last checkpoint before it did not, was counted again at each start."""
+    pages = [(f"/{number}" if number else "/", [paragraph(number)]) for number in range(12)]
+    with serving(FixedWeb({HOST: site(*pages)}, {HOST: "127.84.9.10"})) as server:
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near", CHECKPOINT_S=60, CHECKPOINT_PAGES=1000)
+        for most in (4, 8, 0):
+            ended = crawl.run(f"http://{HOST}/", MAX_PAGES=most)
+            assert ended.code == 0
+            assert ended.lines("remembers", f"the text of {len(crawl.documents())} documents in"), ended.output
+    assert len(crawl.documents()) == 12
+
+
 def test_acknowledged_text_that_is_missing_is_told_before_it_is_read_for_the_filter(tmp_path):
     crawl = crawled(tmp_path / "job")
     for path in (crawl.directory / "state" / "shingles").iterdir():

@@ -74,18 +74,18 @@ class Shop(SpiderlingSpider):
 
 class Killed:  # before the transaction of a batch with documents, as soon as the file "kill" is there
     def __init__(self, crawler):
-        directory, load, commit = Path(crawler.settings["JOBDIR"]), SqliteStore.load, SqliteStore.commit
+        directory, prepare, commit = Path(crawler.settings["JOBDIR"]), SqliteStore._prepare, SqliteStore.commit
 
-        def loading(store):
+        def preparing(store):
+            prepare(store)
             store._connection.execute("PRAGMA wal_autocheckpoint=12")  # so that the log stays small
-            return load(store)
 
         def committing(store, changes):
             if changes.segments and (directory / "kill").exists():
                 os.kill(os.getpid(), signal.SIGKILL)
             commit(store, changes)
 
-        SqliteStore.load, SqliteStore.commit = loading, committing
+        SqliteStore._prepare, SqliteStore.commit = preparing, committing
 
     from_crawler = classmethod(lambda cls, crawler: cls(crawler))
 """

@@ -52,15 +52,15 @@ class Naming:
                 await self._resolve(name)  # nobody was there to take the answer
                 return
             if isinstance(error, NameNotFound):
-                frontier.reachability.named(begun)
+                frontier.reachability.named(name, begun, clock.now())
             trouble = trouble_of(error) or Trouble.NAME_SERVER
-            self._offline.failed(name, trouble, functools.partial(self._failed, name, trouble))
+            self._offline.failed(name, trouble, begun, functools.partial(self._failed, name, trouble))
         except Exception as error:
             self._crawl.errors.note(error, f"the name {name}")
             self._failed(name, Trouble.NAME_SERVER, True)
         else:
             if answer.is_asked:
-                frontier.reachability.named(begun)
+                frontier.reachability.named(name, begun, clock.now())
             with self._crawl.errors.changing():
                 frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
         self._wake()

@@ -69,18 +69,18 @@ class Offline:
         self._is_said = False
         """Whether the log says last that the network is away."""
 
-    def failed(self, host: str, trouble: Trouble, over: Callable[[bool], None]) -> None:
+    def failed(self, host: str, trouble: Trouble, begun: float, over: Callable[[bool], None]) -> None:
         """*over* is called once it is known whose fault a failure was, with whether it was the host's."""
         if self._crawl.stopping:
             over(False)
             return
-        self._known.failed(host, trouble, self._crawl.clock.now(), over)
+        self._known.failed(host, trouble, begun, self._crawl.clock.now(), over)
         self._wake()
 
-    async def is_theirs(self, host: str, trouble: Trouble) -> bool:
+    async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
         """The same, to be awaited."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.failed(host, trouble, lambda theirs: None if known.done() else known.set_result(theirs))
+        self.failed(host, trouble, begun, lambda theirs: None if known.done() else known.set_result(theirs))
         return await known
 
     def look(self) -> None:
@@ -152,8 +152,8 @@ class Offline:
             self._known.forget(origin, clock.now())
         elif target is None or not await self._ask(target, host):
             self._known.probe_later(clock.now())
-        elif not self._is_there:
-            self._known.probe_failed(clock.now())
+        else:
+            self._known.probed(clock.now())
         self._log_change()
         self._tell()
         self._wake()
@@ -180,10 +180,12 @@ class Offline:
             found = await self._resolver.resolve(target.name)
         except (NameNotFound, NameServerFailure) as error:
             if isinstance(error, NameNotFound):
-                self._known.named(begun)
+                self._known.named(target.name, begun, clock.now())
             return True
         if found.is_asked:
-            self._known.named(begun)
+            self._known.named(target.name, begun, clock.now())
+        if self._known.has_told or self._is_there:
+            return True
         address = next(filter(frontier.may_connect, found.addresses), None)
         if host is None or address is None:
             return True
@@ -196,7 +198,7 @@ class Offline:
         try:
             meta = {"address": address, "verbatim_url": True}
             if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
-                self._known.answered(target.origin, begun)
+                self._known.answered(target.origin, begun, clock.now())
         finally:
             frontier.schedule.started(host, address, clock.now())  # it was connected to a little after *begun*
             frontier.schedule.release(host, clock.now())

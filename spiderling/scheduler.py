@@ -297,7 +297,7 @@ class Scheduler(BaseScheduler):
 
     async def _once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
         """The same for a failure of which it is to be seen first whether it was the host's."""
-        if await self._offline.is_theirs(fetch.host.name, trouble):
+        if await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start):
             return self._ended(failure, fetch, error)
         self.give_back(fetch)
         return None
@@ -312,7 +312,9 @@ class Scheduler(BaseScheduler):
                 self.crawl.errors.note(error.__cause__ or error, request.url)
             over = functools.partial(self._robots_failed, fetch)
             trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
-            over(True) if trouble is None else self._offline.failed(fetch.host.name, trouble, over)
+            over(True) if trouble is None else self._offline.failed(
+                fetch.host.name, trouble, fetch.host.last_start, over
+            )
 
     def _robots_failed(self, fetch: Fetch, is_theirs: bool) -> None:
         if is_theirs:

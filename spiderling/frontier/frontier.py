@@ -287,7 +287,7 @@ class Frontier:
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
         if status:
-            self.reachability.answered(task.origin, host.last_start)
+            self.reachability.answered(task.origin, host.last_start, now)
         self.schedule.heard(host, status, now + min(retry_after_s, self._options.max_snooze_s))
         too_slow = self._tasks.answered(task, status, body, location, now, retry_after_s)
         if too_slow is not None:
@@ -304,7 +304,7 @@ class Frontier:
         if host is None:
             return Report(None)
         if target is not None and (outcome.status or outcome.wire_bytes):
-            self.reachability.answered(target.origin, host.last_start)
+            self.reachability.answered(target.origin, host.last_start, now)
         self._account(host, outcome)
         end = self._end_or_wait(url, outcome, now) if url else None
         visit = None

@@ -14,6 +14,7 @@ ends it.  Names that do not exist, where nothing ever answered, are neither: the
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -29,7 +30,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 _REMEMBERED = 8
 """Origins that answered lately and may be probed."""
 
-_META = "answered"
+_META = "reachable"
 
 
 class Trouble(Enum):
@@ -67,43 +68,53 @@ class Reachability:
         self.away_since = 0.0
         self.origins: list[str] = []
         """That answered lately, the last one at the end."""
+        self.names: list[str] = []
+        """For which a name server had an answer lately, the same."""
+        self.has_told = False
+        """Whether something was decided on since the last probe began."""
         self.has_answered = False
         """Whether anything ever did in this crawl."""
         self._held: list[_Failure] = []
         self._failing: dict[str, Trouble] = {}
         self._decided: list[tuple[Callable[[bool], None], bool]] = []
+        self._back_at = -math.inf
         self._probe_at = 0.0
         self._pause_s = FIRST_PAUSE_S
         self._probes = 0
 
     # -- what happens
 
-    def failed(self, host: str, trouble: Trouble, now: float, over: Callable[[bool], None]) -> None:
-        """A request or question failed; ``over(is_theirs)`` is ``decided`` when it is known whose fault that was."""
+    def failed(self, host: str, trouble: Trouble, begun: float, now: float, over: Callable[[bool], None]) -> None:
+        """What was begun at *begun* failed; ``over(is_theirs)`` is ``decided`` when it is known whose fault it was."""
+        if begun < self._back_at:
+            self._decided.append((over, False))
+            return
         self._held.append(_Failure(host, trouble, now, over))
         self._failing[host] = trouble
 
-    def answered(self, origin: str, begun: float) -> None:
-        """A request to *origin* that was begun at *begun* got an answer, whatever that says."""
+    def answered(self, origin: str, begun: float, now: float) -> None:
+        """A request to *origin* that was begun at *begun* got an answer at *now*, whatever that says."""
         self.has_answered = True
-        if not self.origins or self.origins[-1] != origin:
-            self.origins = [*(known for known in self.origins if known != origin), origin][-_REMEMBERED:]
+        self.origins = _with_last(self.origins, origin)
         if self._failing:
-            self._evidence(begun, set(Trouble) - {Trouble.NAME_SERVER})
+            self._evidence(begun, now, set(Trouble) - {Trouble.NAME_SERVER})
 
-    def named(self, begun: float) -> None:
-        """A name server answered a question that was put at *begun*."""
+    def named(self, name: str, begun: float, now: float) -> None:
+        """A name server answers the question for *name* that was put at *begun*, whatever that says."""
+        self.names = _with_last(self.names, name)
         if self._failing:
-            self._evidence(begun, {Trouble.NAME_SERVER})
+            self._evidence(begun, now, {Trouble.NAME_SERVER})
 
-    def _evidence(self, begun: float, of: set[Trouble]) -> None:
+    def _evidence(self, begun: float, now: float, of: set[Trouble]) -> None:
         if self.network is Network.AWAY:
             if of.intersection(self._failing.values()):
+                self._back_at = now  # what fails later and was begun before tells nothing
                 self.give_up()
             return
         theirs = [failure for failure in self._held if failure.time < begun and failure.trouble in of]
         self._held = [failure for failure in self._held if failure not in theirs]
         self._decided += [(failure.over, True) for failure in theirs]
+        self.has_told |= bool(theirs)
         self._failing = {failure.host: failure.trouble for failure in self._held}
         if not self._held:
             self.network = Network.THERE
@@ -121,7 +132,7 @@ class Reachability:
         if not (are_all or len(self._failing) >= MOST_HOSTS or waited_s >= DOUBT_S):
             return self.network
         self._probe_at, self._pause_s, self._probes = now, FIRST_PAUSE_S, 0
-        if self.origins:
+        if self._witness():
             self.network = Network.DOUBTED
         elif self.has_answered or set(self._failing.values()) != {Trouble.NO_SUCH_NAME}:
             self._away(now)
@@ -140,27 +151,44 @@ class Reachability:
         """Seconds until the next probe."""
         return max(0.0, self._probe_at - now)
 
+    def _witness(self) -> str:
+        """The origin whose answer would tell whose fault the failures are: the last one that answered; '' for none."""
+        if Trouble.NAME_SERVER in self._failing.values():
+            return f"http://{self.names[-1]}" if self.names else ""
+        return self.origins[-1] if self.origins else ""
+
     def next_probe(self) -> str:
         """The origin to be probed next: in doubt the one that answered last; then others that did, and hosts that fail.
 
         There must be one.
         """
         self._probes += 1
+        self.has_told = False
         if self.network is Network.DOUBTED:
-            return self.origins[-1]
-        origins = [*reversed(self.origins), *(f"http://{host}" for host in list(self._failing)[:_REMEMBERED])]
+            return self._witness()
+        names = self.names if Trouble.NAME_SERVER in self._failing.values() else []
+        hosts = (*reversed(names), *list(self._failing)[:_REMEMBERED])
+        origins = list(dict.fromkeys([*reversed(self.origins), *(f"http://{host}" for host in hosts)]))
         return origins[(self._probes - 1) % len(origins)]
 
-    def probe_failed(self, now: float) -> None:
-        """The last probe got no answer."""
-        if self.network is Network.DOUBTED:
-            self._away(now)
-        self.probe_later(now)
+    def probed(self, now: float) -> None:
+        """The last probe is over; unless it told something, it got no answer."""
+        if self.has_told:
+            self._probe_at = now
+        elif self.network is not Network.THERE:
+            self._doubt_confirmed(now)
 
     def forget(self, origin: str, now: float) -> None:
         """*origin* must not be probed."""
         self.origins = [known for known in self.origins if known != origin]
-        if not self.origins and self.network is Network.DOUBTED:
+        self.names = [name for name in self.names if f"http://{name}" != origin]
+        if self.network is Network.DOUBTED and self._witness():
+            self._probe_at = now
+        else:
+            self._doubt_confirmed(now)
+
+    def _doubt_confirmed(self, now: float) -> None:
+        if self.network is Network.DOUBTED:
             self._away(now)
         self.probe_later(now)
 
@@ -183,11 +211,11 @@ class Reachability:
 
     def state(self) -> dict[str, str]:
         """What survives the process."""
-        return {_META: json.dumps(self.origins)} if self.origins else {}
+        return {_META: json.dumps([self.origins, self.names])} if self.origins or self.names else {}
 
     def restore(self, meta: Mapping[str, str]) -> None:
         """Take up what ``state`` gave."""
-        self.origins = json.loads(meta.get(_META, "[]"))
+        self.origins, self.names = json.loads(meta.get(_META, "[[], []]"))
         self.has_answered = bool(self.origins)
 
     def decided(self) -> list[tuple[Callable[[bool], None], bool]]:
@@ -210,3 +238,8 @@ class Reachability:
         """The names of hosts that fail, at most so many."""
         names = list(self._failing)
         return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def _with_last(known: list[str], last: str) -> list[str]:
+    """*known* with *last* at its end, not too long."""
+    return known if known and known[-1] == last else [*(other for other in known if other != last), last][-_REMEMBERED:]

@@ -23,10 +23,12 @@ class Crawl:
         self.known = Reachability()
         self.verdicts: list[tuple[str, bool]] = []
         for origin in answered:
-            self.known.answered(origin, 0.0)
+            self.known.answered(origin, 0.0, 0.0)
 
-    def fails(self, host: str, now: float, trouble: Trouble = Trouble.CONNECTION) -> None:
-        self.known.failed(host, trouble, now, lambda theirs: self.verdicts.append((host, theirs)))
+    def fails(self, host: str, now: float, trouble: Trouble = Trouble.CONNECTION, begun: float | None = None) -> None:
+        self.known.failed(
+            host, trouble, now if begun is None else begun, now, lambda theirs: self.verdicts.append((host, theirs))
+        )
 
     def told(self) -> list[tuple[str, bool]]:
         """The verdicts since the last call."""
@@ -39,9 +41,9 @@ class Crawl:
 def test_a_host_is_charged_once_another_one_answers_a_later_request() -> None:
     crawl = Crawl()
     crawl.fails("dead.cz", 10.0)
-    crawl.known.answered("http://a.cz", 9.0)
+    crawl.known.answered("http://a.cz", 9.0, 9.0)
     assert crawl.told() == [], "the network may have gone since"
-    crawl.known.answered("http://a.cz", 11.0)
+    crawl.known.answered("http://a.cz", 11.0, 11.0)
     assert crawl.told() == [("dead.cz", True)]
     assert crawl.known.look(5, 1000.0) is Network.THERE
 
@@ -50,10 +52,26 @@ def test_a_name_server_is_judged_by_its_own_answers() -> None:
     crawl = Crawl("http://a.cz")
     crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
     crawl.fails("dead.cz", 10.0)
-    crawl.known.answered("http://a.cz", 11.0)
+    crawl.known.answered("http://a.cz", 11.0, 11.0)
     assert crawl.told() == [("dead.cz", True)], "its address was known: that tells nothing of the name servers"
-    crawl.known.named(12.0)
+    crawl.known.named("a.cz", 12.0, 12.0)
     assert crawl.told() == [("lame.cz", True)]
+
+
+def test_where_name_servers_fail_a_name_is_asked_for_that_they_knew() -> None:
+    """A host whose address is fixed (SPIDERLING_HOSTS) tells nothing of them."""
+    crawl = Crawl("http://fixed.cz")
+    crawl.known.named("a.cz", 1.0, 1.0)
+    crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
+    crawl.fails("dead.cz", 10.0)
+    assert crawl.known.look(2, 10.0) is Network.DOUBTED
+    assert crawl.known.next_probe() == "http://a.cz"
+    crawl.known.named("a.cz", 11.0, 11.0)
+    crawl.known.probed(11.0)
+    assert crawl.told() == [("lame.cz", True)] and crawl.known.network is Network.DOUBTED
+    assert crawl.known.next_probe() == "http://fixed.cz", "for the other trouble"
+    crawl.known.probed(12.0)
+    assert crawl.known.is_away and crawl.told() == [("dead.cz", False)]
 
 
 def test_when_all_hosts_fail_one_that_answered_before_is_probed_first() -> None:
@@ -63,7 +81,7 @@ def test_when_all_hosts_fail_one_that_answered_before_is_probed_first() -> None:
     crawl.fails("d.cz", 10.0)
     assert crawl.known.look(2, 10.0) is Network.DOUBTED and not crawl.known.is_away
     assert crawl.known.next_probe() == "https://b.cz"
-    crawl.known.answered("https://b.cz", 11.0)
+    crawl.known.answered("https://b.cz", 11.0, 11.0)
     assert crawl.told() == [("c.cz", True), ("d.cz", True)], "the network is there, and they are not"
 
 
@@ -72,13 +90,15 @@ def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_w
     crawl.fails("a.cz", 10.0)
     assert crawl.known.look(1, 10.0) is Network.DOUBTED
     crawl.known.next_probe()
-    crawl.known.probe_failed(11.0)
+    crawl.known.probed(11.0)
     assert crawl.known.is_away and crawl.told() == [("a.cz", False)]
     assert crawl.known.standing(1) == "1 of 1 hosts fail: connection"
     crawl.fails("late.cz", 12.0, Trouble.TIMEOUT)
     assert crawl.told() == [], "it had been asked before"
-    crawl.known.answered("http://a.cz", 20.0)
+    crawl.known.answered("http://a.cz", 20.0, 20.0)
     assert crawl.told() == [("late.cz", False)] and crawl.known.network is Network.THERE
+    crawl.fails("later.cz", 30.0, Trouble.TIMEOUT, begun=19.0)
+    assert crawl.told() == [("later.cz", False)], "it was begun while the network was away"
 
 
 def test_many_hosts_in_a_row_are_enough_and_so_is_some_time() -> None:
@@ -113,7 +133,7 @@ def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() 
         pauses.append(crawl.known.probe_in(now))
         now += pauses[-1]
         probed.append(crawl.known.next_probe())
-        crawl.known.probe_failed(now)
+        crawl.known.probed(now)
     assert pauses == [0.0] + [min(FIRST_PAUSE_S * 2**n, LONGEST_PAUSE_S) for n in range(8)]
     assert probed == ["http://b.cz", "http://a.cz", "http://c.cz"] * 3
 
@@ -127,7 +147,7 @@ def test_a_host_that_must_not_be_asked_now_leaves_the_doubt_and_the_crawl_goes_o
         assert crawl.known.next_probe() == "http://slow.cz"
         crawl.known.probe_later(now)
         assert not crawl.known.is_away and crawl.told() == []
-    crawl.known.answered("http://slow.cz", 120.0)
+    crawl.known.answered("http://slow.cz", 120.0, 120.0)
     assert crawl.told() == [("dead.cz", True)]
 
 
@@ -167,14 +187,14 @@ def test_every_failure_gets_one_verdict_and_none_is_charged_while_the_network_is
             crawl.fails(f"{number}", float(now), trouble)
             number += 1
         elif what == "answer":
-            crawl.known.answered(f"http://h{host}.cz", now - host / 2)
+            crawl.known.answered(f"http://h{host}.cz", now - host / 2, float(now))
         elif what == "name":
-            crawl.known.named(now - host / 2)
+            crawl.known.named(f"h{host}.cz", now - host / 2, float(now))
         elif what == "look":
             crawl.known.look(host, float(now))
         elif crawl.known.network in (Network.DOUBTED, Network.AWAY):
             assert crawl.known.next_probe()
-            crawl.known.probe_failed(float(now))
+            crawl.known.probed(float(now))
         if crawl.known.is_away:
             assert crawl.known.standing(host)
     crawl.known.give_up()

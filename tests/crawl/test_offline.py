@@ -73,7 +73,7 @@ def name_server(says=""):
 
 def crawl_of(directory, server, names, **settings):
     """A crawl that knows the hosts by their names only; answers are kept for a second."""
-    limits = {"DNS_MIN_TTL_S": 1, "DNS_MAX_TTL_S": 1, "DNS_TIMEOUT_S": 0.3, "HOST_INTERVAL_S": 0.3, "RETRIES": 0}
+    limits = {"DNS_MIN_TTL_S": 1, "DNS_MAX_TTL_S": 1, "DNS_TIMEOUT_S": 1, "HOST_INTERVAL_S": 0.3, "RETRIES": 0}
     return Crawl(directory, server, HOSTS="", PORTS="all", NAMESERVERS=names.address, **{**limits, **settings})
 
 

@@ -150,7 +150,8 @@ def test_what_cannot_be_in_a_column_is_told_by_whoever_reads_it(job, statement, 
     said = told(job)
     assert said["check"], "the check finds all of them"
     assert said[reader] and "damaged" in " ".join(said[reader])
-    assert all(len(sentence) < 600 for sentences in said.values() for sentence in sentences)
+    told_once = [sentence.replace(str(job), "") for sentences in said.values() for sentence in sentences]
+    assert all(len(sentence) < 600 for sentence in told_once)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ GIVEN = {"SPIDERLING_DEDUP": "exact"}
 
 
 def web() -> FixedWeb:
-    hosts = {"a.test": "127.84.41.1", "b.test": "127.84.41.2"}
+    hosts = {"a.test": "127.84.45.1", "b.test": "127.84.45.2"}
     links = [*(f"/{n}" for n in range(9)), "http://b.test/"]
     sites = {
         host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", "/gone") for n in range(9)} | {"/": page(host, *links)}

@@ -229,12 +229,16 @@ async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
 
 
 async def test_a_malformed_answer_harms_nobody_but_its_own_name():
-    """c-ares closes the socket over which all other queries run; with its usual three tries they come through."""
+    """c-ares closes the socket over which all other queries run, and sends those at once over the next one.
+
+    There are so few names that the default receive buffer of the name server holds all of these queries: what a
+    full buffer drops costs one of the three tries.
+    """
     async with resolving(timeout_s=1, tries=3) as (resolver, _):
-        names = [f"slow{n}.org" for n in range(60)] + ["garbage.org"] + [f"v4.x{n}.org" for n in range(60)]
+        names = [f"slow{n}.org" for n in range(20)] + ["garbage.org"] + [f"v4.x{n}.org" for n in range(20)]
         results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
-        assert isinstance(results[60], NameServerFailure)
-        others = results[:60] + results[61:]
+        assert isinstance(results[20], NameServerFailure)
+        others = results[:20] + results[21:]
         assert [result for result in others if not isinstance(result, Resolution)] == []
         assert {result.addresses for result in others} == {V4}
 

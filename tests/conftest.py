@@ -28,10 +28,16 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import zstandard
+from hypothesis import HealthCheck, settings
 
 from spiderling.frontier.reading import urls_of
 from spiderling.simulation.server import serve
 from spiderling.simulation.web import html
+
+# The same examples each time, whatever the machine's pace; HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +55,7 @@ DEFAULTS = {
     "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
     "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
-DEADLINE_S = 60
+DEADLINE_S = 240
 SENTENCES = (
     "Když se vlak rozjel, zůstala na nástupišti jen stará paní s kufrem a pes, který se za ním ještě dlouho díval.",
     "V neděli ráno jsme šli na houby, ale bylo tak sucho, že jsme v celém lese nenašli ani jednu.",
@@ -228,7 +234,7 @@ class Running:
         self.process.send_signal(number)
         return self.wait()
 
-    def until(self, condition, timeout: float = 30) -> None:
+    def until(self, condition, timeout: float = 120) -> None:
         """Return when *condition* holds; fails when the crawl ends before."""
         deadline = time.monotonic() + timeout
         while not condition():

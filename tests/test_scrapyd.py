@@ -25,7 +25,7 @@ from spiderling.simulation.web import FixedWeb
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = 8
-DEADLINE_S = 60
+DEADLINE_S = 240
 CONFIGURATION = """\
 [scrapyd]
 bind_address = 127.0.0.1
@@ -106,7 +106,7 @@ def scrapyd(directory: Path):
     def ask(path: str, fields: dict[str, Any] | None = None, egg: Path | None = None) -> dict[str, Any]:
         body, headers = encoded(fields or {}, egg)
         request = urllib.request.Request(f"http://127.0.0.1:{port}/{path}", body if fields else None, headers)
-        answer = json.load(urllib.request.urlopen(request, timeout=30))
+        answer = json.load(urllib.request.urlopen(request, timeout=120))
         assert answer["status"] == "ok", answer
         return answer
 

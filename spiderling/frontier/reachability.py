@@ -91,6 +91,8 @@ class Reachability:
             return
         self._held.append(_Failure(host, trouble, now, over))
         self._failing[host] = trouble
+        if self.network is Network.DOUBTED and not self._witness():
+            self._away(now)  # nobody who answered before can tell whose fault this kind of failure is
 
     def answered(self, origin: str, begun: float, now: float) -> None:
         """A request to *origin* that was begun at *begun* got an answer at *now*, whatever that says."""

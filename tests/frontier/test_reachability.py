@@ -151,6 +151,15 @@ def test_a_host_that_must_not_be_asked_now_leaves_the_doubt_and_the_crawl_goes_o
     assert crawl.told() == [("dead.cz", True)]
 
 
+def test_a_doubt_that_no_name_can_settle_means_that_the_network_is_away() -> None:
+    """One host answered, another does not exist; then the name servers fail, of which no answer is known."""
+    crawl = Crawl("http://a.cz")
+    crawl.fails("none.cz", 1.0, Trouble.NO_SUCH_NAME)
+    assert crawl.known.look(1, 1.0) is Network.DOUBTED
+    crawl.fails("b.cz", 2.0, Trouble.NAME_SERVER)
+    assert crawl.known.is_away and crawl.known.next_probe() == "http://a.cz"
+
+
 def test_a_host_that_the_user_blocked_is_not_probed() -> None:
     crawl = Crawl("http://a.cz", "http://blocked.cz")
     crawl.fails("dead.cz", 10.0)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.linkoutput import LinkLine, links_of_crawl
+from spiderling.inspection import links_of_crawl
+from spiderling.linkoutput import LinkLine
 
 ROOT = Path(__file__).resolve().parent.parent
 _SERVER = "spiderling.simulation.server"

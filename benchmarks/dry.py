@@ -19,9 +19,11 @@ from urllib.parse import urljoin, urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, table
-from spiderling.items import Link, Outcome
+from spiderling.base.outcome import Outcome
+from spiderling.items import Link
 from spiderling.reasons import Reason
-from spiderling.simulation.replay import Replay, ServedAnswers, world
+from spiderling.simulation.answers import ServedAnswers
+from spiderling.simulation.replay import Replay, world
 from spiderling.simulation.synthetic import SyntheticWeb, read_words
 from spiderling.simulation.web import WebResponse
 

@@ -29,8 +29,7 @@ from benchmarks.common import arguments, result, table
 from benchmarks.faultlayer import POINTS
 from spiderling.cdxj import records
 from spiderling.checking import problems
-from spiderling.inspection import Inspection
-from spiderling.linkoutput import links_of_crawl
+from spiderling.inspection import Inspection, links_of_crawl
 from spiderling.simulation.web import FixedWeb, html, plain, redirect
 from tests.conftest import Crawl, page, pages_asked, serving
 

@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import result, table  # noqa: E402
+from spiderling.base.outcome import Outcome  # noqa: E402
 from spiderling.frontier import Fetch, Frontier  # noqa: E402
 from spiderling.frontier.store import SqliteStore  # noqa: E402
-from spiderling.items import Outcome  # noqa: E402
 from spiderling.linkbatch import Link, gathered  # noqa: E402
 from spiderling.options import Options  # noqa: E402
 from spiderling.reasons import Reason  # noqa: E402

@@ -26,13 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
+from spiderling.base.outcome import Follow, Outcome
 from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.seen import digest_key
 from spiderling.frontier.traps import Traps
-from spiderling.items import Follow, Link, Outcome
+from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.outcomes import DropPage, links_of
 from spiderling.pipelines.clean import check_text
-from spiderling.pipelines.dedup import digest_key
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality
 from spiderling.reasons import Reason

@@ -28,7 +28,8 @@ from typing import Any
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from spiderling.crawl import Crawl, crawl_of
+from spiderling.crawl import Crawl
+from spiderling.engine.lookup import crawl_of
 
 _LOOK_S = 0.1
 _NOT_OWNED = (ModuleType, type, FunctionType, BuiltinFunctionType, MethodType, CodeType)

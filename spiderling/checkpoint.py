@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.errors import SpiderlingError, StorageError
-from spiderling.frontier.history import history_row
+from spiderling.frontier.ledger import history_row
 from spiderling.frontier.state import Changes
 from spiderling.frontier.trail import with_outcome
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from spiderling.base.outcome import Outcome
     from spiderling.frontier import Frontier
     from spiderling.frontier.state import SegmentRow, Store
     from spiderling.frontier.trail import End
-    from spiderling.items import Outcome
     from spiderling.segments import SegmentWriter
 
 

@@ -20,8 +20,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
 
-from spiderling.text.documents import CONVERTERS, Document, DocumentError, from_text
-from spiderling.text.html import Block
+from spiderling.text.documents import from_text
+from spiderling.text.documentsx.converters import CONVERTERS
+from spiderling.text.documentsx.document import Document, DocumentError
+from spiderling.text.htmlx.blocks import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

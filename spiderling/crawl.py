@@ -7,13 +7,12 @@ The scheduler opens it before anything else and every other component finds it t
 from __future__ import annotations
 
 import asyncio
-import difflib
 import logging
 import re
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spiderling import __version__, filetypes, languages, signals
 from spiderling.addresses import AddressPolicy
@@ -22,8 +21,9 @@ from spiderling.checkpoint import Checkpoint
 from spiderling.clock import Clock
 from spiderling.converter import usable
 from spiderling.corpuscard import model_digests, seeds_digest, write_card
-from spiderling.errors import BadInput, JobdirError, SpiderlingError
-from spiderling.frontier import Fetch, Frontier, Report
+from spiderling.crawling.resume import _compare_options
+from spiderling.errors import BadInput, SpiderlingError
+from spiderling.frontier import Frontier, Report
 from spiderling.frontier.seen import DigestSet
 from spiderling.frontier.soundness import noted
 from spiderling.frontier.state import State
@@ -43,26 +43,16 @@ from spiderling.warc import verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from scrapy import Request, Spider
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
     from spiderling.archives.archives import Archives
-    from spiderling.items import Outcome
+    from spiderling.base.outcome import Exchange, Outcome
     from spiderling.languages import LanguageInfo
     from spiderling.shinglefilter import ShingleFilter
-    from spiderling.warc import Exchange
 
 logger = logging.getLogger(__name__)
 
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
-_ARGUMENTS = {
-    "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
-    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY", "urls": "ARCHIVE_URLS",
-}  # fmt: skip
-"""Arguments of the spider that are options."""
-FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
-"""Options that a resumed crawl must not change: what is kept already was judged by them."""
 
 
 class Crawl:
@@ -284,59 +274,6 @@ def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: I
     )
 
 
-def crawl_of(crawler: Crawler) -> Crawl | None:
-    """The crawl of a running crawler; None when it could not be opened."""
-    engine = crawler._engine
-    crawl = getattr(engine.scheduler, "crawl", None) if engine is not None else None
-    return crawl if isinstance(crawl, Crawl) else None
-
-
-def fetch_of(request: Request | None) -> Fetch | None:
-    """The frontier's Fetch that a request carries out; None for requests that did not come from the frontier."""
-    fetch = request.meta.get("spiderling_fetch") if request is not None else None
-    return fetch if isinstance(fetch, Fetch) else None
-
-
-def options_of(settings: BaseSettings, spider: Spider) -> Options:
-    """The options of a crawl: settings, and above them the spider's arguments."""
-    values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-    for name, option in _ARGUMENTS.items():
-        if getattr(spider, name, None):
-            values[PREFIX + option] = getattr(spider, name)
-    _refuse_unknown_arguments(spider)
-    options = Options.from_settings(values)
-    if not options.lang:
-        raise BadInput(
-            "no language is given: say -a lang=cs (codes or English names, several with commas); "
-            "`scrapy train` makes a model for a language that is not bundled."
-        )
-    return options
-
-
-def _refuse_unknown_arguments(spider: Spider) -> None:
-    """An argument that the spider does not declare as a class attribute is a typing error.
-
-    Those of tools that start spiders (scrapyd's ``_job``) begin with an underscore.
-    """
-    declared = sorted(declared_arguments(type(spider)))
-    for name in getattr(spider, "arguments", ()):
-        if not name.startswith("_") and name not in declared:
-            near = difflib.get_close_matches(name, declared, n=1)
-            hint = f"did you mean -a {near[0]}=?" if near else f"known are {', '.join(declared)}."
-            raise BadInput(f"the spider {spider.name} has no argument {name!r}; {hint}")
-
-
-def declared_arguments(cls: type[Spider]) -> set[str]:
-    """Names of the annotated class attributes with a text or a number: what ``-a`` may set."""
-    annotated = {key for base in cls.__mro__ for key in vars(base).get("__annotations__", {})} - {"name"}
-    return {key for key in annotated if isinstance(getattr(cls, key, None), (str, int, float))}
-
-
-def directory_of(settings: BaseSettings, options: Options, suffix: str = "") -> Path:
-    """JOBDIR, by default ``crawls/<lang><suffix>``."""
-    return Path(settings.get("JOBDIR") or f"crawls/{options.lang.replace(',', '+').replace(' ', '')}{suffix}")
-
-
 def send_retired(crawler: Crawler, report: Report) -> None:
     """Tell extensions and the log which hosts a report retired."""
     for host in report.retired:
@@ -370,26 +307,3 @@ def _address_policy(options: Options) -> AddressPolicy:
             "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
         )
     return AddressPolicy.parse(options.allow_networks, public=False)
-
-
-def _compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
-    """Lines 'name: old -> new' of what changed since the crawl was last run; raises JobdirError for what must not."""
-    if meta and from_archives != noted(meta, "from_archives", from_archives):
-        kinds = ("the web", "archives")
-        raise JobdirError(
-            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
-            "Give another directory with -s JOBDIR=..."
-        )
-    former = noted(meta, "options", dict[str, object]())
-    lines = []
-    for name, value in asdict(options).items():
-        old = former.get(name, value)
-        if old == value:
-            continue
-        if name in FIXED_OPTIONS:
-            raise JobdirError(
-                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
-                "Resume it with the same value, or begin another with -s JOBDIR=..."
-            )
-        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
-    return lines

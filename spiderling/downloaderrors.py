@@ -31,9 +31,9 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 
+from spiderling.base.error_origin import is_made_here
 from spiderling.decoding import DecodedTooBig
 from spiderling.errors import StorageError
-from spiderling.internalerrors import is_made_here
 from spiderling.reasons import Reason
 from spiderling.resolver import NameNotFound, NameServerFailure
 

@@ -27,9 +27,9 @@ from scrapy.utils._download_handlers import check_stop_download, normalize_bind_
 from spiderling import filetypes, tls
 from spiderling import signals as our_signals
 from spiderling.addresses import AddressPolicy, HostMap, literal_address
+from spiderling.base.outcome import Exchange
 from spiderling.client import Floor, Question, Reply, Way, ask
 from spiderling.converter import usable
-from spiderling.crawl import crawl_of, fetch_of
 from spiderling.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.digits import whole_number
 from spiderling.downloaderrors import (
@@ -40,12 +40,13 @@ from spiderling.downloaderrors import (
     is_of_the_connection,
     translated,
 )
+from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.resolver import Resolver
 from spiderling.runningtime import running_time
 from spiderling.text.declared import language_of_tag
-from spiderling.warc import EXCHANGE, Exchange
+from spiderling.warc import EXCHANGE
 
 if sys.version_info >= (3, 11):
     from asyncio import Timeout, timeout

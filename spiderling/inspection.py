@@ -8,10 +8,11 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spiderling import prevertical
 from spiderling.errors import BadInput, JobdirError, StorageError
@@ -20,10 +21,17 @@ from spiderling.frontier.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.soundness import SoundConnection, is_like, noted, what_to_do
 from spiderling.frontier.trail import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
+from spiderling.linkoutput import LinkLine, read_links
 from spiderling.options import Options
 from spiderling.prevertical import Document
 from spiderling.reasons import Reason
 from spiderling.urls import HASH_BITS, canonicalize, url_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from spiderling.reasons import Reason
 
 
 class Ended(NamedTuple):
@@ -221,3 +229,16 @@ class Inspection:
         query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
         row = self.connection.execute(query, (host, found.time if found else 0.0)).fetchone() if found else None
         return (row[0], row[1]) if row else None
+
+
+def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
+    """The lines of a crawl, finished or running, as far as they were acknowledged.
+
+    Raises BadInput if it has none, StorageError if a segment is damaged.
+    """
+    with closing(Inspection(directory)) as crawl:
+        segments = crawl.segments("links")
+    if not segments:
+        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
+    for segment in segments:
+        yield from read_links(segment.path, segment.length)

@@ -13,13 +13,12 @@ import asyncio
 import json
 import logging
 import sqlite3
-import traceback
 from collections import Counter, deque
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from spiderling.base.error_origin import place_of
 from spiderling.errors import InternalError, SpiderlingError, StorageError
 
 if TYPE_CHECKING:
@@ -38,9 +37,6 @@ WINDOW_ENDS = 1000
 """... while so many URLs end; one more stops the crawl, for then it is no single page that is wrong."""
 _KEY = "internal-errors"
 """In the store's table ``meta``: URLs and files on which a crawl stopped, as a list of [URL, key or null]."""
-_PACKAGE = str(Path(__file__).parent)
-_CARRIERS = ("/scrapy/", "/twisted/", "/asyncio/", _PACKAGE + "/plain.py", _PACKAGE + "/downloader.py")
-"""Files of frames that only hand a request or an item on to a component."""
 
 
 class Met(NamedTuple):
@@ -157,32 +153,6 @@ class Changing:
             return False
         self._errors.stop(error, self._url, self._key)
         return True
-
-
-def is_ours(error: BaseException) -> bool:
-    """Whether a component of ours raised *error*, or what it called; not one of the user's project, nor Scrapy."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        path = frame.f_code.co_filename
-        if not any(carrier in path for carrier in _CARRIERS):
-            return path.startswith(_PACKAGE)
-    return False
-
-
-def is_made_here(error: BaseException) -> bool:
-    """Whether *error* was raised in code of ours, not in what it called."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and frames[-1][0].f_code.co_filename.startswith(_PACKAGE)
-
-
-def place_of(error: BaseException) -> str:
-    """File, line and function of ours in which *error* was raised, or of what raised it if nothing of ours did."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
-    if not ours:
-        return "an unknown place"
-    path = Path(ours[-1].filename)
-    name = path.relative_to(Path(_PACKAGE).parent) if path.is_relative_to(_PACKAGE) else path.name
-    return f"{name}:{ours[-1].lineno} in {ours[-1].name}"
 
 
 def _broken(error: BaseException, url: str, is_fatal: bool) -> str:

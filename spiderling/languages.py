@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from spiderling import modelfiles
 from spiderling.errors import BadInput
-from spiderling.text.badness import LIMIT
+from spiderling.text.badness import LIMIT, stoplist_of
 from spiderling.text.language import LanguageModel, LanguageModels
-from spiderling.text.training import stoplist_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

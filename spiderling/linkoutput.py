@@ -16,12 +16,10 @@ number of characters of its text (0: an image or nothing; 255 stands for more). 
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling import prevertical
-from spiderling.errors import BadInput, StorageError
-from spiderling.inspection import Inspection
+from spiderling.errors import StorageError
 from spiderling.linkbatch import FOREIGN, WANTED, batch_of
 from spiderling.segments import Kind
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from spiderling.items import Outcome
+    from spiderling.base.outcome import Outcome
     from spiderling.reasons import Reason
 
 
@@ -89,16 +87,3 @@ def read_links(path: Path, length: int | None = None) -> Iterator[LinkLine]:
                 yield LinkLine(**json.loads(line))
     except (OSError, ValueError, TypeError) as error:
         raise StorageError(f"{path} cannot be read: {error}.") from error
-
-
-def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
-    """The lines of a crawl, finished or running, as far as they were acknowledged.
-
-    Raises BadInput if it has none, StorageError if a segment is damaged.
-    """
-    with closing(Inspection(directory)) as crawl:
-        segments = crawl.segments("links")
-    if not segments:
-        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
-    for segment in segments:
-        yield from read_links(segment.path, segment.length)

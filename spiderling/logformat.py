@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.logformatter import LogFormatter
 
-from spiderling.internalerrors import is_ours
+from spiderling.base.error_origin import is_ours
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

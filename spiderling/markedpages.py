@@ -26,7 +26,7 @@ from spiderling.urls import registrable_domain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from spiderling.text.html import Parsed
+    from spiderling.text.htmlx.blocks import Parsed
 
 _MAX_WINDOW = 1 << 27
 _NOWHERE = "nowhere.invalid"

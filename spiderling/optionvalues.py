@@ -85,35 +85,11 @@ def parse_tlds(text: str, option: str = "TLDS", national: Iterable[str] = ()) ->
     return None if "all" in parts or not parts else frozenset(found)
 
 
-def _check_preset(text: str) -> None:
-    from spiderling.text.boilerplate import parse_rules  # numpy and lxml are dear to import
-
-    try:
-        parse_rules(text)
-    except ValueError as error:
-        raise BadInput(f"{PREFIX}JUSTEXT_PRESET is {text!r}; {error}.") from None
-
-
-def _check_strategy(text: str) -> None:
-    from spiderling.frontier.strategies import parse  # which needs the options
-
-    parse(text)
-
-
-def _check_estimators(text: str) -> None:
-    from spiderling.frontier.priority import parse_weights  # numpy
-
-    parse_weights(text)
-
-
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
-    "justext_preset": _check_preset,
     "documents": filetypes.parse,
-    "estimators": _check_estimators,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
-    "strategy": _check_strategy,
     "tlds": parse_tlds,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }

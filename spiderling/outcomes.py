@@ -18,10 +18,10 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 
-from spiderling.crawl import fetch_of
+from spiderling.base.error_origin import is_ours
+from spiderling.base.outcome import Follow, Outcome
+from spiderling.engine.lookup import fetch_of
 from spiderling.errors import StorageError
-from spiderling.internalerrors import is_ours
-from spiderling.items import Follow, Outcome
 from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
+    from spiderling.base.outcome import Exchange
     from spiderling.items import PageItem
     from spiderling.linkbatch import LinkBatch
     from spiderling.text import Page
-    from spiderling.warc import Exchange
 
 _MAX_DETAIL_CHARS = 200
 _OF_CONNECTIONS = (OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError)

@@ -19,25 +19,25 @@ from typing import Any
 import xxhash
 
 from spiderling import __version__, languages
+from spiderling.base.outcome import Outcome
 from spiderling.cdxj import records
 from spiderling.checking import problems
 from spiderling.corpuscard import read_manifest
 from spiderling.crawl import spelled_out
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.history import history_row
+from spiderling.frontier.ledger import history_row
 from spiderling.frontier.linkingpage import LinkingPage
+from spiderling.frontier.seen import digest_key
 from spiderling.frontier.state import Changes, SegmentRow
 from spiderling.frontier.store import SqliteStore
 from spiderling.frontier.trail import with_outcome
 from spiderling.inspection import Inspection
-from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.linkbatch import Link
 from spiderling.linkoutput import LinkLine, read_links
 from spiderling.options import Options
 from spiderling.optionvalues import PREFIX
-from spiderling.pipelines.dedup import digest_key
 from spiderling.prevertical import Document, documents
 from spiderling.reasons import Reason
 from spiderling.segments import frames, sync_directory

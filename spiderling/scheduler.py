@@ -24,14 +24,16 @@ from scrapy.utils.defer import deferred_from_coro
 
 from spiderling import plain, requesting, signals
 from spiderling.addresses import HostMap
-from spiderling.crawl import Crawl, directory_of, fetch_of, log_reopened, options_of, send_retired
+from spiderling.base.outcome import Outcome
+from spiderling.crawl import Crawl, log_reopened, send_retired
+from spiderling.crawling.arguments import directory_of, options_of
 from spiderling.downloader import DirectDownloader
 from spiderling.downloaderrors import TransferCut
+from spiderling.engine.lookup import fetch_of
 from spiderling.errors import InternalError, NetworkAway, SpiderlingError, StorageError
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import identity
 from spiderling.frontier.sitemaps import is_sitemap
-from spiderling.items import Outcome
 from spiderling.logformat import is_heard
 from spiderling.naming import Naming
 from spiderling.offline import Offline, trouble_of

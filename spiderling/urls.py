@@ -235,3 +235,8 @@ def _clean_query(search: str) -> str:
         return search
     kept = [part for part in search[1:].split("&") if _DROPPED_PARAMETER.match(part) is None]
     return "?" + "&".join(kept) if any(kept) else ""
+
+
+def domain_mark(name: str) -> int:
+    """16 bits that stand for the registrable domain of the host *name*."""
+    return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1

@@ -19,18 +19,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import zstandard
 
 from spiderling import __version__
+from spiderling.base.outcome import Exchange
 from spiderling.cdxj import index_all, write_index
 from spiderling.segments import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from spiderling.items import Outcome
+    from spiderling.base.outcome import Outcome
 
 EXCHANGE = "spiderling_exchange"
 """Meta key of what the handler keeps of a request."""
@@ -42,27 +43,6 @@ _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-forma
 _LAST_OF_BATCH = {"batch": "ends here"}
 """Said by the last metadata record of each checkpoint, so that what came after it is known for another one."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
-Headers = Sequence[tuple[bytes, bytes]]
-
-
-class Exchange(NamedTuple):
-    """A request that was made and the response that came, as far as it came."""
-
-    url: str
-    began: float
-    """When the body was here, seconds since 1970."""
-    took_s: float
-    """From the request to the headers."""
-    address: str
-    request: tuple[str, str, Headers, bytes]
-    """Method, target, headers, body."""
-    status_line: str
-    headers: Headers
-    """Those of the response, as received."""
-    body: bytes
-    """As received, before content decoding; without its transfer coding."""
-    truncated: str = ""
-    """Why the body is not whole, as WARC-Truncated says it."""
 
 
 class WarcKind(Kind):

@@ -17,8 +17,8 @@ from spiderling.converter import Limits, convert, usable
 from spiderling.filetypes import of_content
 from spiderling.options import Options
 from spiderling.text import Page, clean_text
-from spiderling.text.documents import Document, DocumentError
-from spiderling.text.html import Block
+from spiderling.text.documentsx.document import Document, DocumentError
+from spiderling.text.htmlx.blocks import Block
 from spiderling.workers import Task, WorkerConfig, WorkerPool, text_process
 
 if sys.version_info >= (3, 14):

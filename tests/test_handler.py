@@ -551,14 +551,14 @@ def decoded(coding: bytes, data: bytes, size: int = 7, limit: int = LIMIT) -> by
     return b"".join(decoder.decode(data[start : start + size]) for start in range(0, len(data), size))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(CODINGS)), st.binary(max_size=3000), st.integers(1, 5000))
 def test_any_body_in_any_pieces_comes_back(coding, body, size):
     assert decoded(coding.encode(), CODINGS[coding](body), size) == body
     assert decoded(b"gzip, " + coding.encode(), CODINGS[coding](gzip.compress(body)), size) == body
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from([*sorted(CODINGS), "gzip, br", "a, , b"]), st.binary(max_size=3000), st.integers(1, 5000))
 def test_garbage_never_raises_anything_else(coding, body, size):
     with suppress(DecodedTooBig):
@@ -1014,7 +1014,7 @@ async def test_nothing_but_a_response_or_a_download_error_comes_out(name):
     assert request.meta["wire_bytes"] >= 0
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.sampled_from(

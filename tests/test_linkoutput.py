@@ -9,12 +9,13 @@ from contextlib import closing
 import pytest
 from conftest import NETWORK, Crawl, paragraphs, serving
 
+from spiderling.base.outcome import Outcome
 from spiderling.checking import problems
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import BadInput, StorageError
-from spiderling.inspection import Inspection
-from spiderling.items import Link, Outcome
-from spiderling.linkoutput import LinkKind, links_of_crawl, read_links
+from spiderling.inspection import Inspection, links_of_crawl
+from spiderling.items import Link
+from spiderling.linkoutput import LinkKind, read_links
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb, WebResponse, html, redirect

@@ -30,6 +30,7 @@ from benchmarks.faults import (
     linked_web,
     session,
 )
+from spiderling.base.outcome import Outcome
 from spiderling.checking import problems
 from spiderling.checkpoint import Checkpoint
 from spiderling.crawl import Crawl as OpenCrawl
@@ -39,7 +40,6 @@ from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.state import Changes, SegmentRow
 from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
-from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.options import Options
 from spiderling.reasons import Reason

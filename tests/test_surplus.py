@@ -14,6 +14,7 @@ import zstandard
 from conftest import NETWORK, Crawl, page, serving
 
 from benchmarks.faults import SETTINGS
+from spiderling.base.outcome import Exchange, Outcome
 from spiderling.checking import problems
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import JobdirError, StorageError
@@ -21,7 +22,6 @@ from spiderling.frontier.state import Changes, SegmentRow
 from spiderling.frontier.statefile import log_of
 from spiderling.frontier.store import SqliteStore
 from spiderling.inspection import Inspection
-from spiderling.items import Outcome
 from spiderling.jobdir import Jobdir
 from spiderling.options import Options
 from spiderling.prevertical import read_documents
@@ -29,7 +29,7 @@ from spiderling.reasons import Reason
 from spiderling.segments import Kind, SegmentWriter
 from spiderling.simulation.web import FixedWeb
 from spiderling.surplus import judged
-from spiderling.warc import Exchange, WarcKind
+from spiderling.warc import WarcKind
 
 SEED = "http://a.test/"
 OWN = "corpus/my-notes.prevert.zst"

@@ -16,16 +16,16 @@ from test_handler import OK, PAGE, chunked, fetch, reply
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.checker import Checker
 
+from spiderling.base.outcome import Exchange, Outcome
 from spiderling.cdxj import index_all, records, surt
 from spiderling.checking import problems
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import StorageError
 from spiderling.inspection import Inspection
-from spiderling.items import Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb, plain, redirect
-from spiderling.warc import EXCHANGE, Exchange, WarcKind, verdict
+from spiderling.warc import EXCHANGE, WarcKind, verdict
 
 BODY = b"<p>text</p>" * 50
 EXCHANGED = Exchange(

@@ -20,9 +20,9 @@ from spiderling.archives.raw import Client, FileRaw, UrlRaw
 from spiderling.archives.readers import Readers
 from spiderling.archives.records import RecordReader
 from spiderling.archives.sources import is_url
-from spiderling.export import DropList, read_list
+from spiderling.base.outcome import Outcome
+from spiderling.base.url_lists import DropList, read_list
 from spiderling.frontier import Fetch
-from spiderling.items import Outcome
 from spiderling.linkbatch import NONE
 from spiderling.reasons import MENTIONS, Reason
 

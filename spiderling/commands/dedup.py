@@ -10,10 +10,11 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from spiderling.base.url_lists import DropList
 from spiderling.commands.export import size
 from spiderling.deduplication import Deduplication, Rule, Totals
 from spiderling.errors import BadInput, SpiderlingError
-from spiderling.export import DropList, corpus_of, export
+from spiderling.export import corpus_of, export
 from spiderling.formats import format_of
 from spiderling.progressline import with_progress
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from spiderling.base.url_lists import DropList, read_list
 from spiderling.errors import BadInput, DamageError, SpiderlingError
-from spiderling.export import DropList, Summary, corpus_of, export, read_list
+from spiderling.export import Summary, corpus_of, export
 from spiderling.formats import FORMATS, format_of
 from spiderling.prevertical import stored_documents
 from spiderling.progressline import with_progress

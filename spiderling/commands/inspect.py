@@ -16,8 +16,9 @@ from spiderling.checking import problems
 from spiderling.clock import Clock
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.frontier.rankingx.strategy import STATE
 from spiderling.frontier.soundness import to_check
-from spiderling.frontier.strategies import STATE, Heidix, parse
+from spiderling.frontier.strategies import Heidix, parse
 from spiderling.frontier.worth import learnt_of
 from spiderling.inspection import Ended, Inspection, Story
 from spiderling.optionvalues import PREFIX

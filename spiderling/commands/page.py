@@ -18,7 +18,8 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
-from spiderling.crawl import crawl_of, fetch_of, options_of
+from spiderling.crawling.arguments import options_of
+from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.frontier.sitefiles import SiteFile
 from spiderling.optouts import Statement, together

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
-from spiderling.crawl import options_of
+from spiderling.crawling.arguments import options_of
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.optionvalues import parse_tlds
 from spiderling.seeding import commoncrawl, search, wikipedia

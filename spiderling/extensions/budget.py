@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 
 from spiderling.budgets import Budgets
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:

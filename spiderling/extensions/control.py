@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 
 from spiderling.askingagain import MAY_BE_ASKED, ask_again
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.errors import BadInput
 from spiderling.hostlists import HostList
 from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile

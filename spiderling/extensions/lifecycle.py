@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.scheduler import Scheduler
 from spiderling.urls import registrable_domain
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.errors import StorageError
 from spiderling.frontier.history import at_work
 from spiderling.frontier.hosts import CLOSED_STATES, HostState

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 
 if TYPE_CHECKING:
     from scrapy import Spider

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.http import Response
 
-from spiderling.crawl import crawl_of, fetch_of
-from spiderling.internalerrors import is_ours
+from spiderling.base.error_origin import is_ours
+from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.items import PageItem
 from spiderling.outcomes import PutBack, further, of_item, of_response
 from spiderling.payloads import PAGES
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
+    from spiderling.base.outcome import Outcome
     from spiderling.crawl import Crawl
-    from spiderling.items import Outcome
 
 
 class YieldFeed:

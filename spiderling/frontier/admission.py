@@ -7,8 +7,8 @@ from collections.abc import Callable
 from spiderling.frontier.books import Books
 from spiderling.frontier.entries import line_of, plain_line
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl
-from spiderling.frontier.priority import LAST_RANK, SEED_RANK
-from spiderling.frontier.strategies import Strategy
+from spiderling.frontier.hostsx.ranks import LAST_RANK, SEED_RANK
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.frontier.traps import Traps
 from spiderling.options import Options
 from spiderling.reasons import Reason

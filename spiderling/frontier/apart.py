@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from spiderling.frontier.backlog import Backlog
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 from spiderling.frontier.shares import Group
 
 _LOOKS = 256

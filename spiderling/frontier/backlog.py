@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 
 _APART_AFTER_S = 60.0
 _COMPACT_ABOVE = 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from spiderling.frontier.draws import Draw
@@ -11,11 +12,12 @@ from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.journal import GENERATION, Journal
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.queues import Queues
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.state import Shelf, State
-from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.trail import Trail
+from spiderling.frontier.yields import YieldAccount
 from spiderling.options import Options
 from spiderling.reasons import Reason
 
@@ -42,6 +44,16 @@ class Books:
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
         self._parks_retired = options.retired_queue == "park"
+
+    @property
+    def totals(self) -> Counter[str]:
+        return self.ledger.totals
+
+    def account_at_hand(self, host_id: int) -> YieldAccount | None:
+        return self.hosts.account_at_hand(host_id)
+
+    def rank_of_host(self, host_id: int) -> int:
+        return self.marks.ranks[host_id]
 
     def restore(self, state: State, shelf: Shelf) -> list[int]:
         """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.

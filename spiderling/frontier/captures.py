@@ -9,7 +9,7 @@ from __future__ import annotations
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.hosts import CLOSED_STATES, QueuedUrl
-from spiderling.frontier.priority import SEED_RANK
+from spiderling.frontier.hostsx.ranks import SEED_RANK
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.values import Fetch
 from spiderling.reasons import Reason

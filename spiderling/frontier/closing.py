@@ -5,16 +5,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.books import Books
 from spiderling.frontier.history import AT_WORK
 from spiderling.frontier.hosts import Host, HostState
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.state import Shelf
-from spiderling.frontier.strategies import Strategy
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.yields import MAX_STEPS, RetirementRule, YieldAccount
-from spiderling.items import Outcome
 from spiderling.options import Options
 from spiderling.optionvalues import parse_yield_profile
 

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 
 FAIR = 64
 """Of so many draws among hosts, one goes round all ranks."""

@@ -12,7 +12,7 @@ import json
 
 from spiderling.errors import DamageError
 from spiderling.frontier.hosts import Host, QueuedUrl
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 from spiderling.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
 
 _FIRST = 0x40  # plain lines begin with '@' to 'g', in rank order for each prefix

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from spiderling.frontier.books import Books
 from spiderling.frontier.entries import line_of
 from spiderling.frontier.hosts import QueuedUrl
-from spiderling.frontier.priority import SEED_RANK
+from spiderling.frontier.hostsx.ranks import SEED_RANK
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
 from spiderling.reasons import Reason

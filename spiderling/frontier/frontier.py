@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.askagain import AskedAgain, ask_again
 from spiderling.frontier.books import Books
@@ -13,23 +14,22 @@ from spiderling.frontier.captures import Captures
 from spiderling.frontier.closing import Closing
 from spiderling.frontier.failedseeds import FailedSeeds
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask, identity
+from spiderling.frontier.hostsx.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.intake import Intake
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.names import NameStatus
-from spiderling.frontier.priority import REQUEST_RANK, SEED_RANK
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.redirects import Redirects
-from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict, raised
-from spiderling.frontier.rows import robots_of
+from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict, raised, robots_of
 from spiderling.frontier.schedule import Schedule, next_up
 from spiderling.frontier.state import Changes, Shelf, State
-from spiderling.frontier.strategies import LinkingPage, Strategy, parse
+from spiderling.frontier.strategies import LinkingPage, parse
 from spiderling.frontier.tasks import RobotsTasks
 from spiderling.frontier.trail import End
 from spiderling.frontier.traps import Visit
 from spiderling.frontier.values import Fetch, Report
-from spiderling.items import Outcome
 from spiderling.linkbatch import Link, LinkBatch, batch_of
 from spiderling.options import Options
 from spiderling.reasons import Reason

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spiderling.frontier.hosttable import HostTable
-    from spiderling.frontier.ledger import Ledger
 
 AT_WORK = (HostState.RESOLVING, HostState.READY, HostState.IN_PROCESS, HostState.SNOOZED)
 """States of hosts with URLs to be fetched."""
@@ -55,16 +54,6 @@ def at_work(hosts: HostTable) -> int:
     """How many hosts have URLs to be fetched."""
     states = hosts.marks.hosts_by_state()
     return sum(states.get(state, 0) for state in AT_WORK)
-
-
-def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
-    """What is known at *now*."""
-    states, totals = hosts.marks.hosts_by_state(), ledger.totals
-    return HistoryRow(
-        int(now // TICK_S), now, totals["time_s"], totals["pages"], totals["documents"], totals["words"],
-        totals["downloaded_bytes"], totals["kept_bytes"], ledger.discovered, ledger.waiting + ledger.in_transit,
-        len(hosts), at_work(hosts), states.get(HostState.RETIRED, 0),
-    )  # fmt: skip
 
 
 def thinning(row: HistoryRow) -> Iterator[tuple[str, tuple[int, int, int]]]:

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable
 from operator import mul
 
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.priority import LAST_RANK, RANKS
-from spiderling.frontier.strategies import Strategy
+from spiderling.frontier.hostsx.ranks import LAST_RANK, RANKS
+from spiderling.frontier.rankingx.strategy import Strategy
 
 _STEP = 1.7
 """What one rank promises over the next (worth.py)."""

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from spiderling.urls import CanonicalUrl
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from spiderling.frontier.state import HostColumns
 
 
 class HostState(Enum):
@@ -257,3 +255,15 @@ class Host:
     @property
     def has_work(self) -> bool:
         return bool(self.tasks or (self.marks.queued[self.id] and not self.marks.is_closed(self.id)))
+
+
+class HostColumns(NamedTuple):
+    """What the frontier keeps of every host in memory, whether it is active or not: hosts by id, a column of each."""
+
+    names: list[str]
+    states: list[str]
+    distances: list[int]
+    queued: list[int]
+    """``waiting`` or ``parked``."""
+    dues: list[float]
+    """To 15 digits."""

@@ -17,14 +17,13 @@ import numpy as np
 import xxhash
 
 from spiderling.errors import DamageError
-from spiderling.frontier.hosts import STATE_OF, Host, HostState, Marks
+from spiderling.frontier.hosts import STATE_OF, Host, HostColumns, HostState, Marks
 from spiderling.frontier.keytable import KeyTable
 from spiderling.frontier.queues import Queues
 from spiderling.frontier.rows import host_of, new_row
-from spiderling.frontier.shares import domain_mark
-from spiderling.frontier.state import HostColumns, HostMark, HostRow, Shelf
+from spiderling.frontier.state import HostMark, HostRow, Shelf
 from spiderling.frontier.yields import YieldAccount
-from spiderling.urls import MAX_HOST_ID, registrable_domain
+from spiderling.urls import MAX_HOST_ID, domain_mark, registrable_domain
 
 _ID_BITS = 24
 _MET_LATELY = 30_000

@@ -16,8 +16,9 @@ from spiderling.frontier.books import Books
 from spiderling.frontier.entries import HEADS
 from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.hosts import Host
+from spiderling.frontier.rankingx.strategy import DROPPED, BatchRanker
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.strategies import DROPPED, BatchRanker, LinkingPage
+from spiderling.frontier.strategies import LinkingPage
 from spiderling.frontier.traps import Visit
 from spiderling.linkbatch import TEXT_BLOCK, LinkBatch
 from spiderling.reasons import Reason

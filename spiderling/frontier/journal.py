@@ -5,8 +5,8 @@ from __future__ import annotations
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.queues import Queues
-from spiderling.frontier.robots import Robots
-from spiderling.frontier.rows import host_row, robots_row
+from spiderling.frontier.robots import Robots, robots_row
+from spiderling.frontier.rows import host_row
 from spiderling.frontier.seen import SeenSet
 from spiderling.frontier.state import Changes
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 
 
 @dataclass(slots=True, eq=False)

@@ -6,10 +6,16 @@ A retry is waiting or in transit; a purge counts each URL; mentions were never a
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
+from spiderling.base.outcome import Outcome
 from spiderling.errors import DamageError
-from spiderling.items import Outcome
+from spiderling.frontier.history import TICK_S, HistoryRow, at_work
+from spiderling.frontier.hosts import HostState
 from spiderling.reasons import Reason
+
+if TYPE_CHECKING:
+    from spiderling.frontier.hosttable import HostTable
 
 _MAX_FACTS = 500
 """Pages can name any licence; of more only the kind is counted."""
@@ -119,3 +125,13 @@ def _reason(key: str) -> Reason:
         return Reason.of(key)
     except KeyError:
         raise DamageError(f"the state counts URLs that ended as {key[:80]!r}, which is no way to end.") from None
+
+
+def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
+    """What is known at *now*."""
+    states, totals = hosts.marks.hosts_by_state(), ledger.totals
+    return HistoryRow(
+        int(now // TICK_S), now, totals["time_s"], totals["pages"], totals["documents"], totals["words"],
+        totals["downloaded_bytes"], totals["kept_bytes"], ledger.discovered, ledger.waiting + ledger.in_transit,
+        len(hosts), at_work(hosts), states.get(HostState.RETIRED, 0),
+    )  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spiderling.frontier.priority import SEED_RANK
+from spiderling.frontier.hostsx.ranks import SEED_RANK
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
+    from spiderling.base.outcome import Outcome
     from spiderling.frontier.hosts import Host
-    from spiderling.items import Outcome
 
 _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
 """Ends of pages that were found to be in an accepted language."""

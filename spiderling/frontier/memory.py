@@ -6,12 +6,11 @@ from array import array
 from collections.abc import Iterator
 
 from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF
+from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, HostColumns
 from spiderling.frontier.state import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
-    HostColumns,
     HostMark,
     HostRow,
     RobotsRow,

@@ -18,13 +18,6 @@ from typing import Any, TypeAlias
 from spiderling.errors import BadInput
 from spiderling.reasons import Reason
 
-SEED_RANK = 0
-REQUEST_RANK = 1
-SITEMAP_RANK = 6
-"""Behind the links of pages with text, and of hubs."""
-LAST_RANK = 9
-RANKS = LAST_RANK + 1
-
 _QUALITY = {
     Reason.KEPT: 1.0,
     Reason.DUPLICATE: 0.2,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from spiderling.errors import DamageError
 from spiderling.frontier.entries import line_of, stored_url
 from spiderling.frontier.hosts import Host, Marks, QueuedUrl
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 from spiderling.frontier.state import (
     BAND_BITS,
     Flush,

@@ -12,7 +12,7 @@ from spiderling.errors import JobdirError
 from spiderling.frontier.checksums import whole_rows
 from spiderling.frontier.entries import stored_url
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
-from spiderling.frontier.priority import RANKS
+from spiderling.frontier.hostsx.ranks import RANKS
 from spiderling.frontier.soundness import SoundConnection, what_to_do
 from spiderling.frontier.state import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
 from spiderling.frontier.statefile import as_it_is

@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from spiderling.errors import DamageError
 from spiderling.frontier.recent import Recent
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
-from spiderling.frontier.state import ConsentRow
+from spiderling.frontier.state import ConsentRow, RobotsRow
 from spiderling.options import Options
 from spiderling.optouts import MINING, TRAINING, Signal, Statement
 from spiderling.reasons import Reason
@@ -367,3 +368,16 @@ class Robots:
 
 def _key(origin: str, file: SiteFile) -> str:
     return origin if file is SiteFile.ROBOTS else origin + file.value
+
+
+def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
+    return RobotsRow(origin, record.status.value, record.fetched, record.expires, record.failures, record.body)
+
+
+def robots_of(row: RobotsRow) -> RobotsRecord:
+    """Raises DamageError for rules that were never packed."""
+    try:
+        zlib.decompress(row.body) if row.body else None
+    except zlib.error as error:
+        raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
+    return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
-
-from spiderling.errors import DamageError
 from spiderling.frontier.entries import line_of
 from spiderling.frontier.hosts import Host, Marks
 from spiderling.frontier.queues import Queues
-from spiderling.frontier.robots import RobotsRecord, RobotsStatus
-from spiderling.frontier.state import HostRow, RobotsRow
+from spiderling.frontier.state import HostRow
 from spiderling.frontier.yields import YieldAccount
 
 
@@ -50,16 +46,3 @@ def host_of(row: HostRow, marks: Marks) -> Host:
         exempt=row.exempt > 0,
         leniency=max(0, -row.exempt),
     )
-
-
-def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
-    return RobotsRow(origin, record.status.value, record.fetched, record.expires, record.failures, record.body)
-
-
-def robots_of(row: RobotsRow) -> RobotsRecord:
-    """Raises DamageError for rules that were never packed."""
-    try:
-        zlib.decompress(row.body) if row.body else None
-    except zlib.error as error:
-        raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
-    return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)

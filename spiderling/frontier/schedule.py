@@ -19,13 +19,13 @@ from spiderling.frontier.crowd import Crowd
 from spiderling.frontier.draws import FAIR, Draw
 from spiderling.frontier.holding import Holding
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.hostsx.ranks import LAST_RANK
 from spiderling.frontier.hosttable import HostTable
 from spiderling.frontier.names import Name, Names, NameStatus
 from spiderling.frontier.pace import Pace
 from spiderling.frontier.places import Places
-from spiderling.frontier.priority import LAST_RANK
 from spiderling.frontier.queues import Queues
-from spiderling.frontier.strategies import Strategy
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.frontier.workbench import NO_ADDRESS, Workbench
 from spiderling.frontier.yields import YieldAccount
 from spiderling.options import Options

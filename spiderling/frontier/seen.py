@@ -154,3 +154,11 @@ def _spread(host_ids: Keys, digests: Keys) -> Keys:
     """``_turned`` of the keys that these are the parts of."""
     turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _LEAST)
     return turned
+
+
+def digest_key(digest: bytes) -> int:
+    """The first 64 bits of an xxh3_128 digest, as a signed integer.
+
+    At 10^7 kept pages, one crawl in 10^5 would take two different pages for duplicates.
+    """
+    return int.from_bytes(digest[:8], "big", signed=True)

@@ -14,10 +14,6 @@ one in 65,536 hosts shares the turns of a farm.
 
 from __future__ import annotations
 
-import xxhash
-
-from spiderling.urls import registrable_domain
-
 BURST = 100
 """Requests beyond its share that a group may have had; a crawl that begins with few hosts is not held up by it."""
 UNKNOWN = 0
@@ -28,11 +24,6 @@ Group = int | str
 """The mark of a domain, or an address."""
 Lane = tuple[Group, ...]
 """The watched groups that a host belongs to, none, one or two of them."""
-
-
-def domain_mark(name: str) -> int:
-    """16 bits that stand for the registrable domain of the host *name*."""
-    return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1
 
 
 class Shares:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.priority import SITEMAP_RANK
+from spiderling.frontier.hostsx.ranks import SITEMAP_RANK
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.values import Fetch
 from spiderling.options import Options

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from spiderling.errors import DamageError
 from spiderling.frontier.history import HistoryRow
+from spiderling.frontier.hosts import HostColumns
 from spiderling.frontier.trail import TrailBatch
 
 BAND_BITS = 4
@@ -80,18 +81,6 @@ class HostRow(NamedTuple):
     """Lines of URLs that come before those in chunks: handed out and given back."""
     transit: bytes | None
     """The line of the URL in transit; after a kill it waits again."""
-
-
-class HostColumns(NamedTuple):
-    """What the frontier keeps of every host in memory, whether it is active or not: hosts by id, a column of each."""
-
-    names: list[str]
-    states: list[str]
-    distances: list[int]
-    queued: list[int]
-    """``waiting`` or ``parked``."""
-    dues: list[float]
-    """To 15 digits."""
 
 
 class HostMark(NamedTuple):

@@ -22,7 +22,7 @@ import zstandard
 from spiderling.errors import DamageError, JobdirError, StorageError
 from spiderling.frontier import checksums, history, trail
 from spiderling.frontier.checksums import CheckedTables
-from spiderling.frontier.hosts import CLOSED_STATES
+from spiderling.frontier.hosts import CLOSED_STATES, HostColumns
 from spiderling.frontier.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
 from spiderling.frontier.soundness import what_to_do
 from spiderling.frontier.state import (
@@ -30,7 +30,6 @@ from spiderling.frontier.state import (
     Changes,
     ConsentRow,
     Flush,
-    HostColumns,
     HostMark,
     HostRow,
     RobotsRow,

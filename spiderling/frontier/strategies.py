@@ -12,102 +12,29 @@ URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from spiderling.errors import BadInput
 from spiderling.frontier.draws import chance
 from spiderling.frontier.foundlink import FoundLink, NewLinks
+from spiderling.frontier.hostsx.ranks import LAST_RANK, SEED_RANK
 from spiderling.frontier.linkingpage import LinkingPage as LinkingPage
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, SEED_RANK, parse_weights
+from spiderling.frontier.priority import ESTIMATORS, parse_weights
+from spiderling.frontier.rankingx.strategy import _RANK, DROPPED, STATE, BatchRanker, Ranker, Strategy
 from spiderling.frontier.worth import Worth
 from spiderling.linkbatch import batch_of
 from spiderling.optionvalues import parse_tlds
 from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
-    from spiderling.frontier.books import Books
+    from spiderling.base.outcome import Outcome
     from spiderling.frontier.hosts import Host
+    from spiderling.frontier.rankingx.strategy import CrawlView
     from spiderling.frontier.yields import YieldAccount
-    from spiderling.items import Outcome
     from spiderling.options import Options
     from spiderling.urls import CanonicalUrl
-
-STATE = "strategy"
-"""Key under which the store keeps the weights that a strategy learnt."""
-DROPPED = -1
-"""In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
-_RANK = 5
-"""Of all links where none is better than another."""
-
-Ranker = Callable[[FoundLink], int]
-"""A rank, 0 to 9, 0 first; or DROPPED."""
-BatchRanker = Callable[[NewLinks], list[int]]
-"""The same for links side by side."""
-
-
-class Strategy:
-    """What the frontier asks; by itself breadth first: links as they were found, hosts as they are due.
-
-    One object serves one crawl.
-    """
-
-    retires: ClassVar[bool] = False
-    """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
-
-    @property
-    def power(self) -> float:
-        """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
-        return math.inf
-
-    haste: int = 0
-    """What time is worth: the bytes of so many hosts at work. Who gives too little beside that is held back; 0: nobody.
-
-    A crawl that holds nobody back leaves no request unmade, however little it promises.
-    """
-
-    ranks_hosts: ClassVar[bool] = False
-    """Whether ``host_rank`` tells hosts apart; without, they take turns."""
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        """How the links of *page* are ranked."""
-        return lambda link: _RANK
-
-    def batch_ranker(self, page: LinkingPage) -> BatchRanker:
-        """``ranker`` for all links at once: to be overridden where that is faster."""
-        rank = self.ranker(page)
-        return lambda links: [rank(link) for link in links]
-
-    def begin(self, books: Books, options: Options) -> None:
-        """The strategy is that of the crawl with these *books* from now on."""
-
-    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
-        """What came of *target*, the page whose links are ranked next."""
-
-    def state(self) -> dict[str, str]:
-        """What was learnt since the last call, for the next checkpoint: entries, in JSON, of the store's ``meta``."""
-        return {}
-
-    def restore(self, meta: Mapping[str, str]) -> None:
-        """Take up what ``state`` gave before a restart; damage must not stop the crawl."""
-
-    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
-        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*; no better for a worse one."""
-        return 0
-
-    def gives_up(self, host: Host) -> bool:
-        """Whether *host* is left alone from now on, asked after each of its pages; it ends as retired."""
-        return False
-
-    def is_stale(self, rank: int, pages: int) -> bool:
-        """Whether a URL of *rank*, whose turn has come after *pages* of the crawl, ends unfetched (``passed-over``)."""
-        return False
-
-    def weight(self, links: int) -> float:
-        """What a document with so many links counts in a sample without bias; 0 when the crawl draws none."""
-        return 0.0
 
 
 @dataclass
@@ -138,9 +65,9 @@ class Heidix(Strategy):
         """Of the estimators, before anything was learnt."""
         return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
 
-    def begin(self, books: Books, options: Options) -> None:
+    def begin(self, crawl: CrawlView, options: Options) -> None:
         learns, tlds = self.learns and options.learning == "on", parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
-        self.worth = Worth(self.weights(options), learns, books, options.lang.split(","), tlds)
+        self.worth = Worth(self.weights(options), learns, crawl, options.lang.split(","), tlds)
 
     def ranker(self, page: LinkingPage) -> Ranker:
         return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]
@@ -174,8 +101,8 @@ class Spiderling(Heidix):
     learns: ClassVar[bool] = True
     retires = True
 
-    def begin(self, books: Books, options: Options) -> None:
-        super().begin(books, options)
+    def begin(self, crawl: CrawlView, options: Options) -> None:
+        super().begin(crawl, options)
         if options.yield_profile == "off":  # who wants nobody retired means this too
             self.patience = 0
 
@@ -232,7 +159,7 @@ class RandomWalk(_ByHead):
 
     jump: float = 0.1
 
-    def begin(self, books: Books, options: Options) -> None:
+    def begin(self, crawl: CrawlView, options: Options) -> None:
         self._random = chance(options.random_seed)
         self._links = 0
 
@@ -296,7 +223,7 @@ class Lswc(_ByHead):
         """The distance that the rank of a URL stands for."""
         return 1 if rank <= 2 else max(2, rank - 2)
 
-    def begin(self, books: Books, options: Options) -> None:
+    def begin(self, crawl: CrawlView, options: Options) -> None:
         self._relevant: set[int] = set()
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:

@@ -27,8 +27,8 @@ from spiderling.reasons import KEYS, Reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from spiderling.base.outcome import Outcome
     from spiderling.frontier.hosts import Host, QueuedUrl
-    from spiderling.items import Outcome
 
 ASKED_AGAIN = "asked-again"
 """In the table ``meta``: for each Reason the last batch of *ended* whose URLs that ended so wait again, or did."""

@@ -29,9 +29,9 @@ from array import array
 
 import xxhash
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.hosttable import HostTable
-from spiderling.items import Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import CanonicalUrl, registrable_domain

@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spiderling.frontier.hostlanguages import HostLanguages
+from spiderling.frontier.hostsx.ranks import LAST_RANK
 from spiderling.frontier.notes import Note, Notes
-from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, LAST_RANK, OF_HOST, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, HIGHEST_WEIGHT, OF_HOST, Cues, page_quality
 from spiderling.frontier.urlwords import UrlWords
 from spiderling.reasons import Reason
 from spiderling.urls import name_of, url_hash
 from spiderling.wordhashes import section_of, words_of_name, words_of_path
 
 if TYPE_CHECKING:
-    from spiderling.frontier.books import Books
     from spiderling.frontier.foundlink import NewLinks
+    from spiderling.frontier.rankingx.strategy import CrawlView
     from spiderling.frontier.strategies import LinkingPage
     from spiderling.frontier.yields import YieldAccount
 
@@ -74,13 +75,14 @@ class Worth:
     """The estimators with their weights, and what they look at."""
 
     def __init__(
-        self, weights: Mapping[str, float], learns: bool, books: Books, languages: Iterable[str] = (),
+        self, weights: Mapping[str, float], learns: bool, crawl: CrawlView, languages: Iterable[str] = (),
         top_level_domains: Iterable[str] = (),
     ) -> None:  # fmt: skip
         """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
         whose URLs have them as words or are under *top_level_domains*.
         """
-        self._books, self._learns = books, learns
+        self._crawl = crawl
+        self._learns = learns
         self.names = [name for name in ESTIMATORS if weights.get(name)]
         estimators = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names)]
         self._of_hosts = [(at, of) for at, of in estimators if self.names[at] in OF_HOST]
@@ -103,7 +105,7 @@ class Worth:
     @property
     def usual(self) -> float:
         """The yield rate of the crawl so far."""
-        totals = self._books.ledger.totals
+        totals = self._crawl.totals
         kept = totals["kept_bytes"] + _USUAL_RATE * _USUAL_BYTES
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
@@ -183,9 +185,9 @@ class Worth:
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
         """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
-        account = self._books.hosts.account_at_hand(host_id) if host_id else None
+        account = self._crawl.account_at_hand(host_id) if host_id else None
         if account is None:
-            rank = self._books.marks.ranks[host_id] if host_id else 5
+            rank = self._crawl.rank_of_host(host_id) if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
         young = _YOUNG_PAGES * self.page_bytes
         given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 
-from spiderling.crawl import fetch_of
+from spiderling.engine.lookup import fetch_of
 from spiderling.items import PageItem
 from spiderling.outcomes import of_response
 from spiderling.payloads import PAGES

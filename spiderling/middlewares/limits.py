@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import ada_url
 
-from spiderling.crawl import fetch_of
 from spiderling.digits import whole_number
+from spiderling.engine.lookup import fetch_of
 from spiderling.outcomes import Refused
 from spiderling.reasons import Reason
 

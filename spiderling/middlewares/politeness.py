@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
-from spiderling.crawl import crawl_of, fetch_of
 from spiderling.downloaderrors import TransferCut
+from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.outcomes import NotMade
 
 if TYPE_CHECKING:

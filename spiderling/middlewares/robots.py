@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from spiderling.crawl import fetch_of
+from spiderling.engine.lookup import fetch_of
 from spiderling.frontier.sitefiles import MAX_FILE_BYTES, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
 from spiderling.outcomes import FileTaken, exchange_of

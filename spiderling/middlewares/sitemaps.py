@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spiderling.crawl import fetch_of
+from spiderling.engine.lookup import fetch_of
 from spiderling.frontier.sitemaps import is_sitemap
 from spiderling.middlewares.limits import may_pass, redirect_target
 from spiderling.outcomes import FileTaken, exchange_of, of_response

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import CloseSpider
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.errors import SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage, PutBack

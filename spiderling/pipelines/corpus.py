@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from spiderling import feeds
-from spiderling.crawl import crawl_of, fetch_of
+from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.items import PageItem
 from spiderling.markup import written
 from spiderling.tls import FLAG

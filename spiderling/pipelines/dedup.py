@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
+from spiderling.frontier.seen import digest_key
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason
@@ -80,11 +81,3 @@ class DedupPipeline:
         elif len(text) < max(1, options.min_text_chars):
             raise DropPage(Reason.NEAR_DUPLICATE)
         return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))
-
-
-def digest_key(digest: bytes) -> int:
-    """The first 64 bits of an xxh3_128 digest, as a signed integer.
-
-    At 10^7 kept pages, one crawl in 10^5 would take two different pages for duplicates.
-    """
-    return int.from_bytes(digest[:8], "big", signed=True)

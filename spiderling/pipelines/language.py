@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.http import Headers
 
-from spiderling.items import Follow
+from spiderling.base.outcome import Follow
 from spiderling.optouts import Policy, Signal, Statement, together
 from spiderling.outcomes import DropPage
 from spiderling.reasons import Reason

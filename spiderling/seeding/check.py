@@ -18,7 +18,7 @@ from scrapy import Request, signals
 from scrapy.crawler import AsyncCrawlerProcess
 from tqdm import tqdm
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.errors import BadInput, SpiderlingError
 from spiderling.items import PageItem
 from spiderling.outcomes import DropPage

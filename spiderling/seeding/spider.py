@@ -12,7 +12,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import SETTINGS_PRIORITIES
 from tqdm import tqdm
 
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.errors import SpiderlingError
 from spiderling.reasons import Reason
 from spiderling.scheduler import Scheduler

@@ -103,7 +103,7 @@ def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
     if any(directory.glob(NODES + "*")):
         return read_graph(directory, terms.language, seed)
     if (directory / "links").is_dir():
-        from spiderling.linkoutput import links_of_crawl  # which needs SQLite
+        from spiderling.inspection import links_of_crawl  # which needs SQLite
 
         return of_crawl(directory.name, links_of_crawl(directory), terms.language)
     raise BadInput(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spiderling.items import Outcome
+from spiderling.base.outcome import Outcome
 from spiderling.linkbatch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
 from spiderling.reasons import Reason
 from spiderling.simulation.addresses import Addresses

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spiderling.frontier.foundlink import FoundLink
-from spiderling.frontier.strategies import DROPPED, LinkingPage, Ranker, Strategy
+from spiderling.frontier.rankingx.strategy import DROPPED, Ranker, Strategy
+from spiderling.frontier.strategies import LinkingPage
 from spiderling.frontier.yields import YieldAccount
 from spiderling.simulation.pages import Array, PageWeb
 

@@ -13,17 +13,15 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.strategies import Strategy
-from spiderling.items import Outcome
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.simulation.measures import Sample
-from spiderling.simulation.web import Web, WebResponse
 
 PAGES_PER_BATCH = 1000
 WORLD = {"optouts": "tdm-file=ignore,ai-txt=ignore", "trail": "off"}
@@ -161,33 +159,6 @@ class Replay:
             self._uncommitted = 0
             self.store.commit(frontier.drain(now))
             frontier.committed()
-
-
-class ServedAnswers:
-    """A web that could be served (``web.py``) as the simulator asks it; *judge* reads its pages."""
-
-    def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome], latency_s: float = 0.5) -> None:
-        """*judge*: (URL id, URL, answer) -> Outcome, for any answer to a request for a page; all take *latency_s*."""
-        self._web, self._judge, self._latency_s = web, judge, latency_s
-        self._addresses = web.hosts()
-
-    def address(self, name: str) -> str:
-        return self._addresses.get(name, "127.0.0.1")
-
-    def latency_s(self, url: str) -> float:
-        return self._latency_s
-
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
-        answer = self._respond(url)
-        return answer.status, answer.body, answer.headers.get("Location")
-
-    def outcome(self, url_id: int, url: str) -> Outcome:
-        return self._judge(url_id, url, self._respond(url))
-
-    def _respond(self, url: str) -> WebResponse:
-        parts = urlsplit(url)
-        path = parts.path + ("?" + parts.query if parts.query else "")
-        return self._web.respond(parts.hostname or "", path or "/")
 
 
 def world(**options: Any) -> Options:

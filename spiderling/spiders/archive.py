@@ -10,7 +10,7 @@ from scrapy import Request
 from scrapy.responsetypes import responsetypes
 
 from spiderling.archives.sources import archives_of
-from spiderling.crawl import crawl_of
+from spiderling.engine.lookup import crawl_of
 from spiderling.items import PageItem
 from spiderling.pipelines.corpus import CAPTURED
 from spiderling.scheduler import FAILED_STAT

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from spiderling.crawl import crawl_of, declared_arguments
+from spiderling.crawling.arguments import declared_arguments
+from spiderling.engine.lookup import crawl_of
 from spiderling.errors import BadInput
 from spiderling.items import PageItem
 from spiderling.payloads import DISTANCE

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from spiderling.text.boilerplate import Rules
-    from spiderling.text.html import Block
+    from spiderling.text.htmlx.blocks import Block
 
 
 def parse(page: str) -> list[Block]:

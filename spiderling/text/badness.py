@@ -85,3 +85,17 @@ def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
     mean = sum(logs) / len(logs)
     sd = math.sqrt(sum((log - mean) ** 2 for log in logs) / len(logs))
     return round(mean, 3), round(max(sd, _MIN_SD), 3), LIMIT
+
+
+_STOPWORD_SHARE = 0.55
+
+
+def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
+    """The most frequent words, up to a bit more than half of a text of *total* words."""
+    covered, chosen = 0, set()
+    for word, count in words.items():
+        if covered > _STOPWORD_SHARE * total:
+            break
+        covered += count
+        chosen.add(word)
+    return frozenset(chosen)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from spiderling.text.html import Block
+from spiderling.errors import BadInput
+from spiderling.text.htmlx.blocks import Block
 from spiderling.text.normal import normal_form
 
 if TYPE_CHECKING:
@@ -57,8 +58,15 @@ _SENTENCE_CHARS = 35
 def parse_rules(text: str) -> Rules:
     """The rules that *text* names: a preset, values of one's own, or both: ``balanced,length_low=40``.
 
-    Values that are not named are those of the preset, by default of 'balanced'.  Raises ValueError with a reason.
+    Values that are not named are those of the preset, by default of 'balanced'.  Raises BadInput.
     """
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        raise BadInput(f"SPIDERLING_JUSTEXT_PRESET is {text!r}; {error}.") from None
+
+
+def _parsed(text: str) -> Rules:
     first, *rest = (part.strip() for part in text.split(","))
     if "=" in first:
         first, rest = "balanced", [first, *rest]

@@ -14,11 +14,12 @@ from spiderling.text.badness import badness
 from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
 from spiderling.text.encoding import decode
 from spiderling.text.head import fill_head
-from spiderling.text.html import Block, Parsed, parse
+from spiderling.text.html import parse
+from spiderling.text.htmlx.blocks import Block, Parsed, made
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.learned import bundled
 from spiderling.text.ngrams import words as words_of
-from spiderling.text.page import Page, PageLink, Paragraph, TextOptions, made
+from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import quality, words_in
 from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from spiderling.text.cosine import CosineGuesses
-    from spiderling.text.documents import Document
+    from spiderling.text.documentsx.document import Document
 
 _SAMPLE_BLOCKS = 12
 _MAX_LINK_SHARE = 0.5

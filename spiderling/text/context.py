@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from spiderling.text.html import Block
+    from spiderling.text.htmlx.blocks import Block
     from spiderling.text.zones import Inherited, Tree
 
     Ints = npt.NDArray[np.intp]

@@ -14,18 +14,20 @@ import posixpath
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lxml import etree
 
-from spiderling.text.html import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, parse
+from spiderling.text.documentsx.document import Document, DocumentError
+from spiderling.text.html import parse
+from spiderling.text.htmlx.blocks import MAX_BLOCKS
 from spiderling.text.metadata import MAX_META_CHARS
 from spiderling.text.normal import normal_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 MAX_INFLATED_BYTES = 100_000_000
 """Bytes that the members of one archive may have together once inflated."""
@@ -33,27 +35,6 @@ MAX_CHAPTERS = 2000
 _PIECE_BYTES = 1 << 16
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
-
-
-class DocumentError(Exception):
-    """The bytes are no readable document of their kind."""
-
-
-@dataclass(slots=True)
-class Document:
-    """What a document holds."""
-
-    blocks: list[Block] = field(default_factory=list)
-    title: str = ""
-    meta: dict[str, str] = field(default_factory=dict)
-    """Under the names that pages use: author, dcterms.created, dcterms.modified, description, keywords."""
-    lang: str | None = None
-
-    def add(self, text: str, heading: bool = False) -> None:
-        """Append a block, unless it is empty or there are too many."""
-        text = normal_form(text)[:MAX_BLOCK_CHARS].rstrip()
-        if text and len(self.blocks) < MAX_BLOCKS:
-            self.blocks.append(Block(text, heading, 0))
 
 
 def from_docx(body: bytes) -> Document:
@@ -101,22 +82,6 @@ def from_text(text: str) -> Document:
     for line in text.splitlines():
         document.add(_FIELDS.sub(" ", line))
     return document
-
-
-def from_pdf(body: bytes) -> Document:
-    """PDF by PDFium; see pdf.py."""
-    from spiderling.text import pdf  # its library is large, and few crawls want it
-
-    return pdf.convert(body)
-
-
-CONVERTERS: Mapping[str, Callable[[bytes], Document]] = {
-    "pdf": from_pdf,
-    "docx": from_docx,
-    "odt": from_odt,
-    "epub": from_epub,
-}
-"""Kind (filetypes.py) -> function; each raises DocumentError and nothing else."""
 
 
 class _Archive:

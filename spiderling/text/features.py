@@ -20,7 +20,7 @@ from spiderling.text.zones import KINDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spiderling.text.html import Block
+    from spiderling.text.htmlx.blocks import Block
     from spiderling.text.zones import Inherited
 
 Array = npt.NDArray[np.float32]

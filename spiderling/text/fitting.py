@@ -25,7 +25,7 @@ from spiderling.text.marking import MarkedPage, f1, labels, score, words_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from spiderling.text.html import Block
+    from spiderling.text.htmlx.blocks import Block
     from spiderling.text.zones import Inherited, Tree
 
 UNITS = 32

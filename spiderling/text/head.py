@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from spiderling.text.resolving import join
 
 if TYPE_CHECKING:
-    from spiderling.text.html import Parsed
+    from spiderling.text.htmlx.blocks import Parsed
     from spiderling.text.page import Page
 
 _PUBLISHED = [

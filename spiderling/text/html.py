@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import contextlib
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
+from spiderling.text.htmlx.blocks import (
+    MAX_ANCHOR_CHARS,
+    MAX_BLOCK_CHARS,
+    MAX_BLOCKS,
+    MAX_LINKS,
+    Block,
+    Parsed,
+    RawLink,
+    made,
+)
 from spiderling.text.metadata import MAX_META_CHARS, Metadata
 from spiderling.text.normal import NEXT_LINE, normal_form, normal_forms
-from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS, made
 from spiderling.text.tags import (
     AREA,
     BOX,
@@ -37,58 +46,9 @@ from spiderling.text.zones import ZONED, Tree
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_BLOCKS = 20_000
-MAX_BLOCK_CHARS = 100_000
 MAX_DATA_CHARS = 50_000
 
 _NEXT_LINE = NEXT_LINE.encode()
-
-
-class Block(NamedTuple):
-    """A paragraph before it is classified."""
-
-    text: str
-    heading: bool
-    link_chars: int
-    """Characters of the text that stand inside links."""
-    tag: str = ""
-    """The tag that opened it; empty when the end of another block did."""
-    pieces: int = 0
-    """Stretches of text between tags that it is made of."""
-    element: int = 0
-    """The innermost element around it, a number in the page's tree."""
-
-
-class RawLink(NamedTuple):
-    """A link as written."""
-
-    href: str
-    rel: str
-    anchor: str
-    block: int
-    language: str = ""
-    """By its hreflang, else its lang."""
-
-
-class Parsed(NamedTuple):
-    """What one pass over a page found."""
-
-    blocks: list[Block]
-    links: list[RawLink]
-    title: str
-    meta: dict[str, str]
-    rels: dict[str, str]
-    """href of the first <link> or <a> with rel canonical or license."""
-    base: str | None
-    html_lang: str | None
-    alternates: dict[str, str]
-    """hreflang -> href of the <link rel=alternate> that give it."""
-    data: str
-    """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
-    links_cut: int
-    """Links beyond MAX_LINKS."""
-    tree: Tree
-    """The elements around the blocks."""
 
 
 def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:

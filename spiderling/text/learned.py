@@ -28,7 +28,7 @@ from spiderling.text.features import Array, features
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spiderling.text.html import Block
+    from spiderling.text.htmlx.blocks import Block
     from spiderling.text.zones import Inherited, Tree
 
 DIGITS = 3

@@ -11,8 +11,7 @@ from __future__ import annotations
 import copyreg
 import pickle
 from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from spiderling.linkbatch import NONE as NO_LINKS
 from spiderling.linkbatch import LinkBatch
 from spiderling.markup import are_elements, details, elements
 from spiderling.pickles import read_plain
+from spiderling.text.boilerplate import parse_rules
+from spiderling.text.htmlx.blocks import MAX_LINKS, made
 from spiderling.text.learned import BlockModel, load
 from spiderling.text.quality import NOTHING, Quality
 from spiderling.text.shingles import NONE, Shingles
@@ -28,17 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spiderling.options import Options
-
-MAX_LINKS = 5000
-MAX_ANCHOR_CHARS = 200
-
-
-_Row = TypeVar("_Row", bound=tuple[Any, ...])
-
-
-def made(kind: type[_Row], rows: Iterable[Sequence[Any]]) -> list[_Row]:
-    """Named tuples of *kind* from complete rows, thrice as fast as the class makes them."""
-    return list(map(partial(tuple.__new__, kind), rows))
 
 
 class Paragraph(NamedTuple):
@@ -97,7 +87,8 @@ class TextOptions:
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
-        """The part of a crawl's options that concerns text; raises BadInput for a damaged block model."""
+        """The part of a crawl's options that is about text; raises BadInput for a damaged model or unknown rules."""
+        parse_rules(options.justext_preset)
         return cls(
             tuple(accepted),
             options.boilerplate,

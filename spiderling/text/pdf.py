@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from spiderling.text.documents import Document, DocumentError
-from spiderling.text.html import MAX_BLOCKS
+from spiderling.text.documentsx.document import Document, DocumentError
+from spiderling.text.htmlx.blocks import MAX_BLOCKS
 from spiderling.text.metadata import MAX_META_CHARS
 from spiderling.text.normal import normal_form, rejoined
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import ada_url
 
 if TYPE_CHECKING:
-    from spiderling.text.html import RawLink
+    from spiderling.text.htmlx.blocks import RawLink
 
 # a name that is neither an IPv4 address nor punycode
 _NAME = r"(?!xn--)[a-z0-9-]+(?:[.](?!xn--)[a-z0-9-]+)*[.](?!xn--)[a-z]+"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
-from spiderling.text.badness import build_profile, merged
+from spiderling.text.badness import build_profile, merged, stoplist_of
 from spiderling.text.boilerplate import is_unspaced
 from spiderling.text.counts import added, count_ngrams
 from spiderling.text.language import ORDER, LanguageModel, LanguageModels
@@ -28,7 +28,6 @@ MAX_CHARS = 500_000
 DRAWN_WORDS = 80_000
 _LINE_WORDS = 10
 _DOCUMENT_WORDS = 500
-_STOPWORD_SHARE = 0.55
 _HELD_OUT = 10
 _GOLDEN = 0.6180339887
 
@@ -120,17 +119,6 @@ def drawn(listed: Mapping[str, int], number: int) -> list[str]:
 def _up_to(chars: int, lines: Sequence[str]) -> list[str]:
     ends = accumulate(map(len, lines))
     return [line for line, end in zip(lines, ends, strict=True) if end <= chars]
-
-
-def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
-    """The most frequent words, up to a bit more than half of a text of *total* words."""
-    covered, chosen = 0, set()
-    for word, count in words.items():
-        if covered > _STOPWORD_SHARE * total:
-            break
-        covered += count
-        chosen.add(word)
-    return frozenset(chosen)
 
 
 class Check(NamedTuple):

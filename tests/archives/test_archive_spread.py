@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from spiderling.archives.archives import Archives
 from spiderling.archives.places import Position
 from spiderling.archives.records import Record
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Fetch
-from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 URL, TINY = "http://a.test/", 25_000

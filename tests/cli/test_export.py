@@ -16,8 +16,9 @@ from command_line import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.url_lists import DropList, read_list
 from spiderling.errors import BadInput, StorageError
-from spiderling.export import Corpus, DropList, corpus_of, export, read_list
+from spiderling.export import Corpus, corpus_of, export
 from spiderling.frontier.store import Changes, SegmentRow, SqliteStore
 from spiderling.markup import escape, written
 from spiderling.prevertical import Source, documents, stored_documents
@@ -172,7 +173,7 @@ def test_any_text_survives_the_way_through_an_xml_parser(attributes, texts):
 
 
 # without a deadline, because it waits for the disk
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(URLS), TEXT), max_size=8), st.sampled_from([".prevert", ".prevert.zst"]))
 def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     source, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"

@@ -20,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling import parts
+from spiderling.base.url_lists import DropList
 from spiderling.errors import BadInput, StorageError
-from spiderling.export import DropList, corpus_of, export
+from spiderling.export import corpus_of, export
 from spiderling.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
 from spiderling.markup import rendered, written
 from spiderling.prevertical import Source, StoredDocument, stored_documents

@@ -70,7 +70,7 @@ def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
     while not page.exists() and process.poll() is None:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, log = process.communicate(timeout=30)
+    out, log = process.communicate(timeout=120)
     assert process.returncode == 130
     done = re.search(r"interrupted; (\d+) of 900 crawls are done", log)
     assert done and "Traceback" not in log

@@ -242,7 +242,7 @@ def batches(draw: st.DrawFn) -> list[Changes]:
     return made
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(made=batches())
 def test_both_stores_hold_the_same(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
     memory, path = MemoryStore(), tmp_path_factory.mktemp("store") / "state.sqlite"

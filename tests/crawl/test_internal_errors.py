@@ -10,13 +10,13 @@ import pytest
 from brokenparts import EXTENSIONS
 from conftest import Crawl, page, serving
 
+from spiderling.base.outcome import Outcome
 from spiderling.checking import problems
 from spiderling.crawl import Crawl as OpenCrawl
 from spiderling.errors import StorageError
 from spiderling.frontier.closing import Closing
 from spiderling.inspection import Inspection
 from spiderling.internalerrors import MOST, WINDOW_ENDS
-from spiderling.items import Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.simulation.web import FixedWeb, WebResponse, plain

@@ -11,7 +11,8 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 
 from spiderling import feeds, languages
-from spiderling.items import Outcome, PageItem
+from spiderling.base.outcome import Outcome
+from spiderling.items import PageItem
 from spiderling.outcomes import further, of_item, redirected
 from spiderling.reasons import Reason
 from spiderling.text import TextOptions, process

@@ -6,7 +6,8 @@ from collections import Counter
 
 from conftest import Crawl, page, serving
 
-from spiderling.export import DropList, corpus_of, export
+from spiderling.base.url_lists import DropList
+from spiderling.export import corpus_of, export
 from spiderling.prevertical import stored_documents
 from spiderling.simulation.web import FixedWeb
 

@@ -10,12 +10,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Frontier
 from spiderling.frontier.foundlink import FoundLink, NewLinks
 from spiderling.frontier.hostlanguages import HostLanguages
 from spiderling.frontier.priority import page_quality
-from spiderling.frontier.strategies import Heidix, LinkingPage, Ranker, Strategy
-from spiderling.items import Link, Outcome
+from spiderling.frontier.rankingx.strategy import Ranker, Strategy
+from spiderling.frontier.strategies import Heidix, LinkingPage
+from spiderling.items import Link
 from spiderling.linkbatch import FOREIGN, WANTED, gathered
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -137,7 +139,7 @@ def link_to(frontier: Frontier, link: Link) -> FoundLink:
     return FoundLink.to(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block, anchor)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PAGES, LINKS, st.sampled_from(["spiderling", "heidix"]), st.sampled_from(list(Reason)), st.integers(0, 20))
 def test_a_batch_is_ranked_by_the_formulas(
     pages: list[tuple[str, Reason, bool, int, int]], links: list[Link], name: str, reason: Reason, distance: int
@@ -183,7 +185,7 @@ class Shown(Strategy):
         return lambda link: self.shown.append(link) or 3  # type: ignore[func-returns-value]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(LINKS, st.data())
 def test_a_strategy_of_ones_own_sees_each_new_link(links: list[Link], data: Any) -> None:
     strategy = Shown()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import VirtualCrawl, page, robots
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.ledger import Ledger
-from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 HOSTS, PAGES, STEP_S = 30, 6, 20.0

@@ -75,7 +75,7 @@ def test_a_pause_that_the_clock_did_not_change_is_kept() -> None:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck),
+    max_examples=25, suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )  # fmt: skip
 @given(

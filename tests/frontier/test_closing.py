@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import HostState
-from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}

@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 
 from spiderling.frontier import Frontier
-from spiderling.frontier.history import HistoryRow, history_row
+from spiderling.frontier.history import HistoryRow
+from spiderling.frontier.ledger import history_row
 from spiderling.frontier.state import Changes
 from spiderling.frontier.store import SqliteStore
 from spiderling.options import Options

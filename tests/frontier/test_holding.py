@@ -11,7 +11,7 @@ from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.frontier.holding import Holding
 from spiderling.frontier.hosts import Host, Marks
-from spiderling.frontier.strategies import Strategy
+from spiderling.frontier.rankingx.strategy import Strategy
 from spiderling.frontier.yields import YieldAccount
 from spiderling.reasons import Reason
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Frontier
 from spiderling.frontier.foundlink import NewLinks
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.notes import KEY, LINES, Notes, _packed
 from spiderling.frontier.strategies import Heidix, LinkingPage
 from spiderling.frontier.worth import Worth
-from spiderling.items import Outcome
 from spiderling.linkbatch import Link, gathered
 from spiderling.options import Options
 from spiderling.reasons import Reason

@@ -69,7 +69,7 @@ def crawls(draw: st.DrawFn) -> VirtualCrawl:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck),
+    max_examples=60, suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink a whole web takes longer than to read it
 )  # fmt: skip
 @given(crawls(), st.lists(st.sampled_from(URLS), min_size=1, max_size=12), st.lists(st.booleans(), max_size=3))

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from virtual_crawl import VirtualCrawl, page, to
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.hosts import HostState
-from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 CHAIN = [f"http://a.cz/{number}" for number in range(8)]

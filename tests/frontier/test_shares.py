@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.apart import FairBacklog
 from spiderling.frontier.backlog import Backlog
 from spiderling.frontier.hosts import Host, Marks
-from spiderling.frontier.shares import BURST, Shares, domain_mark
+from spiderling.frontier.shares import BURST, Shares
 from spiderling.frontier.workbench import Workbench
-from spiderling.items import Outcome
 from spiderling.linkbatch import NONE
 from spiderling.reasons import Reason
 from spiderling.simulation.replay import Replay, world
+from spiderling.urls import domain_mark
 
 SHARE = 0.1
 FARM_HOSTS, GOOD_HOSTS = 2000, 100
@@ -189,7 +190,7 @@ TIMES = st.floats(0, 3, allow_nan=False).map(lambda s: round(s, 1))
 HOSTS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), TIMES, TIMES), min_size=2, max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(HOSTS, st.sampled_from([0.1, 0.2, 0.5]))
 def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(
     hosts: list[tuple[int, int, float, float]], share: float

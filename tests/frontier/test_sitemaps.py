@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from virtual_crawl import VirtualCrawl, page, robots, to
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.sitemaps import MAX_FILES, is_sitemap
-from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 A = "http://a.cz/"

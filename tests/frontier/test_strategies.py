@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.outcome import Outcome
 from spiderling.errors import BadInput
 from spiderling.frontier import Frontier
 from spiderling.frontier.books import Books
 from spiderling.frontier.foundlink import FoundLink
+from spiderling.frontier.hostsx.ranks import LAST_RANK
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import LAST_RANK
-from spiderling.frontier.strategies import DROPPED, STRATEGIES, LinkingPage, Ranker, Strategy, parse
-from spiderling.items import Link, Outcome
+from spiderling.frontier.rankingx.strategy import DROPPED, Ranker, Strategy
+from spiderling.frontier.strategies import STRATEGIES, LinkingPage, parse
+from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import Reason
 from spiderling.urls import canonicalize
@@ -190,7 +192,7 @@ def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, b
 )  # fmt: skip
 def test_unknown_strategy_is_told(text: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        Options.from_settings({"SPIDERLING_STRATEGY": text})
+        parse(text)
 
 
 def test_strategy_with_parameters() -> None:

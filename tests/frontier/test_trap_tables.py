@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import VirtualCrawl
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import traps as module
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.traps import Traps
-from spiderling.items import Outcome
 from spiderling.reasons import Reason
 
 BARE_PAGES = 25

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,16 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.base.outcome import Outcome
 from spiderling.errors import BadInput
 from spiderling.frontier import Frontier
 from spiderling.frontier.foundlink import FoundLink, NewLinks
+from spiderling.frontier.hostsx.ranks import LAST_RANK
 from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import ESTIMATORS, LAST_RANK, Cues, page_quality
+from spiderling.frontier.priority import ESTIMATORS, Cues, page_quality, parse_weights
 from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
 from spiderling.frontier.urlwords import UrlWords, words_of
 from spiderling.frontier.worth import Worth
 from spiderling.frontier.yields import YieldAccount
-from spiderling.items import Outcome
 from spiderling.linkbatch import FOREIGN, WANTED, Link, gathered
 from spiderling.options import Options
 from spiderling.reasons import Reason
@@ -134,7 +136,7 @@ def test_weights_are_options() -> None:
 )
 def test_weights_that_are_none_are_refused(text: str, says: str) -> None:
     with pytest.raises(BadInput, match=re.escape(says)):
-        Options.from_settings({"SPIDERLING_ESTIMATORS": text})
+        parse_weights(text)
 
 
 def test_what_hreflang_says_counts_beside_the_rest(frontier: Frontier) -> None:
@@ -241,7 +243,7 @@ def test_weights_follow_what_pays() -> None:
 
 def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it() -> None:
     worth = learnt("block")
-    again = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, worth._books)
+    again = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, worth._crawl)
     again.restore(worth.state())
     assert (again.weights, again.steps) == (worth.weights, worth.steps)
     assert json.loads(worth.state())["weights"].keys() == {*ESTIMATORS, "bias"}
@@ -252,10 +254,10 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     resumed.restore(store.load(), frontier.now)
     assert strategy_of(resumed).worth.weights == strategy_of(frontier.frontier).worth.weights
     assert strategy_of(resumed).worth.steps > 5
-    fewer = Worth({"host": 3.0}, True, worth._books)
+    fewer = Worth({"host": 3.0}, True, worth._crawl)
     fewer.restore(worth.state())
     assert (fewer.names, fewer.steps) == (["host"], 0)
-    other = Worth({name: weight + 1 for name, (_, weight) in ESTIMATORS.items()}, True, worth._books)
+    other = Worth({name: weight + 1 for name, (_, weight) in ESTIMATORS.items()}, True, worth._crawl)
     other.restore(worth.state())
     assert other.steps == 0, "whoever gives other weights means them"
 
@@ -282,9 +284,7 @@ def test_what_was_learnt_and_is_damaged_is_learnt_anew(name: str, value: object,
 @given(st.lists(st.tuples(CUES, SHARE), max_size=300))
 def test_weights_are_bounded(pages: list[tuple[Cues, float]]) -> None:
     worth = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, None)  # type: ignore[arg-type]
-    worth._books = type(
-        "Books", (), {"ledger": type("Ledger", (), {"totals": {"kept_bytes": 0, "downloaded_bytes": 0}})}
-    )  # type: ignore[assignment]
+    worth._crawl = SimpleNamespace(totals={"kept_bytes": 0, "downloaded_bytes": 0})  # type: ignore[assignment]
     for cues, given_share in pages:
         worth._step([*(estimator(cues) for estimator, _ in ESTIMATORS.values()), 1.0], given_share)
     assert all(-8 <= weight <= 8 for weight in worth.weights)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, VirtualCrawl, page, robots, to
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.yields import RetirementRule, YieldAccount, threshold
-from spiderling.items import Outcome
 from spiderling.options import Options
 from spiderling.reasons import Reason
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.memory import MemoryStore
-from spiderling.items import Link, Outcome
+from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import Reason
 

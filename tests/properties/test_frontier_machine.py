@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.entries import url_of
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.keytable import PARTS
 from spiderling.frontier.memory import MemoryStore
 from spiderling.frontier.state import Changes, slot_of_chunk
-from spiderling.items import Link, Outcome
+from spiderling.items import Link
 from spiderling.options import Options
 from spiderling.reasons import MENTIONS, Reason
 
@@ -305,6 +306,6 @@ def small_tails_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FrontierMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=60, suppress_health_check=list(HealthCheck)
 )
 TestFrontier = pytest.mark.usefixtures("small_tails_and_chunks")(FrontierMachine.TestCase)

@@ -42,7 +42,7 @@ def test_pop_without_hosts() -> None:
     assert workbench.last_start("10.0.0.9") == float("-inf")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_same_as_a_naive_model(data: st.DataObject) -> None:
     workbench, model, now = Workbench(), Model(), 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from spiderling.items import Outcome
+from spiderling.base.outcome import Outcome
 from spiderling.linkbatch import TEXT_BLOCK, Link, gathered
 from spiderling.reasons import Reason
 from spiderling.simulation.pages import PageWeb

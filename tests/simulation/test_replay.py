@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from spiderling.base.outcome import Outcome
 from spiderling.frontier import Fetch
-from spiderling.items import Outcome
 from spiderling.linkbatch import Link
 from spiderling.reasons import Reason
+from spiderling.simulation.answers import ServedAnswers
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.measures import Sample, at_pages, at_words, coverage, word_coverage
 from spiderling.simulation.pages import PageWeb
-from spiderling.simulation.replay import Replay, ServedAnswers, world
+from spiderling.simulation.replay import Replay, world
 from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
 
 

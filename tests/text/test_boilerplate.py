@@ -12,7 +12,7 @@ from justext.core import revise_paragraph_classification
 from justext.paragraph import Paragraph as StockParagraph
 
 from spiderling.text.boilerplate import PRESETS, Rules, classify, length_scale, rules_for, stock
-from spiderling.text.html import Block
+from spiderling.text.htmlx.blocks import Block
 
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
 RULES = Rules()

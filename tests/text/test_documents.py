@@ -15,8 +15,10 @@ from spiderling.filetypes import FILE_TYPES, of_content, of_headers, of_path, pa
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process_document
 from spiderling.text import documents as module
-from spiderling.text.documents import CONVERTERS, Document, DocumentError, from_text
-from spiderling.text.html import Block
+from spiderling.text.documents import from_text
+from spiderling.text.documentsx.converters import CONVERTERS
+from spiderling.text.documentsx.document import Document, DocumentError
+from spiderling.text.htmlx.blocks import Block
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni."
@@ -236,7 +238,7 @@ def test_truncated_and_damaged_files(kind):
     assert harmless(kind, body)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["docx", "odt", "epub"]), st.data())
 def test_no_archive_raises_but_document_error(kind, data):
     text = st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))

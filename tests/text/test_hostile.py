@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, clean_text, process
-from spiderling.text.html import MAX_BLOCK_CHARS, MAX_BLOCKS
-from spiderling.text.page import MAX_ANCHOR_CHARS, MAX_LINKS
+from spiderling.text.htmlx.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS
 
 CEILING_S = 5.0
 """Of processor time, several times what the slowest page takes (about 1 s); what is quadratic takes minutes."""
@@ -205,13 +204,13 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(PIECES, max_size=40).map("".join), st.sampled_from(["utf-8", "cp1250", "utf-16", "latin-1"]))
 def test_any_markup(html, encoding):
     run(html.encode(encoding, "replace"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=400), st.text(max_size=20), st.none() | st.text(max_size=12))
 def test_any_bytes(body, url, charset):
     run(body, charset, url)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html import MAX_BLOCKS, parse
+from spiderling.text.html import parse
+from spiderling.text.htmlx.blocks import MAX_BLOCKS, MAX_LINKS
 from spiderling.text.normal import normal_form
-from spiderling.text.page import MAX_LINKS
 from spiderling.text.resolving import resolve
 
 

@@ -19,7 +19,8 @@ from spiderling.text.boilerplate import choose
 from spiderling.text.context import NAMES as CONTEXT_NAMES
 from spiderling.text.context import context
 from spiderling.text.features import NAMES, features
-from spiderling.text.html import Block, parse
+from spiderling.text.html import parse
+from spiderling.text.htmlx.blocks import Block
 from spiderling.text.learned import BlockModel, bundled
 from spiderling.text.learned import load as load_weights
 from spiderling.text.marking import MarkedPage, f1, labels, score

@@ -144,7 +144,7 @@ def test_rows_stay_packed_until_they_are_asked_for():
     assert set(copy._packed) == packed - {"links"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.binary(max_size=500) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")),
     st.text(max_size=20),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html import RawLink
+from spiderling.text.htmlx.blocks import RawLink
 from spiderling.text.resolving import join, resolve
 
 PARTS = [

@@ -1,0 +1,96 @@
+"""The values that a finished request leaves behind, for the frontier and for the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from spiderling.linkbatch import NONE, LinkBatch
+from spiderling.linkbatch import Link as Link
+from spiderling.reasons import Reason
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Exchange(NamedTuple):
+    """A request that was made and the response that came, as far as it came."""
+
+    url: str
+    began: float
+    """When the body was here, seconds since 1970."""
+    took_s: float
+    """From the request to the headers."""
+    address: str
+    request: tuple[str, str, Headers, bytes]
+    """Method, target, headers, body."""
+    status_line: str
+    headers: Headers
+    """Those of the response, as received."""
+    body: bytes
+    """As received, before content decoding; without its transfer coding."""
+    truncated: str = ""
+    """Why the body is not whole, as WARC-Truncated says it."""
+
+
+class Follow(Enum):
+    """Which links of a page may be followed."""
+
+    ALL = "all"
+    UNMARKED = "those without rel=nofollow"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one finished request leaves behind."""
+
+    url_id: int | None
+    """The frontier's id of the URL, or None for a further item of the same response."""
+    url: str
+    """The URL that was asked for."""
+    reason: Reason
+    status: int = 0
+    """HTTP status; 0 when no response came."""
+    may_pass: bool = False
+    """Whether another attempt may succeed (timeouts, 429, 503 ...)."""
+    retry_after_s: float | None = None
+    redirect_to: str | None = None
+    """Absolute target of a redirect, as the server gave it."""
+    redirect_payload: bytes | None = field(default=None, repr=False)
+    """The serialised request to make of the target; None: the one that was redirected."""
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    """Body after content decoding, re-coded to UTF-8 (undecodable: as received)."""
+    kept_bytes: int = 0
+    """UTF-8 bytes of new clean text."""
+    words: int = 0
+    language: str | None = None
+    page_language: str = ""
+    """That of the page by the rule of T06 (text/declared.py), whatever became of the page; '' for unknown."""
+    relevant: bool = False
+    """Whether that is an accepted one."""
+    badness: float = 0.0
+    """That of the page (text/badness.py)."""
+    detail: str = ""
+    """The verdict in words: what was measured and found wanting."""
+    sketch: int = 0
+    """That of the page (text/sketch.py); 0 when there is none."""
+    text_key: int = 0
+    """64 bits of the digest of the clean text; 0 when there is none."""
+    document: bytes | None = None
+    facts: tuple[str, ...] = ()
+    """What the ledger counts kept documents by: ``encoding/utf-8``."""
+    digests: tuple[int, ...] = ()
+    links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
+    links_cut: int = 0
+    """Links of the page beyond SPIDERLING_MAX_LINKS."""
+    exchange: Exchange | None = field(default=None, repr=False)
+    """What went over the wire, if that is archived."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it counts in the yield's n: a completed response with a final status."""
+        no_page = self.reason in (Reason.REDIRECTED, Reason.SITEMAP)
+        return self.status >= 200 and not no_page and self.status != 304 and not self.may_pass

@@ -20,7 +20,7 @@ setup(
     packages=[*find_packages(include=["spiderling", "spiderling.*"]), "spiderling.models"],
     package_dir={"spiderling": "spiderling", "spiderling.models": "models"},
     package_data={
-        "spiderling.text": ["*.json"],
+        "spiderling.text.boilerplate": ["*.json"],
         "spiderling.reporting": ["*.css", "*.js"],
         "spiderling.models": ["*/*", "cc-by-sa/*/*", "*.yaml", "*.md"],
     },

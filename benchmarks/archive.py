@@ -34,8 +34,8 @@ from spiderling import languages
 from spiderling.archives.places import BEGIN
 from spiderling.archives.raw import FileRaw
 from spiderling.archives.records import RecordReader
-from spiderling.options import Options
-from spiderling.textworker import Task, WorkerConfig, text_process
+from spiderling.base.options import Options
+from spiderling.workers.process import Task, WorkerConfig, text_process
 
 _HEAD = (
     "WARC/1.1\r\nWARC-Type: {}\r\nWARC-Target-URI: {}\r\nWARC-Date: 2026-01-01T00:00:00Z\r\n"

@@ -38,22 +38,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
 from benchmarks.frontier import Run, Web, url_of
-from spiderling.cdxj import records
-from spiderling.checking import problems
-from spiderling.errors import SpiderlingError
-from spiderling.export import corpus_of
-from spiderling.frontier import Frontier, checksums
-from spiderling.frontier.checksums import TABLES, CheckedTables, Written
-from spiderling.frontier.journal import GENERATION
-from spiderling.frontier.state import Changes, Flush
-from spiderling.frontier.store import SqliteStore
-from spiderling.inspection import Inspection
-from spiderling.jobdir import Jobdir
-from spiderling.linkoutput import LinkKind, read_links
-from spiderling.options import Options
-from spiderling.prevertical import stored_documents
-from spiderling.segments import SUFFIX, Kind, SegmentWriter, frames
-from spiderling.warc import WarcKind
+from spiderling.base.errors import SpiderlingError
+from spiderling.base.options import Options
+from spiderling.corpus.cdxj import records
+from spiderling.corpus.links import LinkKind, read_links
+from spiderling.corpus.reader import stored_documents
+from spiderling.corpus.segments import SUFFIX, Kind, SegmentWriter, frames
+from spiderling.corpus.warc import WarcKind
+from spiderling.export.export import corpus_of
+from spiderling.frontier import Frontier
+from spiderling.frontier.lifecycle.pending_changes import GENERATION
+from spiderling.frontier.storage import checksums
+from spiderling.frontier.storage.checksums import TABLES, CheckedTables, Written
+from spiderling.frontier.storage.protocol import Changes, Flush
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.inspection import Inspection
 from tests.jobdirs.made_jobdirs import crawl_in, leave_killed, serving, web
 
 STATE_SHARE = 0.6

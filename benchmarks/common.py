@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.inspection import links_of_crawl
-from spiderling.linkoutput import LinkLine
+from spiderling.corpus.links import LinkLine
+from spiderling.jobdir.inspection import links_of_crawl
 
 ROOT = Path(__file__).resolve().parent.parent
-_SERVER = "spiderling.simulation.server"
+_SERVER = "webs.server"
 METER = {"benchmarks.meter.Meter": 1000}  # after Progress, which sets the stats
 
 

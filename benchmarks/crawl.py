@@ -36,7 +36,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Measured, crawl, result, served, table
-from spiderling.simulation.synthetic import SyntheticWeb, read_words
+from webs.synthetic import SyntheticWeb, read_words
 
 FAST = {
     "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8",

@@ -25,9 +25,9 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import result, table  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text.declared import WEIGHT, language_of_tag  # noqa: E402
-from spiderling.text.encoding import decode  # noqa: E402
-from spiderling.text.html import parse  # noqa: E402
-from spiderling.text.language import LanguageModels  # noqa: E402
+from spiderling.text.encoding.detect import decode  # noqa: E402
+from spiderling.text.html.parser import parse  # noqa: E402
+from spiderling.text.language.models import LanguageModels  # noqa: E402
 
 SENTENCES = ROOT / "tests" / "quality" / "sentences.tsv"
 

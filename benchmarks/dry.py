@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
 from spiderling.items import Link
-from spiderling.reasons import Reason
-from spiderling.simulation.answers import ServedAnswers
 from spiderling.simulation.replay import Replay, world
-from spiderling.simulation.synthetic import SyntheticWeb, read_words
-from spiderling.simulation.web import WebResponse
+from webs.answers import ServedAnswers
+from webs.synthetic import SyntheticWeb, read_words
+from webs.web import WebResponse
 
 SEEDS, TARGET, HOSTS, PAGES_PER_S = 475, "cs", 4000, 10.0
 PROFILE = "0.03"

@@ -34,10 +34,10 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import result, table  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import LanguageModels  # noqa: E402
-from spiderling.text.encoding import decode  # noqa: E402
-from spiderling.text.labels import codec_of, codecs_of  # noqa: E402
-from spiderling.text.spelling import Spelling  # noqa: E402
-from spiderling.text.training import sentences, train  # noqa: E402
+from spiderling.text.encoding.detect import decode  # noqa: E402
+from spiderling.text.encoding.labels import codec_of, codecs_of  # noqa: E402
+from spiderling.text.encoding.spelling import Spelling  # noqa: E402
+from spiderling.training.counting import sentences, train  # noqa: E402
 
 QUALITY = ROOT / "tests" / "quality" / "encodings.tsv"
 TRAINING_CHARS = 400_000

@@ -18,11 +18,11 @@ from typing import IO, Any
 
 from scrapy.crawler import Crawler
 
-from spiderling import surplus
+from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
-from spiderling.frontier.store import SqliteStore
-from spiderling.jobdir import Jobdir
-from spiderling.segments import SegmentWriter
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir import surplus
+from spiderling.jobdir.directory import Jobdir
 
 BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),

@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
 from benchmarks.faultlayer import POINTS
-from spiderling.cdxj import records
-from spiderling.checking import problems
-from spiderling.inspection import Inspection, links_of_crawl
-from spiderling.simulation.web import FixedWeb, html, plain, redirect
+from spiderling.corpus.cdxj import records
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from tests.conftest import Crawl, page, pages_asked, serving
+from webs.web import FixedWeb, html, plain, redirect
 
 OUTSIDE = ("main", "worker", "all", "start-up")
 KINDS = (*OUTSIDE, *POINTS)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, served
 from benchmarks.crawl import FAST
-from spiderling.simulation.synthetic import SyntheticWeb, read_words
+from webs.synthetic import SyntheticWeb, read_words
 
 _HOSTS = 5000
 

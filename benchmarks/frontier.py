@@ -30,12 +30,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import result, table  # noqa: E402
+from spiderling.base.link_batch import Link, gathered  # noqa: E402
+from spiderling.base.options import Options  # noqa: E402
 from spiderling.base.outcome import Outcome  # noqa: E402
+from spiderling.base.reasons import Reason  # noqa: E402
 from spiderling.frontier import Fetch, Frontier  # noqa: E402
-from spiderling.frontier.store import SqliteStore  # noqa: E402
-from spiderling.linkbatch import Link, gathered  # noqa: E402
-from spiderling.options import Options  # noqa: E402
-from spiderling.reasons import Reason  # noqa: E402
+from spiderling.frontier.storage.sqlite import SqliteStore  # noqa: E402
 
 LINKS, NEW_SHARE, OWN_SHARE, PAGES_PER_BATCH = 60, 0.25, 0.67, 64
 URLS_PER_HOST = 10

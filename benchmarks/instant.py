@@ -15,11 +15,11 @@ from urllib.parse import urljoin
 import numpy as np
 import xxhash
 
-from spiderling.linkbatch import Link, gathered
+from spiderling.base.link_batch import Link, gathered
 from spiderling.pipelines import clean
 from spiderling.text import Page
 from spiderling.text.shingles import Shingles
-from spiderling.textworker import Task, WorkerConfig, text_process
+from spiderling.workers.process import Task, WorkerConfig, text_process
 
 _TEMPLATES = 20
 _HREF = re.compile(rb'href="([^"]+)"')

@@ -237,7 +237,8 @@ def _resident_mb() -> float:
 def loading(repeats: int) -> dict[str, tuple[float, float]]:
     """Processor seconds and MB of memory that a process needs for 12 models and for all, the least of some tries."""
     program = (
-        "import sys,time; from benchmarks.language import _resident_mb; import spiderling.textworker, spiderling.text;"
+        "import sys,time; from benchmarks.language import _resident_mb;"
+        "import spiderling.workers.process, spiderling.text;"
         "from spiderling.languages import available, load; b=_resident_mb(); t=time.process_time();"
         "c=list(available()) if sys.argv[1]=='all' else sys.argv[1].split(',');"
         "load(c).warm_up(); print(time.process_time()-t, _resident_mb()-b)"

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 import xxhash
 
 from benchmarks.common import ROOT
-from spiderling.simulation.prose import Prose
-from spiderling.simulation.synthetic import read_words
-from spiderling.simulation.web import HTML, WebResponse, not_found, plain
+from webs.prose import Prose
+from webs.synthetic import read_words
+from webs.web import HTML, WebResponse, not_found, plain
 
 INSIDE = 3
 """Links of a page to its own host."""

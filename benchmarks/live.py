@@ -21,12 +21,12 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Recorded, arguments, recorded_crawl, result, table
-from spiderling.linkoutput import LinkLine
+from spiderling.corpus.links import LinkLine
 from spiderling.simulation.graphs import of_crawl
 from spiderling.simulation.pages import PageWeb
 from spiderling.simulation.replay import WORLD, Replay, world
-from spiderling.simulation.server import open_web
-from spiderling.simulation.synthetic import SyntheticWeb, read_words
+from webs.server import open_web
+from webs.synthetic import SyntheticWeb, read_words
 
 STRATEGIES = ("bfs", "yield", "spiderling")
 SHARES = (0.25, 0.5, 0.75)

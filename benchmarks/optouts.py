@@ -21,9 +21,9 @@ from protego import Protego
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from spiderling.base.options import Options  # noqa: E402
 from spiderling.frontier.robots import Robots, RobotsVerdict  # noqa: E402
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, Rules, SiteFile, parsed  # noqa: E402
-from spiderling.options import Options  # noqa: E402
+from spiderling.frontier.site_files import MAX_FILE_BYTES, Rules, SiteFile, parsed  # noqa: E402
 from spiderling.text.optout import page_statements  # noqa: E402
 
 ORIGIN = "http://a.example"

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, crawl, result, served, table
-from spiderling.simulation.synthetic import SyntheticWeb, read_words
+from webs.synthetic import SyntheticWeb, read_words
 
 HOSTS, SEEDS = 5000, 100
 _LINE = re.compile(

@@ -21,12 +21,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import result, table
-from spiderling.frontier.history import TICK_S, HistoryRow
-from spiderling.frontier.state import Changes, HostRow
-from spiderling.frontier.store import SqliteStore
-from spiderling.frontier.trail import End, TrailBatch
-from spiderling.frontier.yields import threshold
-from spiderling.urls import url_key
+from spiderling.base.urls import url_key
+from spiderling.frontier.hosts.yields import threshold
+from spiderling.frontier.storage.history import TICK_S, HistoryRow
+from spiderling.frontier.storage.protocol import Changes, HostRow
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.url_log import End, TrailBatch
 
 SEEDS, TLDS, DAY_S = 475, ("cz",) * 6 + ("com", "sk", "org", "eu"), 86400
 BEGUN = 1_790_000_000.0

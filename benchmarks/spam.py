@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
-from spiderling.options import Options
-from spiderling.outcomes import DropPage
+from spiderling.base.options import Options
+from spiderling.engine.outcomes import DropPage
 from spiderling.pipelines.quality import check_quality
 from spiderling.text import Page, TextOptions, clean_text, process
 from spiderling.text.spam import with_spam_signs

@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, recorded_crawl, result, table  # noqa: I001
 from spiderling.commands.simulate import print_table
-from spiderling.linkoutput import LinkLine
+from spiderling.corpus.links import LinkLine
 from spiderling.simulation.comparison import (
     PERFECT, PERFECT_LANGUAGE, SHARES, Run, Summary, Task, Terms, crawl, make_web, summaries,
 )  # fmt: skip

@@ -41,12 +41,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import arguments, result, table  # noqa: E402
+from spiderling.base.options import Options  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
-from spiderling.markedpages import read  # noqa: E402
-from spiderling.options import Options  # noqa: E402
-from spiderling.text import LanguageModels, TextOptions, cleaning, fitting, process  # noqa: E402
-from spiderling.text.learned import BlockModel  # noqa: E402
-from spiderling.text.marking import MarkedPage  # noqa: E402
+from spiderling.text import LanguageModels, TextOptions, cleaning, process  # noqa: E402
+from spiderling.text.boilerplate.model import BlockModel  # noqa: E402
+from spiderling.training import boilerplate_fit  # noqa: E402
+from spiderling.training.marked_pages import read  # noqa: E402
+from spiderling.training.marking import MarkedPage  # noqa: E402
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"
@@ -205,7 +206,7 @@ def _tree(body: bytes, _: str) -> object:
 
 
 class _Nobody:
-    """Takes what the parser finds, as text/html.py does, and makes nothing of it: no chain in Python can be faster."""
+    """Takes what the parser finds and makes nothing of it: no chain in Python can be faster."""
 
     def start(self, tag: str, attributes: object) -> None:
         pass
@@ -282,40 +283,40 @@ def _labelled(page: MarkedPage, record: dict[str, Any]) -> tuple[MarkedPage, str
 
 def _quality(marked: Sequence[tuple[MarkedPage, str]]) -> tuple[float, float]:
     """Print F1 by set and by language; returns the means over the sets of jusText mode and learned mode."""
-    every = fitting.samples(page for page, _ in marked)
+    every = boilerplate_fit.samples(page for page, _ in marked)
     codes = {id(page): code for page, code in marked}
-    found = fitting.held_out(every)
+    found = boilerplate_fit.held_out(every)
 
-    def learned(place: int, _: fitting.Sample) -> list[bool]:
+    def learned(place: int, _: boilerplate_fit.Sample) -> list[bool]:
         return [bool(one >= DEFAULTS.boilerplate_threshold) for one in found[place]]
 
-    def rules(preset: str) -> Callable[[int, fitting.Sample], list[bool]]:
-        return lambda _, sample: fitting.by_rules(sample, preset, _stoplist(codes[id(sample.page)]))
+    def rules(preset: str) -> Callable[[int, boilerplate_fit.Sample], list[bool]]:
+        return lambda _, sample: boilerplate_fit.by_rules(sample, preset, _stoplist(codes[id(sample.page)]))
 
     ways = {
         "learned": learned,
         "justext": rules(DEFAULTS.justext_preset),
         "justext strict": rules("strict"),
-        "justext, no stop words": lambda _, sample: fitting.by_rules(sample, DEFAULTS.justext_preset, ()),
+        "justext, no stop words": lambda _, sample: boilerplate_fit.by_rules(sample, DEFAULTS.justext_preset, ()),
     }
-    by_set = {name: fitting.table(every, way) for name, way in ways.items()}
+    by_set = {name: boilerplate_fit.table(every, way) for name, way in ways.items()}
     _print(by_set, "set", every)
-    means = {name: fitting.mean(column) for name, column in by_set.items()}
+    means = {name: boilerplate_fit.mean(column) for name, column in by_set.items()}
     spoken = [replace(one, page=replace(one.page, group=codes[id(one.page)])) for one in every]
     for one, old in zip(spoken, every, strict=True):
         codes[id(one.page)] = codes[id(old.page)]
     whole = [one for one in spoken if one.page.text is not None]
     found = {place: found[spoken.index(one)] for place, one in enumerate(whole)}
-    _print({name: fitting.table(whole, way) for name, way in ways.items()}, "language", whole)
+    _print({name: boilerplate_fit.table(whole, way) for name, way in ways.items()}, "language", whole)
     return round(means["justext"], 3), round(means["learned"], 3)
 
 
-def _print(columns: dict[str, dict[str, float]], what: str, every: Sequence[fitting.Sample]) -> None:
+def _print(columns: dict[str, dict[str, float]], what: str, every: Sequence[boilerplate_fit.Sample]) -> None:
     pages = Counter(one.page.group for one in every)
     rows: list[list[object]] = [
         [group, pages[group], *(f"{one[group]:.3f}" for one in columns.values())] for group in pages
     ]
-    rows.append(["mean", len(every), *(f"{fitting.mean(one):.3f}" for one in columns.values())])
+    rows.append(["mean", len(every), *(f"{boilerplate_fit.mean(one):.3f}" for one in columns.values())])
     hosts = len({one.page.host for one in every})
     print(f"F1 of {len(every)} pages of {hosts} hosts, the learned mode on hosts that it was not fitted to")
     table([what, "pages", *columns], rows)

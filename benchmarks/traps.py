@@ -26,23 +26,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
+from spiderling.base.options import Options
 from spiderling.base.outcome import Follow, Outcome
+from spiderling.base.reasons import Reason
+from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.seen import digest_key
-from spiderling.frontier.traps import Traps
+from spiderling.frontier.discovery.traps import Traps
+from spiderling.frontier.storage.seen import digest_key
 from spiderling.items import Link
-from spiderling.options import Options
-from spiderling.outcomes import DropPage, links_of
 from spiderling.pipelines.clean import check_text
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality
-from spiderling.reasons import Reason
-from spiderling.simulation.recorded import RecordedWeb, read_pages
-from spiderling.simulation.synthetic import read_words
-from spiderling.simulation.traps import TrapWeb
-from spiderling.simulation.web import Web, WebResponse, not_found
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.sketch import sketch
+from webs.recorded import RecordedWeb, read_pages
+from webs.synthetic import read_words
+from webs.traps import TrapWeb
+from webs.web import Web, WebResponse, not_found
 
 LIMIT = 10_000
 CLEAN_HOSTS, CLEAN_PAGES, CLEAN_DOMAIN = 300, 110, "-clean.cz"
@@ -288,7 +288,7 @@ def _print_cost(run: Run) -> dict[str, float]:
     host = next(iter(frontier.hosts))
     outcomes = [Outcome(1, "", Reason.BAD_QUALITY, 200, sketch=number) for number in range(1, 10_001)]
     traps = Traps(frontier._options, frontier.hosts)
-    from spiderling.urls import canonicalize
+    from spiderling.base.urls import canonicalize
 
     targets = [canonicalize(f"http://{host.name}/oddil/{number}/strana.html?id={number}") for number in range(10_000)]
     begin = time.process_time()

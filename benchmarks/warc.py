@@ -33,11 +33,11 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import arguments, crawl, result, served, table  # noqa: E402
 from benchmarks.crawl import FAST  # noqa: E402
 from spiderling.base.outcome import Exchange, Outcome  # noqa: E402
-from spiderling.handler import exchange_with  # noqa: E402
-from spiderling.reasons import Reason  # noqa: E402
-from spiderling.simulation.recorded import read_pages  # noqa: E402
-from spiderling.simulation.synthetic import SyntheticWeb, read_words  # noqa: E402
-from spiderling.warc import WarcKind, verdict  # noqa: E402
+from spiderling.base.reasons import Reason  # noqa: E402
+from spiderling.corpus.warc import WarcKind, verdict  # noqa: E402
+from spiderling.engine.download_handler import exchange_with  # noqa: E402
+from webs.recorded import read_pages  # noqa: E402
+from webs.synthetic import SyntheticWeb, read_words  # noqa: E402
 
 SENT = {
     "Accept": "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1", "Accept-Language": "cs, *;q=0.3",

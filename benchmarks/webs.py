@@ -30,10 +30,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.common import ROOT
 from benchmarks.linkedweb import LinkedWeb
-from spiderling.simulation import server as simulation
-from spiderling.simulation.server import AccessLog, Connection, Server, bind_all, open_web
-from spiderling.simulation.synthetic import SyntheticWeb, read_words
-from spiderling.simulation.web import Web, WebResponse
+from webs import server as simulation
+from webs.server import AccessLog, Connection, Server, bind_all, open_web
+from webs.synthetic import SyntheticWeb, read_words
+from webs.web import Web, WebResponse
 
 
 def web_of(text: str) -> Web:

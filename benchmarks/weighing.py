@@ -28,7 +28,7 @@ from typing import Any
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from spiderling.crawl import Crawl
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.lookup import crawl_of
 
 _LOOK_S = 0.1

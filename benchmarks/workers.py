@@ -36,7 +36,7 @@ else:
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
-from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerPool
+from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerPool
 
 ENGLISH = TextOptions(("en",))
 PAGES = 60

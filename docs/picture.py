@@ -14,10 +14,10 @@ import zstandard
 
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.encoding import decode
-from spiderling.text.features import features
-from spiderling.text.html import Parsed, parse
-from spiderling.text.learned import bundled
+from spiderling.text.boilerplate.features import features
+from spiderling.text.boilerplate.model import bundled
+from spiderling.text.encoding.detect import decode
+from spiderling.text.html.parser import Parsed, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "examples/miniweb/pages.tar.zst"

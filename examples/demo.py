@@ -64,7 +64,7 @@ def serving() -> Iterator[str]:
 
 def _start(port: int, ready: Path) -> subprocess.Popen[bytes] | None:
     """The server's process once it listens on *port*; None if it cannot."""
-    command = [sys.executable, "-m", "spiderling.simulation.server", "--web", str(MINIWEB)]
+    command = [sys.executable, "-m", "webs.server", "--web", str(MINIWEB)]
     command += ["--port", str(port), "--ready-file", str(ready), "--log", str(ready.with_name("access.tsv"))]
     quiet = subprocess.DEVNULL if port else None
     server = subprocess.Popen(command, start_new_session=True, stderr=quiet)

@@ -32,8 +32,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from spiderling.languages import save  # noqa: E402
-from spiderling.modelfiles import SEEDS, TRUSTED  # noqa: E402
-from spiderling.text.training import alphabet, sentences, train  # noqa: E402
+from spiderling.languages.model_files import SEEDS, TRUSTED  # noqa: E402
+from spiderling.training.counting import alphabet, sentences, train  # noqa: E402
 
 DATA = HERE.parent.parent / "shared" / "data"
 SOURCES = {

@@ -12,8 +12,8 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 COMPONENTS: dict[str, Any] = {
-    "SCHEDULER": "spiderling.scheduler.Scheduler",
-    "LOG_FORMATTER": "spiderling.logformat.QuietLogFormatter",
+    "SCHEDULER": "spiderling.engine.scheduler.Scheduler",
+    "LOG_FORMATTER": "spiderling.engine.log_format.QuietLogFormatter",
     # The frontier hands out only what is due; Scrapy's slots, as its project template sets them,
     # would hold it back again.
     "DOWNLOAD_DELAY": 0,
@@ -22,8 +22,8 @@ COMPONENTS: dict[str, Any] = {
     "ROBOTSTXT_OBEY": False,  # the frontier obeys it, before a request is made
 }
 DEFAULTS: dict[str, Any] = {
-    "DOWNLOADER": "spiderling.downloader.DirectDownloader",
-    "ITEM_PROCESSOR": "spiderling.plain.PlainPipelines",
+    "DOWNLOADER": "spiderling.engine.downloader.DirectDownloader",
+    "ITEM_PROCESSOR": "spiderling.engine.fast_scrapy.PlainPipelines",
     "CONCURRENT_REQUESTS": 500,
     # per response, and a page is one item: more would start that many idle tasks for each page
     "CONCURRENT_ITEMS": 1,
@@ -40,11 +40,11 @@ DEFAULTS: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "LOG_LEVEL": "INFO",
-    "STATS_CLASS": "spiderling.stats.PlainStats",
+    "STATS_CLASS": "spiderling.engine.stats.PlainStats",
     "STATS_DUMP": False,  # the summary says what matters; the stats are there for -s STATS_DUMP=True
     "USER_AGENT": "",
 }
-_HANDLERS = {"http": "spiderling.handler.DownloadHandler", "https": "spiderling.handler.DownloadHandler"}
+_HANDLERS = dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler")
 _DOWNLOADER_MIDDLEWARES = {
     "spiderling.middlewares.limits.LimitsMiddleware": 100,
     "spiderling.middlewares.sitemaps.SitemapMiddleware": 890,
@@ -71,8 +71,8 @@ _PIPELINES = {
     "spiderling.pipelines.corpus.CorpusPipeline": 500,
 }
 _EXPORTERS = {
-    "prevertical": "spiderling.exporters.PrevertExporter",
-    "parquet": "spiderling.exporters.ParquetExporter",
+    "prevertical": "spiderling.export.feed_exporters.PrevertExporter",
+    "parquet": "spiderling.export.feed_exporters.ParquetExporter",
 }
 _EXTENSIONS = {
     "spiderling.extensions.lifecycle.Lifecycle": 10,

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from spiderling.base.link_batch import Link as Link
 from spiderling.base.outcome import Follow
-from spiderling.linkbatch import Link as Link
 
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from spiderling.optouts import Statement
+    from spiderling.base.opt_outs import Statement
     from spiderling.text import Page
 
 
@@ -33,7 +33,7 @@ class PageItem:
     language: str | None = None
     """The accepted language of the document; set by pipeline 200."""
     attributes: dict[str, object] = field(default_factory=dict)
-    """Those of the document, ``url``, ``title`` and so on; set by pipeline 500, seen by FEEDS (feeds.py)."""
+    """Those of the document, ``url``, ``title`` and so on; set by pipeline 500, seen by FEEDS."""
     document: bytes | None = None
     """The rendered document, UTF-8; set by pipeline 500."""
     kept_bytes: int = 0

@@ -1,7 +1,7 @@
 """Signals of our own, for extensions of users; all are sent through ``crawler.signals``.
 
 ``host_retired(host, spider)``: a host gave too little text and is not asked again;
-*host* is its record (frontier/hosts.py), to be read only.
+*host* is its record (frontier/hosts/host.py), to be read only.
 
 ``transfers_cut()``: the time to finish transfers after a stop is over; the handler ends them.
 """

@@ -30,9 +30,9 @@ from xml.etree import ElementTree
 import zstandard
 from hypothesis import HealthCheck, settings
 
-from spiderling.frontier.reading import urls_of
-from spiderling.simulation.server import serve
-from spiderling.simulation.web import html
+from spiderling.frontier.storage.reading import urls_of
+from webs.server import serve
+from webs.web import html
 
 # The same examples each time, whatever the machine's pace; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

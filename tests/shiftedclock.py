@@ -6,7 +6,7 @@ import json
 import time
 from types import SimpleNamespace
 
-from spiderling import clock
+from spiderling.base import clock
 
 YEARS_20_S = 20 * 365.25 * 86400.0
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.addresses import AddressPolicy, HostAddress, HostMap, is_public, literal_address, parse_endpoint
-from spiderling.errors import BadInput
+from spiderling.base.addresses import AddressPolicy, HostAddress, HostMap, is_public, literal_address, parse_endpoint
+from spiderling.base.errors import BadInput
 
 PUBLIC = [
     "8.8.8.8",

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from spiderling.extensions.progress import Progress
-from spiderling.frontier.hosts import HostState
+from spiderling.frontier.hosts.host import HostState
 
 HOSTS = Counter({HostState.READY: 3})
 

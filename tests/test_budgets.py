@@ -7,9 +7,9 @@ from conftest import Crawl, page, serving
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.budgets import Budgets
-from spiderling.options import Options
-from spiderling.simulation.web import FixedWeb
+from spiderling.base.options import Options
+from spiderling.crawl.budgets import Budgets
+from webs.web import FixedWeb
 
 MB = 1_000_000
 

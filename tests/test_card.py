@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import document, serving
 
-from spiderling.simulation.web import FixedWeb, html, plain
+from webs.web import FixedWeb, html, plain
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"scrapy", "justext", "chardet", "protego", "yaml"}
@@ -23,7 +23,7 @@ SPY = """
 import json, sys
 from scrapy.cmdline import execute
 from spiderling.text import TextOptions
-from spiderling.workers import Task, WorkerConfig, text_process
+from spiderling.workers.pool import Task, WorkerConfig, text_process
 
 root, command, page, out = json.loads(sys.argv[1])
 reached = set()

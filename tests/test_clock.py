@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from spiderling import clock
-from spiderling.clock import Clock
+from spiderling.base import clock
+from spiderling.base.clock import Clock
 
 
 def test_the_machines_clock_is_read_once_and_may_jump_afterwards(monkeypatch):

@@ -12,14 +12,14 @@ from pathlib import Path
 import made_documents as made
 import pytest
 
-from spiderling import converter
-from spiderling.converter import Limits, convert, usable
-from spiderling.filetypes import of_content
-from spiderling.options import Options
+from spiderling.base.media_types import of_content
+from spiderling.base.options import Options
 from spiderling.text import Page, clean_text
-from spiderling.text.documentsx.document import Document, DocumentError
-from spiderling.text.htmlx.blocks import Block
-from spiderling.workers import Task, WorkerConfig, WorkerPool, text_process
+from spiderling.text.documents.document import Document, DocumentError
+from spiderling.text.html.blocks import Block
+from spiderling.workers import converter
+from spiderling.workers.converter import Limits, convert, usable
+from spiderling.workers.pool import Task, WorkerConfig, WorkerPool, text_process
 
 if sys.version_info >= (3, 14):
     from compression import zstd

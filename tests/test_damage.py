@@ -15,24 +15,25 @@ import pytest
 import zstandard
 from conftest import ROOT, Crawl, page, serving
 
-from spiderling.checking import problems
+from spiderling.base.errors import DamageError, SpiderlingError
+from spiderling.base.options import Options
 from spiderling.commands.inspect import of_host, of_url, overview
-from spiderling.corpuscard import provenance
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.errors import DamageError, SpiderlingError
-from spiderling.formats import packer
-from spiderling.frontier import Frontier, queues
-from spiderling.frontier.store import SqliteStore
-from spiderling.inspection import Inspection
-from spiderling.modelfiles import pack
-from spiderling.options import Options
+from spiderling.corpus.shingle_filter import ShingleFilter
+from spiderling.corpus.shingle_snapshot import ShingleState
+from spiderling.corpus.warc import WarcKind
+from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.export.formats import packer
+from spiderling.frontier import Frontier
+from spiderling.frontier.storage import queues
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.card import provenance
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection
+from spiderling.languages.model_files import pack
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
-from spiderling.shinglefilter import ShingleFilter
-from spiderling.shinglestate import ShingleState
-from spiderling.simulation.web import FixedWeb
-from spiderling.text.counts import NgramCounts
-from spiderling.warc import WarcKind
+from spiderling.text.ngram_counts import NgramCounts
+from webs.web import FixedWeb
 
 LINKS = [f"/{number}" for number in range(30)]
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 from spiderling import signals
-from spiderling.options import Options
-from spiderling.optionvalues import PREFIX
-from spiderling.optouts import Signal
+from spiderling.base.opt_outs import Signal
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.pipelines.corpus import CorpusPipeline
-from spiderling.reasons import MENTIONS, Reason
 from spiderling.text.quality import NOTHING
 from tests.languages_page import languages_page
 
@@ -52,7 +52,7 @@ Set in your project's settings, or on the command line with `-s NAME=value`. An 
 out of bounds is refused before anything is fetched. Changed options take effect when a crawl is resumed and are
 logged; only `SPIDERLING_LANG`, `SPIDERLING_YIELD_UNIT` and `SPIDERLING_DEDUP` are fixed once it has begun.
 
-This page is generated from spiderling/options.py by `python -m tests.test_docs`.
+This page is generated from spiderling/base/options.py by `python -m tests.test_docs`.
 """
 REASONS_HEAD = """\
 # Reasons
@@ -61,7 +61,7 @@ Every way in which a URL or a page can end, and every way in which the mention o
 the state, in Scrapy's stats (`spiderling/end/<reason>`, `spiderling/mention/<reason>`) and in the summary that a crawl
 logs at its end; *discovered = ends + waiting + in transit* at every moment.
 
-This page is generated from spiderling/reasons.py by `python -m tests.test_docs`.
+This page is generated from spiderling/base/reasons.py by `python -m tests.test_docs`.
 """
 
 

@@ -11,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from spiderling.downloader import DirectDownloader
+from spiderling.engine.downloader import DirectDownloader
 
 SIGNALS = ("request_reached_downloader", "response_downloaded", "request_left_downloader")
 

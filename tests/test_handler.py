@@ -37,12 +37,12 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse
 from scrapy.utils.test import get_crawler
 
-from spiderling.client import MAX_HEAD_BYTES, Question, Wire
-from spiderling.decoding import BodyDecoder, DecodedTooBig
-from spiderling.downloaderrors import AddressForbidden, BadHttp, BadRequest, ResponseRefused, TlsFailed, TooSlow
-from spiderling.handler import DownloadHandler
-from spiderling.reasons import Reason
-from spiderling.tls import problems
+from spiderling.base.reasons import Reason
+from spiderling.engine.download_handler import DownloadHandler
+from spiderling.fetch.client import MAX_HEAD_BYTES, Question, Wire
+from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
+from spiderling.fetch.errors import AddressForbidden, BadHttp, BadRequest, ResponseRefused, TlsFailed, TooSlow
+from spiderling.fetch.tls import problems
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -699,7 +699,7 @@ async def test_type_is_judged_only_on_request_and_for_200():
 @pytest.mark.parametrize("option", ["obey", "ignore"])
 async def test_declared_language_is_judged_at_the_headers_if_told_so(monkeypatch, header, obeyed, option):
     accepted = SimpleNamespace(accepted=[SimpleNamespace(code="cs")])
-    monkeypatch.setattr("spiderling.handler.crawl_of", lambda crawler: accepted)
+    monkeypatch.setattr("spiderling.engine.download_handler.crawl_of", lambda crawler: accepted)
     answer = reply(PAGE, b"Content-Language: " + header)
     options = {"CONTENT_LANGUAGE": option}
     if obeyed or option == "ignore":
@@ -1124,7 +1124,7 @@ CRAWL = """
 import asyncio, sys
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess
-from spiderling.downloaderrors import ResponseRefused
+from spiderling.fetch.errors import ResponseRefused
 
 OK = b"HTTP/1.1 200 OK\\r\\nContent-Type: "
 PAGES = {b"/": OK + b"text/html\\r\\n\\r\\n<p>one", b"/img": OK + b"image/png\\r\\n\\r\\nx"}
@@ -1148,7 +1148,7 @@ class S(scrapy.Spider):
     def failed(self, failure):
         print("failed", failure.type.__name__, getattr(failure.value, "reason", ""))
 
-handler = "spiderling.handler.DownloadHandler"
+handler = "spiderling.engine.download_handler.DownloadHandler"
 process = AsyncCrawlerProcess({
     "DOWNLOAD_HANDLERS": {"http": handler, "https": handler}, "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
     "RETRY_ENABLED": False, "LOG_LEVEL": "WARNING",

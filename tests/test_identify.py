@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from spiderling.base.errors import BadInput
 from spiderling.commands.identify import identify
-from spiderling.errors import BadInput
 from spiderling.languages import load
 
 ROOT = Path(__file__).parents[1]

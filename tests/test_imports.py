@@ -15,17 +15,26 @@ import spiderling
 PACKAGE = Path(spiderling.__file__).parent
 PURE = ("frontier", "text", "simulation")
 FRAMEWORK = {"scrapy", "twisted", "itemadapter", "itemloaders"}
-ADAPTERS = (
-    "addon",
-    "checkpoint",
-    "commands",
-    "crawl",
-    "extensions",
-    "handler",
-    "middlewares",
-    "pipelines",
-    "scheduler",
+FLOORS = (
+    ("base",),
+    ("text", "frontier", "fetch"),
+    ("languages", "corpus", "archives"),
+    ("jobdir", "workers", "training"),
+    ("crawl", "export", "simulation"),
+    ("engine", "reporting"),
+    ("middlewares", "pipelines", "extensions"),
+    ("spiders",),
+    ("seeding",),
+    ("commands",),
 )
+"""Packages from the lowest to the highest; each imports only from those below it, and none from its own floor."""
+FLOOR = {package: number for number, floor in enumerate(FLOORS) for package in floor}
+FOR_ALL = ("spiderling.__version__", "spiderling.signals")
+"""What the root has and imports nothing of ours."""
+FOR_COMPONENTS = "spiderling.items"
+"""PageItem, which what Scrapy runs and what FEEDS write pass on; from the floor of ``export`` on."""
+READS_FILES = ("sqlite.py", "reading.py", "soundness.py", "state_file.py", "write_ahead.py")
+"""Modules of frontier/storage/."""
 CLOCKS = {
     "time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.perf_counter_ns",
     "time.process_time", "time.localtime", "time.gmtime", "time.sleep", "time.ctime", "time.asctime", "time.strftime",
@@ -105,7 +114,6 @@ def test_the_clock_finder_finds_clocks(source: str, found: bool) -> None:
 def test_pure_packages_import_no_framework(path: Path) -> None:
     tree = ast.parse(path.read_bytes())
     assert not {name for name in imported_modules(tree) if name.partition(".")[0] in FRAMEWORK}
-    assert not {name for name in imported_modules(tree) if name.startswith(tuple(f"spiderling.{a}" for a in ADAPTERS))}
 
 
 @pytest.mark.parametrize("path", modules("frontier", "text"), ids=name_of)
@@ -113,15 +121,7 @@ def test_frontier_and_text_read_no_clock(path: Path) -> None:
     assert clock_readings(ast.parse(path.read_bytes())) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        path
-        for path in modules("frontier")
-        if path.name not in ("store.py", "reading.py", "soundness.py", "statefile.py")
-    ],
-    ids=name_of,
-)
+@pytest.mark.parametrize("path", [p for p in modules("frontier") if p.name not in READS_FILES], ids=name_of)
 def test_frontier_does_no_io_but_in_the_store_and_its_reading(path: Path) -> None:
     tree = ast.parse(path.read_bytes())
     io = {"asyncio", "io", "logging", "os", "pathlib", "random", "select", "shutil", "socket", "sqlite3", "subprocess"}
@@ -151,3 +151,80 @@ print([name for name in sys.modules if name.partition(".")[0] in {[*sorted(FRAME
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "[]", "and each text worker would load an HTTP client for nothing"
+
+
+def every_import(tree: ast.AST) -> set[str]:
+    """Full names of all that is imported, inside functions and under ``if TYPE_CHECKING:`` as well."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.partition(".")[0] == "spiderling"}
+
+
+def upward(package: str, names: set[str]) -> list[str]:
+    """Those of *names* that a module of *package*, '' for the root, must not import."""
+    wrong = []
+    for name in sorted(names):
+        _, first, *_ = [*name.split("."), ""]
+        if first in FLOOR:
+            is_wrong = package in FLOOR and first != package and FLOOR[first] >= FLOOR[package]
+        elif name.startswith(FOR_ALL):
+            is_wrong = False
+        elif name.startswith(FOR_COMPONENTS):
+            is_wrong = package in FLOOR and FLOOR[package] < FLOOR["export"]
+        else:
+            is_wrong = package in FLOOR
+        wrong += [name] if is_wrong else []
+    return wrong
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+def test_imports_go_down_the_floors_only(path: Path) -> None:
+    package = name_of(path).rpartition("/")[0].partition("/")[0]
+    assert package in FLOOR or not package, "a new package needs a floor"
+    assert upward(package, every_import(ast.parse(path.read_bytes()))) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "is_wrong"),
+    [
+        ("base", "from spiderling.frontier import Frontier", True),
+        ("text", "from spiderling.frontier.robots import Robots", True),
+        ("frontier", "def f():\n    from spiderling.crawl.crawl import Crawl", True),
+        ("corpus", "if TYPE_CHECKING:\n    import spiderling.jobdir.inspection", True),
+        ("frontier", "from spiderling.items import PageItem", True),
+        ("crawl", "from spiderling import addon", True),
+        ("crawl", "from spiderling import __version__, signals", False),
+        ("pipelines", "from spiderling.items import PageItem", False),
+        ("commands", "from spiderling.export.formats import Parquet", False),
+        ("frontier", "from spiderling.frontier.robots import Robots", False),
+    ],
+)
+def test_an_import_upwards_is_found(package: str, source: str, is_wrong: bool) -> None:
+    assert bool(upward(package, every_import(ast.parse(source)))) is is_wrong
+
+
+@pytest.mark.parametrize("package", ["frontier", "text"])
+def test_the_rooms_of_a_package_form_no_circle(package: str) -> None:
+    """A room is a folder, or a module that stands beside the folders."""
+    needs: dict[str, set[str]] = {}
+    for path in modules(package):
+        if path.name != "__init__.py":
+            needs.setdefault(room_of(package, path), set()).update(rooms_used(package, path))
+    while needs:
+        free = {room for room, used in needs.items() if not used & (needs.keys() - {room})}
+        assert free, f"each of {sorted(needs)} needs another of them"
+        needs = {room: used for room, used in needs.items() if room not in free}
+
+
+def room_of(package: str, path: Path) -> str:
+    return path.relative_to(PACKAGE / package).parts[0].removesuffix(".py")
+
+
+def rooms_used(package: str, path: Path) -> set[str]:
+    prefix = f"spiderling.{package}."
+    names = {name for name in every_import(ast.parse(path.read_bytes())) if name.startswith(prefix)}
+    return {name.removeprefix(prefix).partition(".")[0] for name in names}

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spiderling import languages
-from spiderling.errors import BadInput
-from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, load, resolve, save, to_recognise
-from spiderling.text.training import sentences, train
+from spiderling.base.errors import BadInput
+from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, load, registry, resolve, save, to_recognise
+from spiderling.training.counting import sentences, train
 
 ROOT = Path(__file__).parent.parent
 TEXT = "Tohle je první věta našeho textu.\nTohle je druhá věta, která je delší.\nA tohle je věta třetí a poslední."
@@ -169,8 +168,8 @@ def test_damaged_files_are_named(own, name, content):
 
 
 def test_only_the_models_named_by_code_are_read(own, monkeypatch):
-    read, info = [], languages._info
-    monkeypatch.setattr(languages, "_info", lambda place: read.append(place.name) or info(place))
+    read, info = [], registry._info
+    monkeypatch.setattr(registry, "_info", lambda place: read.append(place.name) or info(place))
     accepted = resolve("cs,SK,cs")
     assert [found.code for found in accepted] == ["cs", "sk"]
     assert len(to_recognise(accepted)) > len(BIG_WEB_LANGUAGES)
@@ -187,17 +186,15 @@ def test_stop_lists(own):
 def test_from_a_zipped_egg(tmp_path):
     egg = tmp_path / "project.egg"
     with zipfile.ZipFile(egg, "w") as archive:
-        for path in (ROOT / "spiderling").glob("*.py"):
-            archive.write(path, f"spiderling/{path.name}")
-        for path in [*(ROOT / "spiderling/text").glob("*.py"), ROOT / "spiderling/text/boilerplate.json"]:
-            archive.write(path, f"spiderling/text/{path.name}")
+        for path in [*(ROOT / "spiderling").rglob("*.py"), ROOT / "spiderling/text/boilerplate/model.json"]:
+            archive.write(path, path.relative_to(ROOT))
         for path in [ROOT / "models" / "__init__.py", *(ROOT / "models" / "cs").iterdir()]:
             archive.write(path, f"spiderling/{path.relative_to(ROOT)}")
     script = """
 import asyncio, sys
 import spiderling, spiderling.languages as languages
 from spiderling.text import TextOptions
-from spiderling.workers import Task, WorkerConfig, WorkerPool
+from spiderling.workers.pool import Task, WorkerConfig, WorkerPool
 async def main():
     pool = WorkerPool(1, WorkerConfig(TextOptions(("cs",)), ("cs",)), 20)
     await pool.start()

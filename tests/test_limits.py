@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spiderling.options import Options
-from spiderling.optionvalues import PREFIX
-from spiderling.reasons import Reason
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = [

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from spiderling.logformat import is_heard
+from spiderling.engine.log_format import is_heard
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
-from spiderling.options import Options
-from spiderling.optionvalues import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
-from spiderling.text.boilerplate import parse_rules
+from spiderling.base.errors import BadInput
+from spiderling.base.option_values import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
+from spiderling.base.options import Options
+from spiderling.text.boilerplate.rules import parse_rules
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
-from spiderling.options import Options
-from spiderling.optouts import ANY, TRAINING, Policy, Signal, Statement, reservation, together, usage
+from spiderling.base.errors import BadInput
+from spiderling.base.opt_outs import ANY, TRAINING, Policy, Signal, Statement, reservation, together, usage
+from spiderling.base.options import Options
 
 
 def binding(purpose: str, *statements: Statement, optouts: str = "") -> str | None:

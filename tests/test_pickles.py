@@ -10,10 +10,10 @@ import pytest
 from conftest import document
 
 from spiderling import languages
-from spiderling.pickles import read_page, read_plain
 from spiderling.text import TextOptions, process
 from spiderling.text.page import Page
-from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
+from spiderling.text.unpickling import read_page, read_plain
+from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 OPTIONS = TextOptions(("cs",), with_shingles=True)
 

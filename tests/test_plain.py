@@ -24,8 +24,8 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from spiderling.downloader import PlainMiddlewares
-from spiderling.plain import PlainPipelines, PlainScraper, PlainSignals, PlainSpiderMiddlewares
+from spiderling.engine.downloader import PlainMiddlewares
+from spiderling.engine.fast_scrapy import PlainPipelines, PlainScraper, PlainSignals, PlainSpiderMiddlewares
 
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
@@ -402,7 +402,8 @@ class Installing:
         assert type(cls.crawler.engine.scraper.spidermw) is plain.PlainSpiderMiddlewares
 
 process = AsyncCrawlerProcess({
-    "DOWNLOADER": "spiderling.downloader.DirectDownloader", "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
+    "DOWNLOADER": "spiderling.engine.downloader.DirectDownloader",
+    "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
     "CONCURRENT_REQUESTS": 2,
     "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
     "LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "RETRY_ENABLED": False,

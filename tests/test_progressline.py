@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from spiderling.progressline import progress_line, with_progress
+from spiderling.base.progress_line import progress_line, with_progress
 
 
 class Terminal(io.StringIO):

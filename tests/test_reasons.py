@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from spiderling.frontier.hosts import CLOSED_STATES
-from spiderling.reasons import MENTIONS, Reason
+from spiderling.base.reasons import MENTIONS, Reason
+from spiderling.frontier.hosts.host import CLOSED_STATES
 
 
 @pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
@@ -38,8 +38,8 @@ def test_refused_mentions_are_no_ends() -> None:
 
 
 def test_options_named_in_helps_exist() -> None:
-    from spiderling.options import Options
-    from spiderling.optionvalues import PREFIX
+    from spiderling.base.option_values import PREFIX
+    from spiderling.base.options import Options
 
     for reason in Reason:
         for name in re.findall(PREFIX + r"[A-Z_]+", reason.help):

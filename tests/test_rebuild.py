@@ -14,15 +14,15 @@ import pytest
 from conftest import NETWORK, ROOT, Crawl, page, serving
 
 from benchmarks.faults import SETTINGS
-from spiderling.checking import problems
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.errors import BadInput, JobdirError
-from spiderling.inspection import Inspection
-from spiderling.jobdir import Jobdir
-from spiderling.options import Options
-from spiderling.prevertical import read_documents
-from spiderling.rebuild import rebuild
-from spiderling.simulation.web import FixedWeb
+from spiderling.base.errors import BadInput, JobdirError
+from spiderling.base.options import Options
+from spiderling.corpus.reader import read_documents
+from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.crawl.rebuild import rebuild
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.inspection import Inspection
+from webs.web import FixedWeb
 
 SEED = "http://a.test/"
 GIVEN = {"SPIDERLING_DEDUP": "exact"}

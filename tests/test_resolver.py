@@ -19,10 +19,10 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import spiderling.resolver
-from spiderling.addresses import HostMap
-from spiderling.errors import BadInput
-from spiderling.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
+import spiderling.fetch.resolver
+from spiderling.base.addresses import HostMap
+from spiderling.base.errors import BadInput
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
 
 A, CNAME, AAAA = 1, 5, 28
 NO_ERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
@@ -216,7 +216,7 @@ async def test_look_ups_run_together_up_to_the_bound():
 
 
 async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
-    monkeypatch.setattr(spiderling.resolver, "_QUERIES_PER_CHANNEL", 10)
+    monkeypatch.setattr(spiderling.fetch.resolver, "_QUERIES_PER_CHANNEL", 10)
     async with resolving() as (resolver, _):
         results = await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
         assert len(results) == 200

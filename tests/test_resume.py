@@ -30,22 +30,22 @@ from benchmarks.faults import (
     linked_web,
     session,
 )
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.checking import problems
-from spiderling.checkpoint import Checkpoint
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.errors import JobdirError, StorageError
+from spiderling.base.reasons import Reason
+from spiderling.corpus.segments import Kind, SegmentWriter
+from spiderling.crawl.checkpoint import Checkpoint
+from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier import Frontier
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.state import Changes, SegmentRow
-from spiderling.frontier.store import SqliteStore
-from spiderling.inspection import Inspection
-from spiderling.jobdir import Jobdir
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.segments import Kind, SegmentWriter
-from spiderling.simulation.web import FixedWeb, WebResponse
-from spiderling.surplus import judged
+from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.surplus import judged
+from webs.web import FixedWeb, WebResponse
 
 PAGES = 14
 

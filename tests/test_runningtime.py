@@ -7,15 +7,14 @@ import time
 
 import pytest
 
-from spiderling import runningtime
-from spiderling.runningtime import STOPPED_S, TICK_S, running_time
+from spiderling.base.running_time import STOPPED_S, TICK_S, running_time
 
 
 @pytest.fixture
 def skip(monkeypatch):
     """Lets the time go on by so many seconds in which nothing runs."""
     skipped, read = [0.0], time.clock_gettime
-    monkeypatch.setattr(runningtime.time, "clock_gettime", lambda clock: read(clock) + sum(skipped))
+    monkeypatch.setattr("spiderling.base.running_time.time.clock_gettime", lambda clock: read(clock) + sum(skipped))
     return skipped.append
 
 

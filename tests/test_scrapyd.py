@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from conftest import Crawl, page, serving
 
-from spiderling.simulation.web import FixedWeb
+from webs.web import FixedWeb
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = 8

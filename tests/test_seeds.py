@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spiderling.seeds import distances, few_hosts, read_seeds
+from spiderling.languages.seeds import distances, few_hosts, read_seeds
 
 
 def test_few_hosts() -> None:

@@ -14,22 +14,22 @@ import zstandard
 from conftest import NETWORK, Crawl, page, serving
 
 from benchmarks.faults import SETTINGS
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
-from spiderling.checking import problems
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier.state import Changes, SegmentRow
-from spiderling.frontier.statefile import log_of
-from spiderling.frontier.store import SqliteStore
-from spiderling.inspection import Inspection
-from spiderling.jobdir import Jobdir
-from spiderling.options import Options
-from spiderling.prevertical import read_documents
-from spiderling.reasons import Reason
-from spiderling.segments import Kind, SegmentWriter
-from spiderling.simulation.web import FixedWeb
-from spiderling.surplus import judged
-from spiderling.warc import WarcKind
+from spiderling.base.reasons import Reason
+from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import Kind, SegmentWriter
+from spiderling.corpus.warc import WarcKind
+from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.state_file import log_of
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.surplus import judged
+from webs.web import FixedWeb
 
 SEED = "http://a.test/"
 OWN = "corpus/my-notes.prevert.zst"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from spiderling.base.errors import BadInput
 from spiderling.commands.train import make_block_model
-from spiderling.errors import BadInput
 from spiderling.languages import available, load, resolve
-from spiderling.newmodel import Wanted, make_model
-from spiderling.text.learned import load as load_weights
+from spiderling.text.boilerplate.model import load as load_weights
+from spiderling.training.language_model import Wanted, make_model
 
 ROOT = Path(__file__).parent.parent
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]

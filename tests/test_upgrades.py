@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Crawl, serving
 
-from spiderling import migration
-from spiderling.checking import problems
-from spiderling.errors import JobdirError, StorageError
-from spiderling.frontier.checksums import TABLES
-from spiderling.frontier.schema import APPLICATION_ID, SCHEMA_VERSION
-from spiderling.frontier.state import HostRow
-from spiderling.frontier.statefile import version_of
-from spiderling.frontier.store import SqliteStore
-from spiderling.inspection import Inspection
-from spiderling.jobdir import Jobdir
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.frontier.storage.checksums import TABLES
+from spiderling.frontier.storage.protocol import HostRow
+from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA_VERSION
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.state_file import version_of
+from spiderling.jobdir import migration
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.inspection import Inspection
 
 sys.path.insert(0, str(Path(__file__).parent / "jobdirs"))
 from made_jobdirs import crawl_in, outcome, web

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spiderling.urls import (
+from spiderling.base.urls import (
     HASH_BITS,
     MAX_HOST_ID,
     _parsed,

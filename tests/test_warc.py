@@ -16,16 +16,16 @@ from test_handler import OK, PAGE, chunked, fetch, reply
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.checker import Checker
 
+from spiderling.base.errors import StorageError
+from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
-from spiderling.cdxj import index_all, records, surt
-from spiderling.checking import problems
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.errors import StorageError
-from spiderling.inspection import Inspection
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.simulation.web import FixedWeb, plain, redirect
-from spiderling.warc import EXCHANGE, WarcKind, verdict
+from spiderling.base.reasons import Reason
+from spiderling.corpus.cdxj import index_all, records, surt
+from spiderling.corpus.warc import EXCHANGE, WarcKind, verdict
+from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection
+from webs.web import FixedWeb, plain, redirect
 
 BODY = b"<p>text</p>" * 50
 EXCHANGED = Exchange(

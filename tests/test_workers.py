@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from spiderling import runningtime, workers
-from spiderling.errors import SpiderlingError
+from spiderling.base import running_time
+from spiderling.base.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
-from spiderling.textworker import TASK
-from spiderling.workers import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
+from spiderling.workers import pool as pool_module
+from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
+from spiderling.workers.process import TASK
 
 OPTIONS = TextOptions(("cs",))
 LEAKED: list[bytes] = []
@@ -141,7 +142,7 @@ async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_pag
     before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
     running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
     await asyncio.sleep(0.1)
-    monkeypatch.setattr(runningtime.time, "clock_gettime", lambda clock: read(clock) + 60)
+    monkeypatch.setattr(running_time.time, "clock_gettime", lambda clock: read(clock) + 60)
     monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 60)
     assert await running == ["sleep 0.5", "sleep 0.5"]
     assert pool.pids == before
@@ -300,7 +301,7 @@ async def test_a_worker_that_cannot_start_says_why(function, message):
 
 async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch):
     """By a person, or by the kernel for want of memory: that says nothing of the model, and ends no crawl."""
-    started, popen = [], workers._popen
+    started, popen = [], pool_module._popen
 
     def killed_twice(sock):
         started.append(popen(sock))
@@ -308,7 +309,7 @@ async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypa
             started[-1].kill()
         return started[-1]
 
-    monkeypatch.setattr(workers, "_popen", killed_twice)
+    monkeypatch.setattr(pool_module, "_popen", killed_twice)
     pool = WorkerPool(1, FAKE, 10)
     await pool.start()
     assert await outcomes(pool, ["a"]) == ["a"]
@@ -320,7 +321,7 @@ def test_a_worker_whose_crawl_is_killed_ends_without_a_word():
     """What it still has to say is left in a buffer, whose end raised BrokenPipeError past the loop."""
     ours, theirs = socket.socketpair()
     with theirs:
-        command = [sys.executable, "-m", "spiderling.textworker", str(theirs.fileno())]
+        command = [sys.executable, "-m", "spiderling.workers.process", str(theirs.fileno())]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE, env=environment)
     setup = pickle.dumps(FAKE)
@@ -337,7 +338,7 @@ async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monk
     def limited(command, **rest):
         return popen(["bash", "-c", f'ulimit -v {allowed_mb}000; exec "$@"', "bash", *command], **rest)
 
-    monkeypatch.setattr(workers.subprocess, "Popen", limited)
+    monkeypatch.setattr(pool_module.subprocess, "Popen", limited)
     pool = WorkerPool(1, FAKE, 10)
     if allowed_mb == 60:
         with pytest.raises(SpiderlingError, match=r"ulimit -v"):
@@ -364,8 +365,8 @@ async def test_pages_wait_for_workers_that_are_started_aside():
 
 @pytest.mark.parametrize("after_s", [0, 0.05])
 async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
-    started, popen = [], workers._popen
-    monkeypatch.setattr(workers, "_popen", lambda sock: started.append(popen(sock)) or started[-1])
+    started, popen = [], pool_module._popen
+    monkeypatch.setattr(pool_module, "_popen", lambda sock: started.append(popen(sock)) or started[-1])
     pool = WorkerPool(2, FAKE, 10)
     pool.start_aside(pytest.fail)
     await asyncio.sleep(after_s)
@@ -392,7 +393,7 @@ async def test_real_pages():
 SCRIPT = """
 import asyncio, sys
 from spiderling.text import TextOptions
-from spiderling.workers import *
+from spiderling.workers.pool import *
 async def main():
     pool = WorkerPool(2, WorkerConfig(TextOptions(("cs",)), ("cs",), process="test_workers:obedient"), 60)
     await pool.start()

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from conftest import ROOT
 
-from spiderling.checking import problems
-from spiderling.inspection import Inspection
-from spiderling.writeahead import damaged_log
+from spiderling.frontier.storage.write_ahead import damaged_log
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection
 
 PAGE, HEADER, FRAME = 4096, 32, 24
 

@@ -20,19 +20,19 @@ from spiderling.archives.raw import Client, FileRaw, UrlRaw
 from spiderling.archives.readers import Readers
 from spiderling.archives.records import RecordReader
 from spiderling.archives.sources import is_url
+from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.url_lists import DropList, read_list
 from spiderling.frontier import Fetch
-from spiderling.linkbatch import NONE
-from spiderling.reasons import MENTIONS, Reason
 
 if TYPE_CHECKING:
     from spiderling.archives.raw import Raw
     from spiderling.archives.readers import Batch
     from spiderling.archives.records import Record
-    from spiderling.frontier.captures import Captures
-    from spiderling.options import Options
-    from spiderling.urls import CanonicalUrl
+    from spiderling.base.options import Options
+    from spiderling.base.urls import CanonicalUrl
+    from spiderling.frontier.discovery.archive_pages import Captures
 
 logger = logging.getLogger(__name__)
 

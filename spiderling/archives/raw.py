@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import IO, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from spiderling.digits import whole_number
-from spiderling.errors import SpiderlingError
+from spiderling.base.digits import whole_number
+from spiderling.base.errors import SpiderlingError
 
 _BUFFER_BYTES = 1 << 20
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}

@@ -20,16 +20,16 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from scrapy.http import Headers
 from w3lib.http import headers_raw_to_dict
 
-from spiderling import filetypes
 from spiderling.archives.members import Ending, Member, Members
 from spiderling.archives.places import Position
-from spiderling.decoding import BodyDecoder, DecodedTooBig
-from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize
+from spiderling.base import media_types
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
 
 if TYPE_CHECKING:
     from spiderling.archives.raw import Raw
-    from spiderling.options import Options
+    from spiderling.base.options import Options
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
@@ -184,9 +184,9 @@ class RecordReader:
         """*body* decoded; raises Refused for what is no text, or too big."""
         names = (b"Content-Type", b"Content-Disposition")
         content_type, disposition = ((record.headers.get(name) or b"").decode("latin-1") for name in names)
-        kind = filetypes.of_headers(content_type, disposition, target.path)
+        kind = media_types.of_headers(content_type, disposition, target.path)
         is_document = kind in self._documents
-        if not (record.is_robots or is_document or filetypes.is_text(content_type, disposition)):
+        if not (record.is_robots or is_document or media_types.is_text(content_type, disposition)):
             raise Refused(Reason.NOT_TEXT)
         limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
         decoder = BodyDecoder(b",".join(record.headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)

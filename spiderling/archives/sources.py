@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from spiderling.errors import BadInput
+from spiderling.base.errors import BadInput
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")

@@ -6,9 +6,13 @@ import traceback
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parent.parent)
-
-
-_CARRIERS = ("/scrapy/", "/twisted/", "/asyncio/", _PACKAGE + "/plain.py", _PACKAGE + "/downloader.py")
+_CARRIERS = (
+    "/scrapy/",
+    "/twisted/",
+    "/asyncio/",
+    f"{_PACKAGE}/engine/fast_scrapy.py",
+    f"{_PACKAGE}/engine/downloader.py",
+)
 """Files of frames that only hand a request or an item on to a component."""
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from spiderling.linkbatch import NONE, LinkBatch
-from spiderling.linkbatch import Link as Link
-from spiderling.reasons import Reason
+from spiderling.base.link_batch import NONE, LinkBatch
+from spiderling.base.link_batch import Link as Link
+from spiderling.base.reasons import Reason
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -72,7 +72,7 @@ class Outcome:
     relevant: bool = False
     """Whether that is an accepted one."""
     badness: float = 0.0
-    """That of the page (text/badness.py)."""
+    """That of the page (text/language/function_words.py)."""
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
     sketch: int = 0

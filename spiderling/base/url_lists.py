@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from spiderling.errors import BadInput
-from spiderling.urls import CanonicalUrl, canonicalize
+from spiderling.base.errors import BadInput
+from spiderling.base.urls import CanonicalUrl, canonicalize
 
 
 class DropList:

@@ -10,7 +10,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
-from spiderling.scheduler import FAILED_STAT, OFFLINE
+from spiderling.engine.scheduler import FAILED_STAT, OFFLINE
 
 if TYPE_CHECKING:
     import argparse

@@ -10,17 +10,17 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.progress_line import with_progress
 from spiderling.base.url_lists import DropList
 from spiderling.commands.export import size
-from spiderling.deduplication import Deduplication, Rule, Totals
-from spiderling.errors import BadInput, SpiderlingError
-from spiderling.export import corpus_of, export
-from spiderling.formats import format_of
-from spiderling.progressline import with_progress
+from spiderling.export.deduplication import Deduplication, Rule, Totals
+from spiderling.export.export import corpus_of, export
+from spiderling.export.formats import format_of
 
 
 class Command(ScrapyCommand):
-    """Thin shell around ``spiderling.deduplication``."""
+    """Thin shell around ``spiderling.export.deduplication``."""
 
     requires_project = False
     requires_crawler_process = False

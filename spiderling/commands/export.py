@@ -12,21 +12,21 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from spiderling.base.errors import BadInput, DamageError, SpiderlingError
+from spiderling.base.progress_line import with_progress
 from spiderling.base.url_lists import DropList, read_list
-from spiderling.errors import BadInput, DamageError, SpiderlingError
-from spiderling.export import Summary, corpus_of, export
-from spiderling.formats import FORMATS, format_of
-from spiderling.prevertical import stored_documents
-from spiderling.progressline import with_progress
-from spiderling.salvage import Salvage, account
-from spiderling.selection import SPLITS, Layout, Selection
+from spiderling.corpus.reader import stored_documents
+from spiderling.export.export import Summary, corpus_of, export
+from spiderling.export.formats import FORMATS, format_of
+from spiderling.export.salvage import Salvage, account
+from spiderling.export.selection import SPLITS, Layout, Selection
 
 _MOST_NAMED, _MOST_DIGITS = 10, 18
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 class Command(ScrapyCommand):
-    """Thin shell around ``spiderling.export``."""
+    """Thin shell around ``spiderling.export.export``."""
 
     requires_project = False
     requires_crawler_process = False

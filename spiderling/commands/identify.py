@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from spiderling.errors import BadInput
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
 from spiderling.languages import available, load, resolve
-from spiderling.options import Options
 from spiderling.text import TextOptions, process
-from spiderling.text.encoding import decode
+from spiderling.text.encoding.detect import decode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from spiderling.text import LanguageModels
-    from spiderling.text.language import Guesses
+    from spiderling.text.language.models import Guesses
 
 _NEAREST = 5
 _HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)

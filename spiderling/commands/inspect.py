@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from spiderling.checking import problems
-from spiderling.clock import Clock
-from spiderling.errors import BadInput, SpiderlingError
-from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.rankingx.strategy import STATE
-from spiderling.frontier.soundness import to_check
-from spiderling.frontier.strategies import Heidix, parse
-from spiderling.frontier.worth import learnt_of
-from spiderling.inspection import Ended, Inspection, Story
-from spiderling.optionvalues import PREFIX
-from spiderling.reasons import Reason
+from spiderling.base.clock import Clock
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.option_values import PREFIX
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.ranking.strategies import Heidix, parse
+from spiderling.frontier.ranking.strategy import STATE
+from spiderling.frontier.ranking.worth import learnt_of
+from spiderling.frontier.storage.soundness import to_check
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Ended, Inspection, Story
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +70,7 @@ class Command(ScrapyCommand):
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.rebuild:
-            from spiderling.rebuild import rebuild  # what a crawl needs takes a second to import
+            from spiderling.crawl.rebuild import rebuild  # what a crawl needs takes a second to import
 
             assert self.settings is not None
             given = {key: self.settings[key] for key in self.settings if str(key).startswith(PREFIX)}

@@ -18,22 +18,22 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
-from spiderling.crawling.arguments import options_of
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.opt_outs import Statement, together
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.crawl.arguments import options_of
 from spiderling.engine.lookup import crawl_of, fetch_of
-from spiderling.errors import BadInput, SpiderlingError
-from spiderling.frontier.sitefiles import SiteFile
-from spiderling.optouts import Statement, together
-from spiderling.outcomes import DropPage
+from spiderling.engine.outcomes import DropPage
+from spiderling.engine.scheduler import Scheduler
+from spiderling.frontier.site_files import SiteFile
 from spiderling.pipelines.clean import check_text, declared_charset
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.optout import check_opt_outs, headers_of
 from spiderling.pipelines.quality import check_quality
-from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.text.optout import page_statements
-from spiderling.urls import canonicalize
-from spiderling.workers import Task, WorkerConfig, text_process
+from spiderling.workers.pool import Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:
     import argparse
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from spiderling.base.options import Options
     from spiderling.languages import LanguageInfo
-    from spiderling.options import Options
     from spiderling.text import Page, Paragraph
 
 _FILE_URL = "http://file.invalid/"

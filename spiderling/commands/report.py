@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from spiderling.errors import JobdirError, SpiderlingError
-from spiderling.inspection import Inspection
+from spiderling.base.atomic_files import write_whole
+from spiderling.base.errors import JobdirError, SpiderlingError
+from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
-from spiderling.wholefiles import write_whole
 
 if TYPE_CHECKING:
     import argparse

@@ -12,9 +12,9 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
-from spiderling.crawling.arguments import options_of
-from spiderling.errors import BadInput, SpiderlingError
-from spiderling.optionvalues import parse_tlds
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.option_values import parse_tlds
+from spiderling.crawl.arguments import options_of
 from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.check import check
 from spiderling.seeding.output import SeedFile
@@ -25,8 +25,8 @@ from spiderling.spiders.spiderling import SpiderlingSpider
 if TYPE_CHECKING:
     import argparse
 
+    from spiderling.base.options import Options
     from spiderling.languages import LanguageInfo
-    from spiderling.options import Options
     from spiderling.seeding.source import Source
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")

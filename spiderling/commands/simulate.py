@@ -14,11 +14,11 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
-from spiderling.errors import BadInput, SpiderlingError
+from spiderling.base.atomic_files import write_whole
+from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.simulation.comparison import PERFECT, PERFECT_LANGUAGE, Run, Summary, Task, Terms, compare, summaries
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
-from spiderling.wholefiles import write_whole
 
 if TYPE_CHECKING:
     import argparse
@@ -106,7 +106,7 @@ def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
 
 
 def _terms(opts: argparse.Namespace) -> Terms:
-    from spiderling.options import Options
+    from spiderling.base.options import Options
 
     try:
         arguments, settings = arglist_to_dict(opts.spargs), arglist_to_dict(opts.set)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from spiderling.errors import BadInput
-from spiderling.markedpages import read
-from spiderling.newmodel import Wanted, make_model
-from spiderling.options import Options
-from spiderling.text import fitting
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.training import boilerplate_fit
+from spiderling.training.language_model import Wanted, make_model
+from spiderling.training.marked_pages import read
 
 if TYPE_CHECKING:
     import argparse
@@ -97,7 +97,7 @@ def _parts(text: str) -> tuple[str, ...]:
 
 def make_block_model(paths: Sequence[Path], out: Path) -> str:
     """Fit a boilerplate model to marked pages and write it to the file *out*; returns the report.  Raises BadInput."""
-    every = fitting.samples(page for page, _ in read(paths))
+    every = boilerplate_fit.samples(page for page, _ in read(paths))
     whole = [sample for sample in every if sample.truth is not None]
     hosts = {sample.page.host for sample in whole}
     if len(hosts) < MIN_HOSTS:
@@ -105,10 +105,10 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
             f"{', '.join(map(str, paths))}: {len(whole)} pages of {len(hosts)} hosts with a text of some length are "
             f"too little for a model; give pages of at least {MIN_HOSTS} hosts (better {GOOD_HOSTS})."
         )
-    found = fitting.held_out(every)
+    found = boilerplate_fit.held_out(every)
     threshold = Options().boilerplate_threshold
-    scores = fitting.table(every, lambda place, _: [bool(p >= threshold) for p in found[place]])
-    rules = fitting.table(every, lambda _, sample: fitting.by_rules(sample, "balanced", ()))
+    scores = boilerplate_fit.table(every, lambda place, _: [bool(p >= threshold) for p in found[place]])
+    rules = boilerplate_fit.table(every, lambda _, sample: boilerplate_fit.by_rules(sample, "balanced", ()))
     origin = {
         "pages": len(whole),
         "hosts": len(hosts),
@@ -116,7 +116,7 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
         "held_out_f1": {group: round(value, 3) for group, value in scores.items()},
         "date": date.today().isoformat(),
     }
-    text = replace(fitting.fit(every), origin=origin).to_json()
+    text = replace(boilerplate_fit.fit(every), origin=origin).to_json()
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -126,4 +126,4 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
         lines.append(f"WARNING: less than {GOOD_HOSTS} hosts; compare it with the bundled model before you use it.")
     lines += ["F1 on hosts that the fit did not see (jusText's rules without stop words):"]
     lines += [f"  {group:<24}{value:.3f}  ({rules[group]:.3f})" for group, value in scores.items()]
-    return "\n".join([*lines, f"  {'mean':<24}{fitting.mean(scores):.3f}  ({fitting.mean(rules):.3f})"])
+    return "\n".join([*lines, f"  {'mean':<24}{boilerplate_fit.mean(scores):.3f}  ({boilerplate_fit.mean(rules):.3f})"])

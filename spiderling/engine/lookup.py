@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-from spiderling.crawl import Crawl
+from spiderling.crawl.crawl import Crawl
 
 
 def crawl_of(crawler: Crawler) -> Crawl | None:

@@ -1,4 +1,4 @@
-"""Stops the crawl, to be gone on with, when a budget is spent (budgets.py)."""
+"""Stops the crawl, to be gone on with, when a budget is spent (crawl/budgets.py)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 
-from spiderling.budgets import Budgets
+from spiderling.crawl.budgets import Budgets
 from spiderling.engine.lookup import crawl_of
-from spiderling.scheduler import Scheduler
+from spiderling.engine.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 _TICK_S = 1.0
 

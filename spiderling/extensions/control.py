@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 
-from spiderling.askingagain import MAY_BE_ASKED, ask_again
+from spiderling.base.errors import BadInput
+from spiderling.base.host_lists import HostList
+from spiderling.base.option_values import YIELD_PROFILES, parse_yield_profile
+from spiderling.base.reasons import Reason
+from spiderling.base.small_yaml import read_yaml
+from spiderling.base.urls import canonicalize
+from spiderling.crawl.asking_again import MAY_BE_ASKED, ask_again
 from spiderling.engine.lookup import crawl_of
-from spiderling.errors import BadInput
-from spiderling.hostlists import HostList
-from spiderling.optionvalues import YIELD_PROFILES, parse_yield_profile
-from spiderling.reasons import Reason
-from spiderling.smallyaml import read_yaml
-from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

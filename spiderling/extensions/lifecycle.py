@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
+from spiderling.base.urls import registrable_domain
 from spiderling.engine.lookup import crawl_of
-from spiderling.scheduler import Scheduler
-from spiderling.urls import registrable_domain
+from spiderling.engine.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 
+from spiderling.base.errors import StorageError
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of
-from spiderling.errors import StorageError
-from spiderling.frontier.history import at_work
-from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.yields import threshold
-from spiderling.reasons import Reason
+from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.hosts.yields import threshold
+from spiderling.frontier.storage.history import at_work
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

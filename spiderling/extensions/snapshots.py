@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 
 class Snapshots:

@@ -12,19 +12,19 @@ from scrapy import signals
 from scrapy.http import Response
 
 from spiderling.base.error_origin import is_ours
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.engine.outcomes import PutBack, further, of_item, of_response
+from spiderling.engine.payloads import PAGES
+from spiderling.engine.scheduler import Scheduler
 from spiderling.items import PageItem
-from spiderling.outcomes import PutBack, further, of_item, of_response
-from spiderling.payloads import PAGES
-from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
     from spiderling.base.outcome import Outcome
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 
 class YieldFeed:

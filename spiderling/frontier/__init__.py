@@ -6,26 +6,28 @@ ordered by the time at which both host and address are due.
 
 States of a URL: *waiting* (in its host's queue), *in transit* (handed out by ``take``,
 not yet reported), *ended* (with a Reason).  A mention that is refused never becomes
-one of them.  ``discovered = ends + waiting + in transit`` always (ledger.py).
+one of them.  ``discovered = ends + waiting + in transit`` always (lifecycle/ledger.py).
 
-States of a host (hosts.py): resolving, ready, in process, snoozed, exhausted; and
+States of a host (hosts/host.py): resolving, ready, in process, snoozed, exhausted; and
 closed ones that only a person reopens: retired, blocked, forbidden.
 
 How a URL passes, and who decides:
 
-    admission.py   scope.py, traps.py, seen.py      may it be discovered?
-    strategies.py  priority.py, urlwords.py, worth.py: its rank in the queue, or that it is left out
-    queues.py      entries.py                       where it waits: head in memory, chunks on disk, newest in a log
-    schedule.py    names, workbench, backlog, crowd, holding, draws: when is its host looked at?
-    hosttable.py   hosts.py                         hosts beyond the workbench's places, out of memory
-    robots.py      is it allowed?
-    sitemaps.py    what robots.txt names besides links
-    frontier.py    put, take, may_start, report     the only door
-    closing.py     yields.py: has the host earned its next request?
-    books.py       ledger.py, journal.py, trail.py  every change of state, counted and kept
-    store.py       state.py, rows.py, memory.py     what survives a kill
+    frontier.py          the only door: put a URL, take the next fetch, ask whether it may start, report what came of it
+    discovery/           how a URL becomes known, by links, redirects, sitemaps, archives; traps; asking for robots.txt
+    scope.py             whether the user wants it at all
+    ranking/             what it promises: estimators, ranks, strategies
+    storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
+    scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
+    hosts/               what is known of its host, in memory
+    robots.py            whether it is allowed; site_files.py reads robots.txt and the files of opt-outs
+    lifecycle/           every change of a URL's state, counted and kept
+    host_closing.py      whether its host has earned the next request; reopening
+    reachability.py      whose fault it is when nothing answers
+    storage/             tables in memory, and what survives a kill
 
-Nothing here reads a clock or does I/O, except store.py, and reading.py for people.
+Nothing here reads a clock or does I/O but storage/: sqlite.py for the crawl; reading.py, soundness.py, state_file.py
+and write_ahead.py for those who look at a state from outside.
 """
 
 from spiderling.frontier.frontier import Frontier

@@ -6,34 +6,34 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from spiderling.base.link_batch import Link, LinkBatch, batch_of
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.admission import Admission
-from spiderling.frontier.askagain import AskedAgain, ask_again
-from spiderling.frontier.books import Books
-from spiderling.frontier.captures import Captures
-from spiderling.frontier.closing import Closing
-from spiderling.frontier.failedseeds import FailedSeeds
-from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsTask, identity
-from spiderling.frontier.hostsx.ranks import REQUEST_RANK, SEED_RANK
-from spiderling.frontier.intake import Intake
-from spiderling.frontier.ledger import Ledger
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.names import NameStatus
-from spiderling.frontier.rankingx.strategy import Strategy
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.archive_pages import Captures
+from spiderling.frontier.discovery.link_intake import Intake
+from spiderling.frontier.discovery.redirects import Redirects
+from spiderling.frontier.discovery.robots_requests import RobotsTasks
+from spiderling.frontier.discovery.traps import Visit
+from spiderling.frontier.host_closing import Closing
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask, identity
+from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
+from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
+from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
+from spiderling.frontier.lifecycle.ledger import Ledger
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.ranking.strategies import LinkingPage, parse
+from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.redirects import Redirects
 from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict, raised, robots_of
-from spiderling.frontier.schedule import Schedule, next_up
-from spiderling.frontier.state import Changes, Shelf, State
-from spiderling.frontier.strategies import LinkingPage, parse
-from spiderling.frontier.tasks import RobotsTasks
-from spiderling.frontier.trail import End
-from spiderling.frontier.traps import Visit
+from spiderling.frontier.scheduling.names import NameStatus
+from spiderling.frontier.scheduling.schedule import Schedule, next_up
+from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.protocol import Changes, Shelf, State
+from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.values import Fetch, Report
-from spiderling.linkbatch import Link, LinkBatch, batch_of
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, canonicalize, canonicalize_again
 
 _MAX_ENDS_PER_STEP = 100
 """URLs that may end while one host is looked through, so that no call takes long."""

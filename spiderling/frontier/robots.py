@@ -24,14 +24,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from spiderling.errors import DamageError
+from spiderling.base.errors import DamageError
+from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.recent import Recent
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
-from spiderling.frontier.state import ConsentRow, RobotsRow
-from spiderling.options import Options
-from spiderling.optouts import MINING, TRAINING, Signal, Statement
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize_again
+from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow
 
 FAILED_READING = "internal-error"
 """The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""

@@ -1,13 +1,13 @@
-"""May this URL ever be fetched?  Scheme and name are settled in urls.py; here: TLD, file type, traps."""
+"""May this URL ever be fetched?  Scheme and name are settled in base/urls.py; here: TLD, file type, traps."""
 
 from __future__ import annotations
 
-from spiderling import filetypes
-from spiderling.linkbatch import KINDS, REPETITIVE, form_of
-from spiderling.options import Options
-from spiderling.optionvalues import parse_ports, parse_tlds
-from spiderling.reasons import Reason
-from spiderling.urls import CanonicalUrl, top_level_domain
+from spiderling.base import media_types
+from spiderling.base.link_batch import KINDS, REPETITIVE, form_of
+from spiderling.base.option_values import parse_ports, parse_tlds
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, top_level_domain
 
 
 class Scope:
@@ -16,7 +16,7 @@ class Scope:
     def __init__(self, options: Options) -> None:
         self._tlds = parse_tlds(options.tlds)
         self._preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") if options.prefer_tlds else frozenset()
-        documents = filetypes.parse(options.documents)
+        documents = media_types.parse(options.documents)
         self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
         """Kinds of the paths that may be fetched."""
         self.max_chars, self.max_depth = options.max_url_chars, options.max_path_depth

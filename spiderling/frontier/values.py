@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spiderling.frontier.hosts import Host, RobotsTask
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import Host, RobotsTask
 
 
 class Fetch(NamedTuple):

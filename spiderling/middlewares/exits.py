@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import fetch_of
+from spiderling.engine.outcomes import of_response
+from spiderling.engine.payloads import PAGES
+from spiderling.engine.scheduler import Scheduler
 from spiderling.items import PageItem
-from spiderling.outcomes import of_response
-from spiderling.payloads import PAGES
-from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import ada_url
 
-from spiderling.digits import whole_number
+from spiderling.base.digits import whole_number
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import fetch_of
-from spiderling.outcomes import Refused
-from spiderling.reasons import Reason
+from spiderling.engine.outcomes import Refused
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
-from spiderling.downloaderrors import TransferCut
 from spiderling.engine.lookup import crawl_of, fetch_of
-from spiderling.outcomes import NotMade
+from spiderling.engine.outcomes import NotMade
+from spiderling.fetch.errors import TransferCut
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
     from spiderling.frontier import Fetch
 
 

@@ -10,10 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from spiderling.engine.lookup import fetch_of
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, parsed
+from spiderling.engine.outcomes import FileTaken, exchange_of
+from spiderling.engine.scheduler import Scheduler
+from spiderling.frontier.site_files import MAX_FILE_BYTES, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
-from spiderling.outcomes import FileTaken, exchange_of
-from spiderling.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
     from spiderling.frontier import Fetch
 
 _SMALL_BYTES = 20_000

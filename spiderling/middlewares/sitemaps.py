@@ -6,14 +6,14 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.engine.lookup import fetch_of
-from spiderling.frontier.sitemaps import is_sitemap
+from spiderling.engine.outcomes import FileTaken, exchange_of, of_response
+from spiderling.engine.scheduler import Scheduler
+from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.middlewares.limits import may_pass, redirect_target
-from spiderling.outcomes import FileTaken, exchange_of, of_response
-from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
 from spiderling.text.sitemap import Sitemap, read_sitemap
-from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
     from spiderling.frontier import Fetch
 
 _BATCH_URLS = 200

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from spiderling.scheduler import WAKE_UP, Scheduler
+from spiderling.engine.scheduler import WAKE_UP, Scheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

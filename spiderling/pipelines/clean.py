@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import CloseSpider
 
+from spiderling.base.errors import SpiderlingError
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of
-from spiderling.errors import SpiderlingError
+from spiderling.engine.outcomes import DropPage, PutBack
+from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.items import PageItem
-from spiderling.outcomes import DropPage, PutBack
 from spiderling.pipelines.optout import obey_opt_outs
-from spiderling.reasons import Reason
-from spiderling.scheduler import FAILED_STAT
-from spiderling.workers import Task, WorkerConfig, WorkerCrash, WorkerPool
+from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 if TYPE_CHECKING:
     from typing import Any

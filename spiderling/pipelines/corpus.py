@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from spiderling import feeds
+from spiderling.base.urls import top_level_domain
 from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.export import feed_items
+from spiderling.fetch.tls import FLAG
 from spiderling.items import PageItem
-from spiderling.markup import written
-from spiderling.tls import FLAG
-from spiderling.urls import top_level_domain
+from spiderling.text.prevertical import written
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -27,7 +27,7 @@ class CorpusPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CorpusPipeline:
-        feeds.register()
+        feed_items.register()
         return cls(crawler)
 
     def open_spider(self) -> None:

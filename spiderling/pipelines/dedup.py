@@ -1,8 +1,8 @@
 """Pipeline 400: only new text is kept and counts as yield.
 
 Exact duplicates at two levels, the page as received and its clean text (W12, section
-2), then paragraphs that are near-duplicates (nearduplicates.py).  Before both, pages that only
-differ in numbers from others of their domain (frontier/traps.py).  What is kept alone is
+2), then paragraphs that are near-duplicates (corpus/near_duplicates.py).  Before both, pages that only
+differ in numbers from others of their domain (frontier/discovery/traps.py).  What is kept alone is
 remembered, and becomes durable with its document, so a page fetched again after a kill
 is not its own duplicate.
 """
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of
-from spiderling.frontier.seen import digest_key
+from spiderling.engine.outcomes import DropPage
+from spiderling.frontier.storage.seen import digest_key
 from spiderling.items import PageItem
-from spiderling.outcomes import DropPage
-from spiderling.reasons import Reason
 from spiderling.text import measure_clean
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
 
 
 class DedupPipeline:

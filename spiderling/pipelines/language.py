@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of
+from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
-from spiderling.outcomes import DropPage
-from spiderling.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from scrapy.crawler import Crawler
 
-    from spiderling.options import Options
+    from spiderling.base.options import Options
     from spiderling.text import Page
 
 

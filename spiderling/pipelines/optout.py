@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from scrapy.http import Headers
 
+from spiderling.base.opt_outs import Policy, Signal, Statement, together
 from spiderling.base.outcome import Follow
-from spiderling.optouts import Policy, Signal, Statement, together
-from spiderling.outcomes import DropPage
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.engine.outcomes import DropPage
 from spiderling.text.optout import page_statements
 
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from spiderling.crawl import Crawl
+    from spiderling.crawl.crawl import Crawl
     from spiderling.items import PageItem
 
 _INDEXING = {Signal.NOINDEX, Signal.NOARCHIVE, Signal.UNAVAILABLE_AFTER}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spiderling.frontier.history import HistoryRow
-from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.storage.history import HistoryRow
 from spiderling.reporting.material import Material
 from spiderling.reporting.tables import duration, profiles, size, used_profile
 

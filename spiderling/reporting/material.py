@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.frontier.history import HistoryRow
-from spiderling.frontier.hosts import HostState
-from spiderling.frontier.soundness import noted
-from spiderling.frontier.trail import unpack_ends, unpack_keys
-from spiderling.inspection import Inspection
-from spiderling.options import Options
-from spiderling.urls import HASH_BITS
+from spiderling.base.options import Options
+from spiderling.base.urls import HASH_BITS
+from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.soundness import noted
+from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
+from spiderling.jobdir.inspection import Inspection
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
 _ID_MASK = (1 << 24) - 1
@@ -37,7 +37,7 @@ class Seed(NamedTuple):
 
 @dataclass(slots=True)
 class Hosts:
-    """All hosts by column; bytes in UTF-8 as the yield rate has them (frontier/yields.py)."""
+    """All hosts by column; bytes in UTF-8 as the yield rate has them (frontier/hosts/yields.py)."""
 
     names: list[str] = field(default_factory=list)
     states: npt.NDArray[np.str_] = field(default_factory=lambda: np.empty(0, "U10"))

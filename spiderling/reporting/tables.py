@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.frontier.strategies import parse
-from spiderling.frontier.yields import threshold
-from spiderling.options import Options
-from spiderling.optionvalues import PREFIX, YIELD_PROFILES
-from spiderling.reasons import Reason
+from spiderling.base.option_values import PREFIX, YIELD_PROFILES
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import top_level_domain
+from spiderling.frontier.hosts.yields import threshold
+from spiderling.frontier.ranking.strategies import parse
 from spiderling.reporting.material import Material
-from spiderling.urls import top_level_domain
 
 Cell: TypeAlias = "str | int | float | None"
 _Mask: TypeAlias = "npt.NDArray[np.bool_]"

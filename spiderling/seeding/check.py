@@ -18,21 +18,21 @@ from scrapy import Request, signals
 from scrapy.crawler import AsyncCrawlerProcess
 from tqdm import tqdm
 
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.urls import canonicalize
 from spiderling.engine.lookup import crawl_of
-from spiderling.errors import BadInput, SpiderlingError
+from spiderling.engine.outcomes import DropPage
+from spiderling.engine.scheduler import Scheduler
 from spiderling.items import PageItem
-from spiderling.outcomes import DropPage
-from spiderling.scheduler import Scheduler
-from spiderling.seeds import read_seeds
+from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
-from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import Settings
 
-    from spiderling.modelfiles import Seed
+    from spiderling.languages.model_files import Seed
 
 _MOST_HOSTS = 40
 """Rows of the table of hosts."""

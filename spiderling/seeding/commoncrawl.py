@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 from scrapy import Request
 from tqdm import tqdm
 
-from spiderling.errors import BadInput, SpiderlingError
-from spiderling.urls import CanonicalUrl, canonicalize, top_level_domain
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.urls import CanonicalUrl, canonicalize, top_level_domain
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from spiderling.errors import BadInput
-from spiderling.urls import CanonicalUrl, canonicalize, registrable_domain
+from spiderling.base.errors import BadInput
+from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
 
 _PLATFORMS = """
     amazon.com archive.org archive.ph archive.today bing.com bit.ly doi.org duckduckgo.com ebay.com facebook.com

@@ -10,10 +10,10 @@ from scrapy import Request
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap
 
-from spiderling.errors import BadInput
-from spiderling.frontier.sitefiles import RobotsTxt
-from spiderling.options import Options
-from spiderling.urls import CanonicalUrl, canonicalize, registrable_domain
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
+from spiderling.frontier.site_files import RobotsTxt
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -12,10 +12,10 @@ from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import SETTINGS_PRIORITIES
 from tqdm import tqdm
 
+from spiderling.base.errors import SpiderlingError
+from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of
-from spiderling.errors import SpiderlingError
-from spiderling.reasons import Reason
-from spiderling.scheduler import Scheduler
+from spiderling.engine.scheduler import Scheduler
 from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
 from spiderling.spiders.spiderling import SpiderlingSpider
 

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 from scrapy import Request
 from tqdm import tqdm
 
-from spiderling.errors import BadInput, SpiderlingError
-from spiderling.urls import canonicalize
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.urls import canonicalize
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.urls import url_hash
-from spiderling.wordhashes import section_of, words_of_name, words_of_path
+from spiderling.base.url_features import section_of, words_of_name, words_of_path
+from spiderling.base.urls import url_hash
 
 Array = NDArray[Any]
 

@@ -13,8 +13,8 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spiderling.errors import BadInput
-from spiderling.frontier.strategies import parse
+from spiderling.base.errors import BadInput
+from spiderling.frontier.ranking.strategies import parse
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.graphs import NODES, of_crawl, read_graph
 from spiderling.simulation.measures import Sample, Truth, at_words, coverage, word_coverage
@@ -49,7 +49,7 @@ class Terms:
     pages_per_s: float = 20.0
     """Requests a second that line and machine can do; 0: politeness alone sets the pace."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the crawl, by their names in options.py."""
+    """Of the crawl, by their names in base/options.py."""
 
 
 class Task(NamedTuple):
@@ -103,7 +103,7 @@ def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
     if any(directory.glob(NODES + "*")):
         return read_graph(directory, terms.language, seed)
     if (directory / "links").is_dir():
-        from spiderling.inspection import links_of_crawl  # which needs SQLite
+        from spiderling.jobdir.inspection import links_of_crawl  # which needs SQLite
 
         return of_crawl(directory.name, links_of_crawl(directory), terms.language)
     raise BadInput(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spiderling.errors import BadInput
-from spiderling.reasons import Reason
+from spiderling.base.errors import BadInput
+from spiderling.base.reasons import Reason
 from spiderling.simulation.addresses import Addresses
 from spiderling.simulation.linking import Linking
 from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import zstandard
 
-from spiderling.errors import BadInput
-from spiderling.reasons import Reason
+from spiderling.base.errors import BadInput
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
 from spiderling.simulation.reach import breadth_first
-from spiderling.urls import canonicalize
 
 if TYPE_CHECKING:
-    from spiderling.linkoutput import LinkLine
+    from spiderling.corpus.links import LinkLine
 
 NODES, EDGES = "nodes.tsv", "edges.tsv"
 _MIN_TEXT_BYTES = 250

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 from spiderling.simulation.pages import CODES, TEXT_SCORE, Array, Pages
 
 STAY, DOMAIN = (0.50, 0.719), (0.295, 0.057)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from spiderling.base.link_batch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
 from spiderling.base.outcome import Outcome
-from spiderling.linkbatch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 from spiderling.simulation.addresses import Addresses
 from spiderling.simulation.addresses import Array as Array
 from spiderling.simulation.measures import Truth
@@ -59,7 +59,7 @@ class Pages:
     sketch: Array
     """0: none; pages with the same one say the same."""
     badness: Array
-    """As in text/badness.py."""
+    """As in text/language/function_words.py."""
     text_key: Array | None = None
     """Pages with the same one, if it is not 0, have the same text, which a crawl keeps once."""
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiderling.frontier.foundlink import FoundLink
-from spiderling.frontier.rankingx.strategy import DROPPED, Ranker, Strategy
-from spiderling.frontier.strategies import LinkingPage
-from spiderling.frontier.yields import YieldAccount
+from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.ranking.new_links import FoundLink
+from spiderling.frontier.ranking.strategies import LinkingPage
+from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.simulation.pages import Array, PageWeb
 
 _RANKS = 10

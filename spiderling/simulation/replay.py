@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.hosts import HostState
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.rankingx.strategy import Strategy
-from spiderling.options import Options
-from spiderling.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.simulation.measures import Sample
 
 PAGES_PER_BATCH = 1000

@@ -11,9 +11,9 @@ from scrapy.responsetypes import responsetypes
 
 from spiderling.archives.sources import archives_of
 from spiderling.engine.lookup import crawl_of
+from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.items import PageItem
 from spiderling.pipelines.corpus import CAPTURED
-from spiderling.scheduler import FAILED_STAT
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from spiderling.crawling.arguments import declared_arguments
+from spiderling.base.errors import BadInput
+from spiderling.crawl.arguments import declared_arguments
 from spiderling.engine.lookup import crawl_of
-from spiderling.errors import BadInput
+from spiderling.engine.payloads import DISTANCE
 from spiderling.items import PageItem
-from spiderling.payloads import DISTANCE
-from spiderling.seeds import distances, few_hosts, model_seeds, read_seeds
+from spiderling.languages.seeds import distances, few_hosts, model_seeds, read_seeds
 
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from spiderling.modelfiles import Seed
+    from spiderling.languages.model_files import Seed
 
 
 class CorpusSpider(Spider):

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from spiderling.linkbatch import FOREIGN, WANTED, Link, gathered
-from spiderling.text import boilerplate
-from spiderling.text.badness import badness
+from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
+from spiderling.text.boilerplate.model import bundled
+from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
-from spiderling.text.encoding import decode
+from spiderling.text.encoding.detect import decode
 from spiderling.text.head import fill_head
-from spiderling.text.html import parse
-from spiderling.text.htmlx.blocks import Block, Parsed, made
-from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
-from spiderling.text.learned import bundled
+from spiderling.text.html.blocks import Block, Parsed, made
+from spiderling.text.html.parser import parse
+from spiderling.text.html.resolving import resolve
+from spiderling.text.html.zones import Tree
+from spiderling.text.language.function_words import badness
+from spiderling.text.language.models import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import quality, words_in
-from spiderling.text.resolving import resolve
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
 from spiderling.text.spam import with_spam_signs
-from spiderling.text.zones import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from spiderling.text.cosine import CosineGuesses
-    from spiderling.text.documentsx.document import Document
+    from spiderling.text.documents.document import Document
+    from spiderling.text.language.cosine import CosineGuesses
 
 _SAMPLE_BLOCKS = 12
 _MAX_LINK_SHARE = 0.5
@@ -71,7 +71,7 @@ def measure_clean(page: Page) -> str:
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> str:
     """What follows from the paragraphs; returns the clean text."""
-    page.has_text = any(paragraph.cls == boilerplate.GOOD for paragraph in page.paragraphs)
+    page.has_text = any(paragraph.cls == GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     clean = measure_clean(page)
     page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
@@ -108,7 +108,7 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     paragraphs = page.paragraphs
     same = len(paragraphs) == len(parsed.blocks)
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
-    good = [paragraph.cls == boilerplate.GOOD for paragraph in paragraphs]
+    good = [paragraph.cls == GOOD for paragraph in paragraphs]
     chances = scores if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
@@ -164,10 +164,10 @@ class _Judge:
         if self._options.boilerplate == "learned":
             model = self._options.block_model or bundled()
             scores = model.probabilities(blocks, tree)
-            classes = boilerplate.choose(blocks, scores, self._options.block_threshold)
+            classes = choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)
-        good = [index for index, cls in enumerate(classes) if cls == boilerplate.GOOD]
+        good = [index for index, cls in enumerate(classes) if cls == GOOD]
         self._measure(blocks, good)
         self._page.candidates = self._guesses.candidates(self._options.min_known_share)
         found = lswc_among(self._page, self._options.accepted)
@@ -182,9 +182,9 @@ class _Judge:
     def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
         """jusText's classes; the package cuts blocks of its own."""
         stoplist, rules = self._rules(blocks)
-        found = boilerplate.stock(html, stoplist, rules) if self._options.boilerplate == "justext-stock" else None
+        found = stock(html, stoplist, rules) if self._options.boilerplate == "justext-stock" else None
         if found is None:
-            return blocks, boilerplate.classify(blocks, stoplist, rules)
+            return blocks, classify(blocks, stoplist, rules)
         self._identify([block for block, _ in found])
         return [block for block, _ in found], [cls for _, cls in found]
 
@@ -214,14 +214,14 @@ class _Judge:
     def _known_share(self, code: str, indices: Sequence[int]) -> float:
         return self._guesses.known_share(code, [self._row[index] for index in indices if index in self._row])
 
-    def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], boilerplate.Rules]:
+    def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], Rules]:
         """Stop words and thresholds for this page, from its longest blocks."""
         sample = sorted(self._row, key=lambda index: -len(blocks[index].text))[:_SAMPLE_BLOCKS]
         own = self._guesses.nearest([self._row[index] for index in sample])
         codes = {*self._options.accepted, *([own] if own else [])}
-        scale = boilerplate.length_scale("".join(blocks[index].text[:1000] for index in sample))
+        scale = length_scale("".join(blocks[index].text[:1000] for index in sample))
         stoplist = frozenset().union(*(self._models[code].stoplist for code in codes))
-        return stoplist, boilerplate.rules_for(self._options.preset, scale, bool(stoplist))
+        return stoplist, rules_for(self._options.preset, scale, bool(stoplist))
 
     def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
         """What holds for the good text as a whole; what is too short to tell goes with it."""
@@ -255,7 +255,7 @@ class _Judge:
 
     def _good(self, index: int, block: Block) -> Paragraph:
         kept, language = self._is_kept(index), self._language.get(index)
-        return Paragraph(block.text, boilerplate.GOOD, block.heading, language, kept)
+        return Paragraph(block.text, GOOD, block.heading, language, kept)
 
 
 def _may_be_text(block: Block) -> bool:

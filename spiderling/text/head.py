@@ -10,10 +10,10 @@ import re
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from spiderling.text.resolving import join
+from spiderling.text.html.resolving import join
 
 if TYPE_CHECKING:
-    from spiderling.text.htmlx.blocks import Parsed
+    from spiderling.text.html.blocks import Parsed
     from spiderling.text.page import Page
 
 _PUBLISHED = [

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 
-from spiderling.options import Options
-from spiderling.optouts import ANY, NOTHING, TRAINING, Signal, Statement, reservation, usage
+from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, reservation, usage
+from spiderling.base.options import Options
 
 MAX_HEADER_CHARS = 2000
 _EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.IGNORECASE)

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spiderling.linkbatch import NONE as NO_LINKS
-from spiderling.linkbatch import LinkBatch
-from spiderling.markup import are_elements, details, elements
-from spiderling.pickles import read_plain
-from spiderling.text.boilerplate import parse_rules
-from spiderling.text.htmlx.blocks import MAX_LINKS, made
-from spiderling.text.learned import BlockModel, load
+from spiderling.base.link_batch import NONE as NO_LINKS
+from spiderling.base.link_batch import LinkBatch
+from spiderling.text.boilerplate.model import BlockModel, load
+from spiderling.text.boilerplate.rules import parse_rules
+from spiderling.text.html.blocks import MAX_LINKS, made
+from spiderling.text.prevertical import are_elements, details, elements
 from spiderling.text.quality import NOTHING, Quality
 from spiderling.text.shingles import NONE, Shingles
+from spiderling.text.unpickling import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from spiderling.options import Options
+    from spiderling.base.options import Options
 
 
 class Paragraph(NamedTuple):
@@ -70,7 +70,7 @@ class TextOptions:
     accepted: tuple[str, ...]
     """Codes of the languages whose text is kept."""
     boilerplate: str = "learned"
-    """'learned' (learned.py), 'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    """'learned' (a fitted model), 'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
     block_model: BlockModel | None = None
     """For the learned mode; None: the bundled one."""
     block_threshold: float = 0.42
@@ -81,7 +81,7 @@ class TextOptions:
     """Text of which a language knows less is not in it; for a single paragraph three quarters of this.
     By the method 'cosine': the least cosine of a document."""
     language_method: str = "bayes"
-    """'bayes' (text/language.py) or 'cosine' (the papers', text/cosine.py)."""
+    """'bayes' (language/models.py) or 'cosine' (the papers', language/cosine.py)."""
     max_links: int = MAX_LINKS
     with_shingles: bool = False
 
@@ -107,7 +107,7 @@ class Page:
     """Everything that one page gave; see the fields."""
 
     file_type: str = "html"
-    """'html', or the kind of document (filetypes.py) that was converted."""
+    """'html', or the kind of document (base/media_types.py) that was converted."""
     encoding_declared: str | None = None
     """Label in the HTTP header or else in the page, under its WHATWG name if it is known."""
     encoding_detected: str | None = None
@@ -148,7 +148,7 @@ class Page:
     lswc_relevant: bool = False
     """... and whether it is an accepted one: for the strategies, which see every page."""
     badness: float = 0.0
-    """How far the language's function words fall short (text/badness.py); low is good."""
+    """How far the language's function words fall short (language/function_words.py); low is good."""
     quality: Quality = NOTHING
     """Further signals of the good text (text/quality.py), if any of it is kept."""
     raw_digest: bytes = b""

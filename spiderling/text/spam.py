@@ -17,7 +17,7 @@ import zstandard
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from spiderling.text.language import LanguageModel
+    from spiderling.text.language.models import LanguageModel
     from spiderling.text.page import Page
     from spiderling.text.quality import Quality
 

@@ -10,7 +10,7 @@ import zstandard
 
 from spiderling.archives.places import BEGIN, Position
 from spiderling.archives.records import Record, RecordReader
-from spiderling.options import Options
+from spiderling.base.options import Options
 
 DATE = "2024-03-05T06:07:08Z"
 

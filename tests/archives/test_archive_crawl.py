@@ -12,7 +12,7 @@ from conftest import NETWORK, Crawl, document, page, serving
 from made_warcs import FORMS, record
 
 from benchmarks.faults import differences
-from spiderling.simulation.web import FixedWeb
+from webs.web import FixedWeb
 
 NO_SERVER = SimpleNamespace(hosts_option="")
 SETTINGS = {"LINKS": "on", "SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1})}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_warcs import FORMS, read, record
 
 from spiderling.archives.places import BEGIN, Place, Position
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 
 PAGES = [record(f"http://a.test/{n}", f"<p>stránka {n}</p>".encode() * 200) for n in range(6)]
 BETWEEN = record("http://a.test/", b"GET / HTTP/1.1\r\n\r\n", "request")

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from spiderling.archives.sources import archives_of
-from spiderling.errors import BadInput
+from spiderling.base.errors import BadInput
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from spiderling.archives.archives import Archives
 from spiderling.archives.places import Position
 from spiderling.archives.records import Record
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.reasons import Reason
 
 URL, TINY = "http://a.test/", 25_000
 

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from made_warcs import FORMS, record
 
-from spiderling.addresses import AddressPolicy
 from spiderling.archives.places import BEGIN
 from spiderling.archives.raw import ArchiveUnread, Client, FileRaw, UrlRaw
 from spiderling.archives.records import RecordReader
-from spiderling.options import Options
+from spiderling.base.addresses import AddressPolicy
+from spiderling.base.options import Options
 
 ADDRESS, OTHER = "127.84.6.1", "127.85.6.1"
 DATA = FORMS["gzip by record"](

@@ -18,12 +18,12 @@ from command_line import CONTACT, ROOT, refusal, scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
-from spiderling.frontier.schema import SCHEMA_VERSION
-from spiderling.jobdir import Jobdir
+from spiderling.base.errors import BadInput
+from spiderling.base.urls import canonicalize
+from spiderling.frontier.storage.schema import SCHEMA_VERSION
+from spiderling.jobdir.directory import Jobdir
 from spiderling.languages import load
-from spiderling.seeds import read_seeds
-from spiderling.urls import canonicalize
+from spiderling.languages.seeds import read_seeds
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_jobdir_in_use(refused, tmp_path):
 
 
 def test_lock_ends_with_its_process(tmp_path, refused):
-    code = "import sys, time; from pathlib import Path; from spiderling.jobdir import Jobdir; "
+    code = "import sys, time; from pathlib import Path; from spiderling.jobdir.directory import Jobdir; "
     code += "held = Jobdir(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     command = [sys.executable, "-c", code, str(tmp_path / "job")]
     holder = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)

@@ -12,11 +12,11 @@ import pytest
 from command_line import scrapy
 from conftest import Crawl, document, page, serving
 
-from spiderling.checking import problems
-from spiderling.corpuscard import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card
-from spiderling.errors import StorageError
-from spiderling.inspection import Inspection
-from spiderling.simulation.web import FixedWeb, html
+from spiderling.base.errors import StorageError
+from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection
+from webs.web import FixedWeb, html
 
 LICENCE = "https://creativecommons.org/licenses/by-sa/4.0/"
 SITES = {

@@ -16,13 +16,13 @@ from command_line import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spiderling import deduplication
-from spiderling.deduplication import Deduplication, Rule
-from spiderling.errors import BadInput, StorageError
-from spiderling.export import Corpus, corpus_of
-from spiderling.markup import rendered
-from spiderling.prevertical import Source, StoredDocument, parsed, read_documents
-from spiderling.simulation.recorded import read_pages
+from spiderling.base.errors import BadInput, StorageError
+from spiderling.corpus.reader import Source, StoredDocument, parsed, read_documents
+from spiderling.export import deduplication
+from spiderling.export.deduplication import Deduplication, Rule
+from spiderling.export.export import Corpus, corpus_of
+from spiderling.text.prevertical import rendered
+from webs.recorded import read_pages
 
 GB = 10**9
 
@@ -248,8 +248,8 @@ def test_ctrl_c_does_not_wait_for_a_long_query(tmp_path):
 def test_what_cannot_go_on_says_why(tmp_path):
     corpus = written_to(tmp_path / "c.prevert", CHAIN)
     run = Deduplication(corpus, Rule(), tmp_path / "work", GB)
-    script = "import sys, pathlib as p\nfrom spiderling.deduplication import Deduplication, Rule\n"
-    script += "from spiderling.export import corpus_of\n"
+    script = "import sys, pathlib as p\nfrom spiderling.export.deduplication import Deduplication, Rule\n"
+    script += "from spiderling.export.export import corpus_of\n"
     script += "Deduplication(corpus_of(sys.argv[1:2]), Rule(), p.Path(sys.argv[2]), 10**9)"
     other = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "c.prevert"), str(tmp_path / "work")],

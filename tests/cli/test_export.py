@@ -16,13 +16,13 @@ from command_line import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.url_lists import DropList, read_list
-from spiderling.errors import BadInput, StorageError
-from spiderling.export import Corpus, corpus_of, export
-from spiderling.frontier.store import Changes, SegmentRow, SqliteStore
-from spiderling.markup import escape, written
-from spiderling.prevertical import Source, documents, stored_documents
+from spiderling.corpus.reader import Source, documents, stored_documents
+from spiderling.export.export import Corpus, corpus_of, export
+from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
+from spiderling.text.prevertical import escape, written
 
 URLS = [
     "http://a.cz/", "https://www.a.cz/x", "http://a.cz/blog/1", "http://a.cz/blog/2?q=1", "http://b.a.cz/", "http://c.cz/",

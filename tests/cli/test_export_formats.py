@@ -19,15 +19,15 @@ from command_line import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling import parts
+from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.url_lists import DropList
-from spiderling.errors import BadInput, StorageError
-from spiderling.export import corpus_of, export
-from spiderling.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
-from spiderling.markup import rendered, written
-from spiderling.prevertical import Source, StoredDocument, stored_documents
-from spiderling.records import COLUMNS, schema
-from spiderling.selection import Layout, Selection
+from spiderling.corpus.reader import Source, StoredDocument, stored_documents
+from spiderling.export import parts
+from spiderling.export.export import corpus_of, export
+from spiderling.export.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
+from spiderling.export.records import COLUMNS, schema
+from spiderling.export.selection import Layout, Selection
+from spiderling.text.prevertical import rendered, written
 from spiderling.text.tokens import tokens
 
 ROOT = Path(__file__).parents[2]
@@ -230,8 +230,8 @@ def test_split_and_shards(corpus, tmp_path):
 
 
 def test_a_shard_that_is_full_is_followed_by_another(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("spiderling.formats._FRAME_CHARS", 500)
-    monkeypatch.setattr("spiderling.formats._ROW_GROUP_CHARS", 40)
+    monkeypatch.setattr("spiderling.export.formats._FRAME_CHARS", 500)
+    monkeypatch.setattr("spiderling.export.formats._ROW_GROUP_CHARS", 40)
     for name in ("s.prevert", "s.parquet"):
         assert len(exported(corpus, tmp_path / name, shard_bytes=900)) > 2
     found = urls(tmp_path)

@@ -12,12 +12,12 @@ from command_line import scrapy
 from conftest import Crawl, page, paragraphs, serving
 from scrapy.exceptions import UsageError
 
-from spiderling.checking import problems
+from spiderling.base.errors import BadInput, JobdirError
+from spiderling.base.reasons import Reason
 from spiderling.commands.inspect import Command, of_host, of_url, overview
-from spiderling.errors import BadInput, JobdirError
-from spiderling.inspection import Inspection
-from spiderling.reasons import Reason
-from spiderling.simulation.web import FixedWeb, html, plain, redirect
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection
+from webs.web import FixedWeb, html, plain, redirect
 
 PAGES = {f"/{n}": page(f"n{n}", f"/{n + 1}", f"/{n + 2}") for n in range(60)}
 SITES = {

@@ -8,8 +8,8 @@ import pytest
 from command_line import scrapy
 from conftest import document, paragraphs, serving
 
-from spiderling.reasons import Reason
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+from spiderling.base.reasons import Reason
+from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 ENGLISH = "The house that stood at the end of the road was old, and nobody in the village knew who had built it there. "
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")

@@ -13,9 +13,9 @@ from browser import CHROMIUM, browsing
 from command_line import scrapy
 from conftest import Crawl, document, page, serving
 
-from spiderling.inspection import Inspection
+from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
-from spiderling.simulation.web import FixedWeb, html
+from webs.web import FixedWeb, html
 
 LICENCE = "http://a.test/</script><img src=http://evil.test/x onerror=alert(1)>"
 SITES = {

@@ -11,13 +11,13 @@ import pytest
 import zstandard
 from command_line import scrapy
 
-from spiderling.errors import DamageError
-from spiderling.export import Corpus, corpus_of
-from spiderling.frontier.store import Changes, SqliteStore
-from spiderling.markup import rendered
-from spiderling.prevertical import Source, stored_documents
-from spiderling.salvage import Salvage
-from spiderling.segments import SegmentWriter
+from spiderling.base.errors import DamageError
+from spiderling.corpus.reader import Source, stored_documents
+from spiderling.corpus.segments import SegmentWriter
+from spiderling.export.export import Corpus, corpus_of
+from spiderling.export.salvage import Salvage
+from spiderling.frontier.storage.sqlite import Changes, SqliteStore
+from spiderling.text.prevertical import rendered
 
 FRAMES, DOCUMENTS = 4, 3
 """Of each segment, and of each frame."""

@@ -19,8 +19,8 @@ import pytest
 from command_line import ROOT, scrapy
 from conftest import DEFAULTS, document, serving
 
-from spiderling.seeds import read_seeds
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+from spiderling.languages.seeds import read_seeds
+from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 
 def xml(text: str) -> WebResponse:

@@ -13,12 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spiderling.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.frontier.hosts import STATE_OF
-from spiderling.frontier.memory import MemoryStore, mark_of
-from spiderling.frontier.reading import counts_with_prefix
-from spiderling.frontier.schema import SCHEMA_VERSION
-from spiderling.frontier.state import (
+from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
+from spiderling.frontier.hosts.host import STATE_OF
+from spiderling.frontier.storage.memory import MemoryStore, mark_of
+from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
@@ -32,8 +30,10 @@ from spiderling.frontier.state import (
     generation_of,
     slot_of_chunk,
 )
-from spiderling.frontier.store import SqliteStore
-from spiderling.statechecks import damaged_rows
+from spiderling.frontier.storage.reading import counts_with_prefix
+from spiderling.frontier.storage.schema import SCHEMA_VERSION
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.row_checks import damaged_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(0, 2**40)

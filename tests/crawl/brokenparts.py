@@ -12,11 +12,11 @@ import json
 from functools import wraps
 from typing import Any
 
-from spiderling import errors
+from spiderling.base import errors
 from spiderling.extensions import yieldfeed
 from spiderling.frontier import Frontier, robots
-from spiderling.frontier.admission import Admission
-from spiderling.frontier.closing import Closing
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.host_closing import Closing
 from spiderling.middlewares import sitemaps
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})

@@ -7,10 +7,10 @@ import time
 import pytest
 from conftest import Crawl, html, page, serving
 
-from spiderling.errors import BadInput
+from spiderling.base.errors import BadInput
 from spiderling.extensions.control import ControlFile
-from spiderling.modelfiles import read_description
-from spiderling.simulation.web import FixedWeb
+from spiderling.languages.model_files import read_description
+from webs.web import FixedWeb
 
 NAMES = ("calm.test", "loud.test", "late.test")
 PAGES = 400

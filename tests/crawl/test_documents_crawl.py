@@ -5,7 +5,7 @@ from __future__ import annotations
 import made_documents as made
 from conftest import Crawl, page, paragraphs, serving
 
-from spiderling.simulation.web import FixedWeb, WebResponse
+from webs.web import FixedWeb, WebResponse
 
 ODT = "application/vnd.oasis.opendocument.text"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

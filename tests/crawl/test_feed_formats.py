@@ -9,10 +9,10 @@ import pyarrow.parquet
 from conftest import Crawl, page, paragraphs, serving
 from test_foreign_project import TEN_LINES, project
 
-from spiderling.exporters import ParquetExporter, PrevertExporter
-from spiderling.prevertical import read_documents
-from spiderling.records import COLUMNS
-from spiderling.simulation.web import FixedWeb
+from spiderling.corpus.reader import read_documents
+from spiderling.export.feed_exporters import ParquetExporter, PrevertExporter
+from spiderling.export.records import COLUMNS
+from webs.web import FixedWeb
 
 
 def test_feeds_hold_what_the_corpus_holds_and_other_items_too(tmp_path):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from conftest import Crawl, document, page, paragraphs, serving
 
-from spiderling.simulation.web import FixedWeb, html, not_found
+from webs.web import FixedWeb, html, not_found
 
 SETTINGS = """
 BOT_NAME = "foreign"

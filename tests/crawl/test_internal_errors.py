@@ -10,16 +10,16 @@ import pytest
 from brokenparts import EXTENSIONS
 from conftest import Crawl, page, serving
 
+from spiderling.base.errors import StorageError
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.checking import problems
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.errors import StorageError
-from spiderling.frontier.closing import Closing
-from spiderling.inspection import Inspection
-from spiderling.internalerrors import MOST, WINDOW_ENDS
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.simulation.web import FixedWeb, WebResponse, plain
+from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.crawl.internal_errors import MOST, WINDOW_ENDS
+from spiderling.frontier.host_closing import Closing
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.inspection import Inspection
+from webs.web import FixedWeb, WebResponse, plain
 
 TDMREP = r"""{"\ud800": "\udfff", "location": "\ud800*", "tdm-reservation": 0, "tdm-policy": "\ud800"}"""
 SITEMAP = "http://a.test/1\nhttp://a.test/no-sitemap\n"

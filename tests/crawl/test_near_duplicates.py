@@ -9,8 +9,8 @@ import time
 import pytest
 from conftest import SENTENCES, Crawl, serving
 
-from spiderling.prevertical import read_documents
-from spiderling.simulation.web import FixedWeb, html
+from spiderling.corpus.reader import read_documents
+from webs.web import FixedWeb, html
 
 HOST = "near.test"
 WORDS = " ".join(SENTENCES).split()

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 from conftest import Crawl, page, serving
 
-from spiderling.simulation.server import serve
-from spiderling.simulation.web import FixedWeb
+from webs.server import serve
+from webs.web import FixedWeb
 
 HOSTS = {f"h{number}.test": f"127.84.7.{number}" for number in range(1, 5)}
 PAGES = [f"/{number}" for number in range(8)]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import Crawl, document, page, serving
 
-from spiderling.frontier.trail import unpack_ends
-from spiderling.inspection import Inspection
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.inspection import Inspection
+from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
 PAST, FUTURE = "Wed, 03 Aug 2022 15:00:00 GMT", "2099-01-01"

@@ -10,11 +10,12 @@ from itemadapter import ItemAdapter
 from scrapy import Request
 from scrapy.http import HtmlResponse
 
-from spiderling import feeds, languages
+from spiderling import languages
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.engine.outcomes import further, of_item, redirected
+from spiderling.export import feed_items
 from spiderling.items import PageItem
-from spiderling.outcomes import further, of_item, redirected
-from spiderling.reasons import Reason
 from spiderling.text import TextOptions, process
 
 THAI = (
@@ -55,8 +56,8 @@ def test_a_further_item_of_a_response_counts_its_text_alone(models):
 
 
 def test_a_feed_holds_the_attributes_and_the_text_of_a_page(models):
-    feeds.register()
-    feeds.register()
+    feed_items.register()
+    feed_items.register()
     body = document("a").encode()
     page = process(body, url="http://a.test/", http_charset=None, models=models, options=TextOptions(("cs",)))
     item = PageItem(HtmlResponse("http://a.test/", body=body), page, attributes={"url": "http://a.test/"})

@@ -6,7 +6,7 @@ import hashlib
 
 from conftest import ROOT, Crawl, serving
 
-from spiderling.simulation.recorded import RecordedWeb
+from webs.recorded import RecordedWeb
 
 GOLDEN = "4af998d36caf0cf437aa589156dcee60e71f04186a4466c3547b93c6e87d3139"
 """Change it only with a change that is meant to change what documents hold, and say so in CHANGELOG.md."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import Crawl, page, serving
 
-from spiderling.simulation.web import FixedWeb, redirect
+from webs.web import FixedWeb, redirect
 
 NAMES = ("a.cz", "b.cz", "c.com", "d.example", "sub.b.cz")
 WEB = FixedWeb(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import Crawl, document, serving
 
-from spiderling.simulation.web import FixedWeb, html
+from webs.web import FixedWeb, html
 
 PAGES = {f"/{n}": html(document(f"p{n}", f"/{n + 1}", f"/{n + 2}", f"/{n + 3}") + "<br>" * 2500) for n in range(24)}
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from conftest import Crawl, page, serving
 
-from spiderling.simulation.web import FixedWeb, WebResponse, plain, redirect
+from webs.web import FixedWeb, WebResponse, plain, redirect
 
 XML = {"Content-Type": "application/xml"}
 HIDDEN = ["/hidden/1", "/hidden/2?a=1&b=2", "/hidden/3", "/hidden/4"]

@@ -10,10 +10,10 @@ import pytest
 from conftest import ROOT, Crawl, page, serving
 from madelines import EXTENSIONS
 
-from spiderling.crawl import Crawl as OpenCrawl
-from spiderling.options import Options
-from spiderling.scheduler import Scheduler
-from spiderling.simulation.web import FixedWeb
+from spiderling.base.options import Options
+from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.engine.scheduler import Scheduler
+from webs.web import FixedWeb
 
 
 async def test_only_a_new_crawl_begins_at_once(tmp_path):

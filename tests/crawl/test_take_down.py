@@ -7,9 +7,9 @@ from collections import Counter
 from conftest import Crawl, page, serving
 
 from spiderling.base.url_lists import DropList
-from spiderling.export import corpus_of, export
-from spiderling.prevertical import stored_documents
-from spiderling.simulation.web import FixedWeb
+from spiderling.corpus.reader import stored_documents
+from spiderling.export.export import corpus_of, export
+from webs.web import FixedWeb
 
 PAGES = 30
 HOSTS = ("stays.test", "goes.test", "below.goes.test")

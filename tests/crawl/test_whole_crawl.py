@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 from conftest import Crawl, nameserver, page, paragraphs, serving
 
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect, unavailable
+from webs.web import FixedWeb, WebResponse, html, plain, redirect, unavailable
 
 HOST_INTERVAL_S = 0.3
 IP_INTERVAL_S = 0.1

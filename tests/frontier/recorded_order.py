@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page, robots, to
 
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.store import SqliteStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.pages import PageWeb
 from spiderling.simulation.replay import Replay, world

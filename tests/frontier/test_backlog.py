@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
-from spiderling.frontier.backlog import Backlog
-from spiderling.frontier.hosts import HostState
-from spiderling.frontier.strategies import LinkingPage
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.ranking.strategies import LinkingPage
+from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.items import Link
-from spiderling.reasons import Reason
 
 PLACES = 4
 
@@ -36,7 +36,7 @@ def crawl_with_checkpoints(crawl: VirtualCrawl, *seeds: str, every_s: float = 20
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_every_host_is_served_and_few_are_in_memory(restarts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 40)
+    monkeypatch.setattr("spiderling.frontier.storage.queues.FLUSH_URLS", 40)
     web = sites(60, 5)
     crawl = VirtualCrawl(web, active_hosts=PLACES)
     most = crawl_with_checkpoints(crawl, *web, restarts=restarts)

@@ -10,18 +10,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.link_batch import FOREIGN, WANTED, gathered
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.foundlink import FoundLink, NewLinks
-from spiderling.frontier.hostlanguages import HostLanguages
-from spiderling.frontier.priority import page_quality
-from spiderling.frontier.rankingx.strategy import Ranker, Strategy
-from spiderling.frontier.strategies import Heidix, LinkingPage
+from spiderling.frontier.ranking.estimators import page_quality
+from spiderling.frontier.ranking.host_languages import HostLanguages
+from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
+from spiderling.frontier.ranking.strategy import Ranker, Strategy
 from spiderling.items import Link
-from spiderling.linkbatch import FOREIGN, WANTED, gathered
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize
 
 HOSTS = ("rich.cz", "poor.cz", "cs.b.com", "other.de", "[::1]:8080")
 URLS = st.builds(

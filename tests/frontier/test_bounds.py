@@ -6,18 +6,18 @@ import pytest
 from virtual_crawl import VirtualCrawl, page, robots
 
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.ledger import Ledger
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.lifecycle.ledger import Ledger
 
 HOSTS, PAGES, STEP_S = 30, 6, 20.0
 BOUNDS = {
-    "names._MAX_NAMES": 6,
-    "hosttable._MET_LATELY": 5,
+    "scheduling.names._MAX_NAMES": 6,
+    "storage.host_table._MET_LATELY": 5,
     "robots._MAX_RECORDS": 6,
     "robots._MAX_PARSED": 4,
-    "worth._SECTIONS": 5,
-    "worth._WATCHED": 8,
-    "hostlanguages._MOST_HOSTS": 5,
+    "ranking.worth._SECTIONS": 5,
+    "ranking.worth._WATCHED": 8,
+    "ranking.host_languages._MOST_HOSTS": 5,
 }
 
 
@@ -40,13 +40,13 @@ def sizes_of(crawl: VirtualCrawl) -> dict[str, int]:
     frontier = crawl.frontier
     worth, rules, names = frontier.strategy.worth, frontier._robots, frontier.schedule._names  # type: ignore[attr-defined]
     return {
-        "names._MAX_NAMES": len(names._names) - 1,  # looked through before the next one is entered
-        "hosttable._MET_LATELY": len(frontier.hosts._met),
+        "scheduling.names._MAX_NAMES": len(names._names) - 1,  # looked through before the next one is entered
+        "storage.host_table._MET_LATELY": len(frontier.hosts._met),
         "robots._MAX_RECORDS": len(rules.records),
         "robots._MAX_PARSED": len(rules._parsed),
-        "worth._SECTIONS": len(worth._sections),
-        "worth._WATCHED": len(worth._watched),
-        "hostlanguages._MOST_HOSTS": len(worth._languages._hosts),
+        "ranking.worth._SECTIONS": len(worth._sections),
+        "ranking.worth._WATCHED": len(worth._watched),
+        "ranking.host_languages._MOST_HOSTS": len(worth._languages._hosts),
     }
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_politeness_properties import URLS, crawls
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots
 
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 
 YEARS_20_S = 20 * 365.25 * DAY_S
 BUSY = Answer(status=503, kept_bytes=0, retry_after_s=1e9)

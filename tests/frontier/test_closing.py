@@ -6,9 +6,9 @@ import pytest
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.frontier.hosts import HostState
-from spiderling.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from virtual_crawl import VirtualCrawl, page
 
-from spiderling.frontier.crowd import RICH_TURNS, TURNS, Crowd
-from spiderling.frontier.hosts import Host, HostState, Marks
-from spiderling.frontier.yields import MAX_STEPS, RetirementRule, YieldAccount
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import Host, HostState, Marks
+from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
+from spiderling.frontier.scheduling.crowd import RICH_TURNS, TURNS, Crowd
 
 
 def a_host(rate: float, pages: int = 20, turns: int = 1) -> Host:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Resolution, VirtualCrawl, page
 
-from spiderling.frontier.names import Names, NameStatus
-from spiderling.options import Options
+from spiderling.base.options import Options
+from spiderling.frontier.scheduling.names import Names, NameStatus
 
 FOUR, SIX = "192.0.2.1", "2001:db8::1"
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
 
-from spiderling.frontier.hosts import HostState
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.robots import Robots, RobotsRecord, RobotsVerdict
-from spiderling.frontier.sitefiles import MAX_FILE_BYTES, RobotsTxt, SiteFile
-from spiderling.options import Options
-from spiderling.reasons import Reason
+from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, SiteFile
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
 BROKEN = Answer(status=503)

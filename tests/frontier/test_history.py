@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from spiderling.base.options import Options
 from spiderling.frontier import Frontier
-from spiderling.frontier.history import HistoryRow
-from spiderling.frontier.ledger import history_row
-from spiderling.frontier.state import Changes
-from spiderling.frontier.store import SqliteStore
-from spiderling.options import Options
+from spiderling.frontier.lifecycle.ledger import history_row
+from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 HOUR = 360
 DAY = 24 * HOUR

@@ -9,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
-from spiderling.frontier.holding import Holding
-from spiderling.frontier.hosts import Host, Marks
-from spiderling.frontier.rankingx.strategy import Strategy
-from spiderling.frontier.yields import YieldAccount
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.scheduling.holding import Holding
 
 
 class Hasty(Strategy):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from virtual_crawl import VirtualCrawl, page
 
-from spiderling.frontier.hosts import HostState
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
 
 
 @pytest.mark.parametrize("budget", [{"max_host_documents": 5}, {"max_host_bytes": 5000}])

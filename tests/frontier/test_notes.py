@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.link_batch import Link, gathered
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.foundlink import NewLinks
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.notes import KEY, LINES, Notes, _packed
-from spiderling.frontier.strategies import Heidix, LinkingPage
-from spiderling.frontier.worth import Worth
-from spiderling.linkbatch import Link, gathered
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize
+from spiderling.frontier.ranking.new_links import NewLinks
+from spiderling.frontier.ranking.notes import KEY, LINES, Notes, _packed
+from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
+from spiderling.frontier.ranking.worth import Worth
+from spiderling.frontier.storage.memory import MemoryStore
 
 REASONS = (Reason.KEPT, Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE)
 SECTIONS = ("forum", "goods", "cs/news", "en/news", "")

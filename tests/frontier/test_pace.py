@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, VirtualCrawl, page
 
-from spiderling.frontier.hosts import Host
-from spiderling.frontier.pace import Pace
-from spiderling.options import Options
-from spiderling.reasons import Reason
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.scheduling.slowdown import Pace
 
 URLS = [f"http://a.cz/{number}" for number in range(12)]
 

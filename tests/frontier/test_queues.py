@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import StorageError
-from spiderling.frontier.entries import line_of, plain_line, url_of
-from spiderling.frontier.hosts import Host, Marks, QueuedUrl
-from spiderling.frontier.hosttable import HostTable
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.queues import Queues
-from spiderling.frontier.rows import host_row
-from spiderling.frontier.state import BAND_BITS, Changes
-from spiderling.urls import canonicalize, url_key
+from spiderling.base.errors import StorageError
+from spiderling.base.urls import canonicalize, url_key
+from spiderling.frontier.hosts.host import Host, Marks, QueuedUrl
+from spiderling.frontier.storage.host_table import HostTable
+from spiderling.frontier.storage.lines import line_of, plain_line, url_of
+from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.protocol import BAND_BITS, Changes
+from spiderling.frontier.storage.queues import Queues
+from spiderling.frontier.storage.rows import host_row
 
 
 class Shop:
@@ -63,8 +63,8 @@ class Shop:
 
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 4)
-    monkeypatch.setattr("spiderling.frontier.state.CHUNK_URLS", 3)
+    monkeypatch.setattr("spiderling.frontier.storage.queues.FLUSH_URLS", 4)
+    monkeypatch.setattr("spiderling.frontier.storage.protocol.CHUNK_URLS", 3)
     return Shop()
 
 
@@ -210,8 +210,8 @@ def test_plain_url_costs_one_byte_more_than_its_path() -> None:
 
 def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once stopped the event loop for .3 s."""
-    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 5)
-    monkeypatch.setattr("spiderling.frontier.queues._LET_GO_AT_ONCE", 2)
+    monkeypatch.setattr("spiderling.frontier.storage.queues.FLUSH_URLS", 5)
+    monkeypatch.setattr("spiderling.frontier.storage.queues._LET_GO_AT_ONCE", 2)
     shop = Shop()
     for rank in range(5):
         shop.push(f"r{rank}", rank=rank)

@@ -8,8 +8,8 @@ import pytest
 from virtual_crawl import VirtualCrawl, page, to
 
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.hosts import HostState
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
 
 CHAIN = [f"http://a.cz/{number}" for number in range(8)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
-from spiderling.options import Options
-from spiderling.reasons import Reason
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
 BUSY = Answer(status=503, kept_bytes=0)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.apart import FairBacklog
-from spiderling.frontier.backlog import Backlog
-from spiderling.frontier.hosts import Host, Marks
-from spiderling.frontier.shares import BURST, Shares
-from spiderling.frontier.workbench import Workbench
-from spiderling.linkbatch import NONE
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import domain_mark
+from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.scheduling.apart import FairBacklog
+from spiderling.frontier.scheduling.backlog import Backlog
+from spiderling.frontier.scheduling.shares import BURST, Shares
+from spiderling.frontier.scheduling.workbench import Workbench
 from spiderling.simulation.replay import Replay, world
-from spiderling.urls import domain_mark
 
 SHARE = 0.1
 FARM_HOSTS, GOOD_HOSTS = 2000, 100

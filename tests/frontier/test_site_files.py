@@ -10,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
+from spiderling.base.opt_outs import MINING, TRAINING, Signal
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.sitefiles import AiTxt, PathPattern, RobotsTxt, SiteFile, TdmRep, parsed
-from spiderling.frontier.store import ConsentRow
-from spiderling.options import Options
-from spiderling.optouts import MINING, TRAINING, Signal
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize
+from spiderling.frontier.site_files import AiTxt, PathPattern, RobotsTxt, SiteFile, TdmRep, parsed
+from spiderling.frontier.storage.sqlite import ConsentRow
 
 OPTIONS = Options()
 TDM, AI = SiteFile.TDMREP.value, SiteFile.AI_TXT.value

@@ -8,8 +8,8 @@ import pytest
 from virtual_crawl import VirtualCrawl, page, robots, to
 
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.sitemaps import MAX_FILES, is_sitemap
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.discovery.sitemaps import MAX_FILES, is_sitemap
 
 A = "http://a.cz/"
 

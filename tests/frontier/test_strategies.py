@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.errors import BadInput
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.books import Books
-from spiderling.frontier.foundlink import FoundLink
-from spiderling.frontier.hostsx.ranks import LAST_RANK
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.rankingx.strategy import DROPPED, Ranker, Strategy
-from spiderling.frontier.strategies import STRATEGIES, LinkingPage, parse
+from spiderling.frontier.hosts.ranks import LAST_RANK
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.ranking.new_links import FoundLink
+from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, parse
+from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
+from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.items import Link
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize
 from tests.frontier.virtual_crawl import Answer, VirtualCrawl, page
 
 WRONG = Reason.WRONG_LANGUAGE

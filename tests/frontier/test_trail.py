@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page
 
-from spiderling.frontier.trail import (
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize, url_key
+from spiderling.frontier.storage.url_log import (
     End,
     TrailBatch,
     pack_ends,
@@ -16,8 +18,6 @@ from spiderling.frontier.trail import (
     unpack_ends,
     unpack_keys,
 )
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize, url_key
 
 KEYS = st.integers(-(2**63), 2**63 - 1)
 ENDS = st.builds(

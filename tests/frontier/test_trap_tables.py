@@ -6,10 +6,10 @@ import pytest
 from virtual_crawl import VirtualCrawl
 
 from spiderling.base.outcome import Outcome
-from spiderling.frontier import traps as module
-from spiderling.frontier.hosts import Host
-from spiderling.frontier.traps import Traps
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.discovery import traps as module
+from spiderling.frontier.discovery.traps import Traps
+from spiderling.frontier.hosts.host import Host
 
 BARE_PAGES = 25
 """More than close a section."""

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
-from spiderling.frontier.hosts import HostState
-from spiderling.frontier.traps import Counts, sections_of
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.discovery.traps import Counts, sections_of
+from spiderling.frontier.hosts.host import HostState
 
 LIMIT = 20
 

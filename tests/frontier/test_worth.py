@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.base.errors import BadInput
+from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.errors import BadInput
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.foundlink import FoundLink, NewLinks
-from spiderling.frontier.hostsx.ranks import LAST_RANK
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.priority import ESTIMATORS, Cues, page_quality, parse_weights
-from spiderling.frontier.strategies import Heidix, LinkingPage, Spiderling
-from spiderling.frontier.urlwords import UrlWords, words_of
-from spiderling.frontier.worth import Worth
-from spiderling.frontier.yields import YieldAccount
-from spiderling.linkbatch import FOREIGN, WANTED, Link, gathered
-from spiderling.options import Options
-from spiderling.reasons import Reason
-from spiderling.urls import canonicalize
+from spiderling.frontier.hosts.ranks import LAST_RANK
+from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality, parse_weights
+from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+from spiderling.frontier.ranking.strategies import Heidix, LinkingPage, Spiderling
+from spiderling.frontier.ranking.url_words import UrlWords, words_of
+from spiderling.frontier.ranking.worth import Worth
+from spiderling.frontier.storage.memory import MemoryStore
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
 CUES = st.builds(
@@ -291,7 +291,7 @@ def test_weights_are_bounded(pages: list[tuple[Cues, float]]) -> None:
 
 
 def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.worth._WATCHED", 100)
+    monkeypatch.setattr("spiderling.frontier.ranking.worth._WATCHED", 100)
     frontier = Frontier(Options(lang="cs"))
     frontier.put_seed("http://a.cz/", 0.0)
     rank_of = strategy_of(frontier).ranker(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, VirtualCrawl, page, robots, to
 
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.hosts import HostState
-from spiderling.frontier.yields import RetirementRule, YieldAccount, threshold
-from spiderling.options import Options
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts.yields import RetirementRule, YieldAccount, threshold
 
 POOR = {"body_bytes": 100_000, "kept_bytes": 0}
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from conftest import Crawl, page, serving  # noqa: E402
 
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect  # noqa: E402
+from webs.web import FixedWeb, WebResponse, html, plain, redirect  # noqa: E402
 
 PAGES, ITEMS = 30, 40
 SEEDS = "http://rich.test/ http://poor.test/"
@@ -53,7 +53,7 @@ SPIDER = f"""
 import os, signal
 from pathlib import Path
 from scrapy import Request
-from spiderling.frontier.store import SqliteStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.items import PageItem
 from spiderling.spiders.spiderling import SpiderlingSpider
 

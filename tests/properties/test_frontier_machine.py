@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.entries import url_of
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
-from spiderling.frontier.keytable import PARTS
-from spiderling.frontier.memory import MemoryStore
-from spiderling.frontier.state import Changes, slot_of_chunk
+from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
+from spiderling.frontier.storage.key_table import PARTS
+from spiderling.frontier.storage.lines import url_of
+from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.protocol import Changes, slot_of_chunk
 from spiderling.items import Link
-from spiderling.options import Options
-from spiderling.reasons import MENTIONS, Reason
 
 OPTIONS = Options(
     host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
@@ -301,8 +301,8 @@ def queued(frontier: Frontier, host: Host) -> list[QueuedUrl]:
 @pytest.fixture(autouse=True)
 def small_tails_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that queues go through every stage within a few steps."""
-    monkeypatch.setattr("spiderling.frontier.queues.FLUSH_URLS", 1)
-    monkeypatch.setattr("spiderling.frontier.state.CHUNK_URLS", 2)
+    monkeypatch.setattr("spiderling.frontier.storage.queues.FLUSH_URLS", 1)
+    monkeypatch.setattr("spiderling.frontier.storage.protocol.CHUNK_URLS", 2)
 
 
 FrontierMachine.TestCase.settings = settings(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiderling.frontier.hosts import Host, Marks
-from spiderling.frontier.workbench import Workbench
+from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.scheduling.workbench import Workbench
 
 ADDRESSES = ["", "10.0.0.1", "10.0.0.2", "::1"]
 TIMES = st.integers(0, 40).map(lambda quarter: quarter / 4)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from spiderling.languages import available, load
-from spiderling.text.encoding import decode
-from spiderling.text.labels import codec_of
+from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.labels import codec_of
 
 BUNDLED = ("cs", "sk", "pl", "de", "en")
 ROWS = [line.split("\t") for line in Path(__file__).with_name("encodings.tsv").read_text("utf-8").splitlines()]

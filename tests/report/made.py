@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spiderling.frontier.history import HistoryRow
-from spiderling.options import Options
+from spiderling.base.options import Options
+from spiderling.frontier.storage.history import HistoryRow
 from spiderling.reporting.material import Hosts, Material
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made import hosts_of, material
 
-from spiderling.frontier.yields import RetirementRule, YieldAccount
+from spiderling.frontier.hosts.yields import RetirementRule, YieldAccount
 from spiderling.reporting import tables
 from spiderling.reporting.material import Seed
 

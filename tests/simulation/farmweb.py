@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from spiderling.base.link_batch import TEXT_BLOCK, Link, gathered
 from spiderling.base.outcome import Outcome
-from spiderling.linkbatch import TEXT_BLOCK, Link, gathered
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 from spiderling.simulation.pages import PageWeb
 
 FARM = "farm.cz"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import zstandard
 
-from spiderling.errors import BadInput
-from spiderling.linkbatch import WANTED, batch_of
-from spiderling.linkoutput import LinkLine
-from spiderling.reasons import Reason
+from spiderling.base.errors import BadInput
+from spiderling.base.link_batch import WANTED, batch_of
+from spiderling.base.reasons import Reason
+from spiderling.corpus.links import LinkLine
 from spiderling.simulation.comparison import PERFECT, SHARES, Task, Terms, compare, crawl, make_web, summaries
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.graphs import of_crawl, read_graph

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
-from spiderling.simulation.recorded import COLUMNS, RecordedWeb
-from spiderling.simulation.special import LIST_PAGES, SITES
+from spiderling.base.errors import BadInput
+from webs.recorded import COLUMNS, RecordedWeb
+from webs.special import LIST_PAGES, SITES
 
 MINIWEB = Path(__file__).resolve().parents[2] / "examples" / "miniweb"
 FREE = re.compile(r"\b(GPL|GFDL|CC-BY-SA|MPL|Apache|CC0|public.domain)", re.I)

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from spiderling.base.link_batch import Link
 from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.linkbatch import Link
-from spiderling.reasons import Reason
-from spiderling.simulation.answers import ServedAnswers
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.measures import Sample, at_pages, at_words, coverage, word_coverage
 from spiderling.simulation.pages import PageWeb
 from spiderling.simulation.replay import Replay, world
-from spiderling.simulation.web import FixedWeb, WebResponse, html, plain, redirect
+from webs.answers import ServedAnswers
+from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
-from spiderling.simulation.synthetic import Kind, Robots, SyntheticWeb, read_words
+from spiderling.base.errors import BadInput
+from webs.synthetic import Kind, Robots, SyntheticWeb, read_words
 
 LANGUAGES = ("cs", "sk", "pl", "en", "de")
 STEMS = ["pes", "vlk", "koza", "strom", "dům", "řeka", "les", "hora", "cesta", "město", "voda", "oheň"]

@@ -12,9 +12,10 @@ import justext
 import pytest
 import zstandard
 
-from spiderling.text import aspackage, boilerplate, html
-from spiderling.text.boilerplate import Rules
-from spiderling.text.encoding import decode
+from spiderling.text.boilerplate import rules, stock_justext
+from spiderling.text.boilerplate.rules import Rules
+from spiderling.text.encoding.detect import decode
+from spiderling.text.html import parser
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "examples/miniweb/pages.tar.zst"
@@ -35,10 +36,10 @@ def theirs(page: str) -> list[tuple[str, str, bool, int]] | None:
     return [(" ".join(one.text.split()), one.class_type, one.heading, one.chars_count_in_links) for one in found]
 
 
-def ours(page: str, way=aspackage) -> list[tuple[str, str, bool, int]]:
+def ours(page: str, way=stock_justext) -> list[tuple[str, str, bool, int]]:
     found = way.parse(page)
     blocks = found if isinstance(found, list) else found.blocks
-    classes = (aspackage if way is aspackage else boilerplate).classify(blocks, STOP, RULES)
+    classes = (stock_justext if way is stock_justext else rules).classify(blocks, STOP, RULES)
     return [(one.text, cls, one.heading, one.link_chars) for one, cls in zip(blocks, classes, strict=True)]
 
 
@@ -85,7 +86,7 @@ def test_same_on_small_pages(name):
     assert ours(page) == theirs(page)
 
 
-def texts(page: str, way=html) -> list[str]:
+def texts(page: str, way=parser) -> list[str]:
     return [row[0] for row in ours(page, way)]
 
 
@@ -107,7 +108,7 @@ DIFFERENCES = {
 def test_named_differences(name):
     page, package, mended = DIFFERENCES[name]
     page = page if page.startswith("<!") else f"<html><body>{page}</body></html>"
-    assert [row[0] for row in theirs(page)] == texts(page, aspackage) == package
+    assert [row[0] for row in theirs(page)] == texts(page, stock_justext) == package
     assert texts(page) == mended
 
 
@@ -115,7 +116,7 @@ def test_it_never_looks_ahead_from_a_short_heading():
     """Its issue 45; seen at what stands between the heading and the text."""
     page = f"<html><body><p>{MENU * 3}<h2>A title</h2><p>Short.<p>{LONG}"
     assert [row[1] for row in theirs(page)] == [row[1] for row in ours(page)] == ["bad", "good", "bad", "good"]
-    assert [row[1] for row in ours(page, html)] == ["bad", "good", "good", "good"]
+    assert [row[1] for row in ours(page, parser)] == ["bad", "good", "good", "good"]
 
 
 def test_it_raises_on_a_control_behind_what_it_removes():

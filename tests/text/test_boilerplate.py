@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from justext.core import revise_paragraph_classification
 from justext.paragraph import Paragraph as StockParagraph
 
-from spiderling.text.boilerplate import PRESETS, Rules, classify, length_scale, rules_for, stock
-from spiderling.text.htmlx.blocks import Block
+from spiderling.text.boilerplate.rules import PRESETS, Rules, classify, length_scale, rules_for, stock
+from spiderling.text.html.blocks import Block
 
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
 RULES = Rules()

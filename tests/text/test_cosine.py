@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from spiderling.base.options import Options
+from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.options import Options
-from spiderling.outcomes import DropPage
 from spiderling.pipelines.language import check_language
 from spiderling.text import LanguageModel, LanguageModels, Page, TextOptions, process
-from spiderling.text.counts import NgramCounts
+from spiderling.text.ngram_counts import NgramCounts
 
 MODELS = load(("cs", "sk", "en", "de"))
 _LINES = (Path(__file__).parent.parent / "quality" / "sentences.tsv").read_text("utf-8").splitlines()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from spiderling.base.options import Options
+from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.options import Options
-from spiderling.outcomes import DropPage
 from spiderling.pipelines.language import check_language
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.declared import (

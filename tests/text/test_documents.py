@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
-from spiderling.filetypes import FILE_TYPES, of_content, of_headers, of_path, parse
+from spiderling.base.errors import BadInput
+from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_path, parse
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process_document
-from spiderling.text import documents as module
-from spiderling.text.documents import from_text
-from spiderling.text.documentsx.converters import CONVERTERS
-from spiderling.text.documentsx.document import Document, DocumentError
-from spiderling.text.htmlx.blocks import Block
+from spiderling.text.documents import office as module
+from spiderling.text.documents.converters import CONVERTERS
+from spiderling.text.documents.document import Document, DocumentError
+from spiderling.text.documents.office import from_text
+from spiderling.text.html.blocks import Block
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni."
@@ -287,6 +287,6 @@ def test_an_odd_compression_is_refused_or_read():
 
 
 def test_every_kind_has_a_converter_or_a_program():
-    from spiderling.converter import PROGRAMS
+    from spiderling.workers.converter import PROGRAMS
 
     assert set(FILE_TYPES) == set(CONVERTERS) | set(PROGRAMS)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.encoding import decode
-from spiderling.text.labels import _KNOWN, codec_of, encodings_for
-from spiderling.text.language import LanguageModels
-from spiderling.text.training import sentences, train
+from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.labels import _KNOWN, codec_of, encodings_for
+from spiderling.text.language.models import LanguageModels
+from spiderling.training.counting import sentences, train
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy, když se vracel z daleké cesty domů. " * 4
 GREEK = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει. " * 4

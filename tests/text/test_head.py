@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.link_batch import FOREIGN, WANTED
 from spiderling.languages import load
-from spiderling.linkbatch import FOREIGN, WANTED
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.head import fill_head, iso_date
-from spiderling.text.html import MAX_DATA_CHARS, parse
-from spiderling.text.metadata import MAX_ALTERNATES
+from spiderling.text.html.metadata import MAX_ALTERNATES
+from spiderling.text.html.parser import MAX_DATA_CHARS, parse
 
 URL = "http://h.test/a/b"
 

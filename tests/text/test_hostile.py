@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, clean_text, process
-from spiderling.text.htmlx.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS
+from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS
 
 CEILING_S = 5.0
 """Of processor time, several times what the slowest page takes (about 1 s); what is quadratic takes minutes."""

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html import parse
-from spiderling.text.htmlx.blocks import MAX_BLOCKS, MAX_LINKS
-from spiderling.text.normal import normal_form
-from spiderling.text.resolving import resolve
+from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS
+from spiderling.text.html.normal import normal_form
+from spiderling.text.html.parser import parse
+from spiderling.text.html.resolving import resolve
 
 
 def texts(html: str) -> list[str]:

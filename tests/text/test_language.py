@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.badness import LIMIT, badness, build_profile, stoplist_of
-from spiderling.text.counts import NgramCounts, added, count_ngrams
-from spiderling.text.language import LanguageModels
+from spiderling.text.language.function_words import LIMIT, badness, build_profile, stoplist_of
+from spiderling.text.language.models import LanguageModels
+from spiderling.text.ngram_counts import NgramCounts, added, count_ngrams
 from spiderling.text.ngrams import normalise
-from spiderling.text.training import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
+from spiderling.training.counting import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
 
 CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.
 Jen pes seděl u dveří a čekal na ni, protože měl hlad.

@@ -11,20 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.errors import BadInput
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
 from spiderling.languages import load
-from spiderling.options import Options
-from spiderling.text import TextOptions, fitting, process
-from spiderling.text.boilerplate import choose
-from spiderling.text.context import NAMES as CONTEXT_NAMES
-from spiderling.text.context import context
-from spiderling.text.features import NAMES, features
-from spiderling.text.html import parse
-from spiderling.text.htmlx.blocks import Block
-from spiderling.text.learned import BlockModel, bundled
-from spiderling.text.learned import load as load_weights
-from spiderling.text.marking import MarkedPage, f1, labels, score
-from spiderling.text.zones import Tree
+from spiderling.text import TextOptions, process
+from spiderling.text.boilerplate.context import NAMES as CONTEXT_NAMES
+from spiderling.text.boilerplate.context import context
+from spiderling.text.boilerplate.features import NAMES, features
+from spiderling.text.boilerplate.model import BlockModel, bundled
+from spiderling.text.boilerplate.model import load as load_weights
+from spiderling.text.boilerplate.rules import choose
+from spiderling.text.html.blocks import Block
+from spiderling.text.html.parser import parse
+from spiderling.text.html.zones import Tree
+from spiderling.training import boilerplate_fit
+from spiderling.training.marking import MarkedPage, f1, labels, score
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 CHINESE = "今天天气很好，我们一起去公园散步，看到了很多美丽的花和树，大家都很高兴。"
@@ -163,17 +164,17 @@ def marked(number: int) -> list[MarkedPage]:
 
 
 def test_training_learns_and_repeats():
-    every = fitting.samples(marked(60))
-    found = fitting.held_out(every)
-    scores = fitting.table(every, lambda place, _: [bool(one > 0.4) for one in found[place]])
+    every = boilerplate_fit.samples(marked(60))
+    found = boilerplate_fit.held_out(every)
+    scores = boilerplate_fit.table(every, lambda place, _: [bool(one > 0.4) for one in found[place]])
     assert scores["g"] > 0.95
-    assert fitting.fit(every).to_json() == fitting.fit(every).to_json()
+    assert boilerplate_fit.fit(every).to_json() == boilerplate_fit.fit(every).to_json()
 
 
 def test_hosts_are_never_on_both_sides():
-    one, other = (fitting.samples([MarkedPage(PAGE, CZECH * 5, host=host)])[0] for host in ("a.test", "a.test"))
+    one, other = (boilerplate_fit.samples([MarkedPage(PAGE, CZECH * 5, host=host)])[0] for host in ("a.test", "a.test"))
     assert one.fold == other.fold
-    assert fitting.held_out([one, other]) == {}, "one host alone cannot be checked"
+    assert boilerplate_fit.held_out([one, other]) == {}, "one host alone cannot be checked"
 
 
 def test_labels_and_scores():

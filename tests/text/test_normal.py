@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html import parse
-from spiderling.text.normal import normal_form, normal_forms, rejoined
+from spiderling.text.html.normal import normal_form, normal_forms, rejoined
+from spiderling.text.html.parser import parse
 
 # characters that the rules are about, so that they meet each other often
 ODD = (

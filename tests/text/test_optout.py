@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.options import Options
-from spiderling.text.html import parse
+from spiderling.base.options import Options
+from spiderling.text.html.parser import parse
 from spiderling.text.optout import page_statements
 
 OPTIONS = Options()

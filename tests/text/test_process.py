@@ -9,8 +9,8 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.options import Options
 from spiderling.languages import load
-from spiderling.options import Options
 from spiderling.text import Page, PageLink, Paragraph, TextOptions, clean_text, process
 
 MODELS = load(("cs", "sk", "en", "de"))

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.options import Options
+from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.options import Options
-from spiderling.outcomes import DropPage
 from spiderling.pipelines.quality import check_quality
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.normal import normal_form
+from spiderling.text.html.normal import normal_form
 from spiderling.text.quality import NOTHING, quality, words_in
 
 MODELS = load(("cs", "en"))

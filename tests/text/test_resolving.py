@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.htmlx.blocks import RawLink
-from spiderling.text.resolving import join, resolve
+from spiderling.text.html.blocks import RawLink
+from spiderling.text.html.resolving import join, resolve
 
 PARTS = [
     *("http://", "https://", "HTTP://", "ftp:", "//", "/", "\\", "?", "#", ":", "@", ".", "..", "%2e", "%2E", "%"),

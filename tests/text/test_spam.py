@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from conftest import SENTENCES, paragraphs
 
+from spiderling.base.options import Options
+from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.options import Options
-from spiderling.outcomes import DropPage
 from spiderling.pipelines.quality import check_quality
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.spam import packed_share, top_word_share

@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from spiderling.scheduler import Scheduler
+from spiderling.engine.scheduler import Scheduler
 
 EXTENSIONS = '{"tests.web.busyloop.BusyLoop": 1}'
 SHARE, LEAST_S, MOST_S = 0.25, 0.005, 0.06

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from spiderling.reasons import Reason
-from spiderling.simulation.web import WebResponse
+from spiderling.base.reasons import Reason
+from webs.web import WebResponse
 
 if TYPE_CHECKING:
     import ssl

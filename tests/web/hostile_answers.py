@@ -12,7 +12,7 @@ import brotli
 from conftest import document
 from hostile import OK, Visit, add, answer, reply
 
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -23,9 +23,9 @@ from conftest import Crawl, Result, page, serving
 from hostile import CASES, NETWORK, Case, HostileWeb, hosting
 from hostile_names import NamesWeb, naming
 
-from spiderling.frontier.trail import unpack_ends
-from spiderling.reasons import Reason
-from spiderling.simulation.web import FixedWeb
+from spiderling.base.reasons import Reason
+from spiderling.frontier.storage.url_log import unpack_ends
+from webs.web import FixedWeb
 
 REGISTERED = (hostile_answers, hostile_pages, hostile_traps)
 """Modules that put their cases into CASES."""

@@ -17,7 +17,7 @@ from typing import Any
 from conftest import document
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
 
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 
 DOMAIN = "names.test"
 WEB = "127.84.99.80"

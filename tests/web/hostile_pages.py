@@ -13,7 +13,7 @@ from pathlib import Path
 from conftest import document
 from hostile import Visit, add, reply, site
 
-from spiderling.reasons import Reason
+from spiderling.base.reasons import Reason
 
 # -- links: the page is kept, its links are refused or end
 

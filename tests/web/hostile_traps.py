@@ -1,4 +1,4 @@
-"""Cases of traps: sites that give addresses without end (spiderling/simulation/traps.py), on one server each."""
+"""Cases of traps: sites that give addresses without end (webs/traps.py), on one server each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 from hostile import Visit, add, rendered
 
-from spiderling.reasons import Reason
-from spiderling.simulation.synthetic import read_words
-from spiderling.simulation.traps import TrapWeb
+from spiderling.base.reasons import Reason
+from webs.synthetic import read_words
+from webs.traps import TrapWeb
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 WEB = TrapWeb(read_words(MODELS, ("cs",))["cs"])

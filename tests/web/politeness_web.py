@@ -22,8 +22,8 @@ from conftest import page
 from dnslib import RR, A, DNSRecord
 from hostile_pages import context
 
-from spiderling.simulation.server import AccessLog, Connection, Server, bind_all
-from spiderling.simulation.web import Web, WebResponse, not_found, plain, redirect, unavailable
+from webs.server import AccessLog, Connection, Server, bind_all
+from webs.web import Web, WebResponse, not_found, plain, redirect, unavailable
 
 HOSTS, ADDRESSES, PAGES = 72, 6, 400
 HOST_INTERVAL_S, IP_INTERVAL_S, CRAWL_DELAY_S = 0.5, 0.03, 1.2

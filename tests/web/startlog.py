@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from scrapy.crawler import Crawler
 
-from spiderling.handler import DownloadHandler
+from spiderling.engine.download_handler import DownloadHandler
 
 EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 

@@ -10,7 +10,7 @@ from conftest import paragraphs
 from hostile import CASES
 from hostile_crawl import GOOD, GOOD_PAGES, crawl_all, failures, summary
 
-from spiderling.reasons import MENTIONS, Reason
+from spiderling.base.reasons import MENTIONS, Reason
 
 MAIN_CEILING_MB = 350
 WORKER_CEILING_MB = 300

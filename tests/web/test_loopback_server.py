@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from spiderling.errors import BadInput
-from spiderling.simulation.server import open_web, parse_head, serve
-from spiderling.simulation.web import FixedWeb, WebResponse, html, unavailable
+from spiderling.base.errors import BadInput
+from webs.server import open_web, parse_head, serve
+from webs.web import FixedWeb, WebResponse, html, unavailable
 
 TEXT = "<p>" + "Vlk a koza. " * 200 + "</p>"
 SITES = {
@@ -233,7 +233,7 @@ def test_the_command_line_says_when_it_is_ready_and_ends_on_a_signal(tmp_path, n
         (tmp_path / language).mkdir()
         (tmp_path / language / "words.txt").write_text("pes\t3\na\t9\n", encoding="utf-8")
     ready, log = tmp_path / "ready.json", tmp_path / "log.tsv"
-    command = [sys.executable, "-m", "spiderling.simulation.server", "--web", "synthetic:20:3", "--port", "0"]
+    command = [sys.executable, "-m", "webs.server", "--web", "synthetic:20:3", "--port", "0"]
     command += ["--ready-file", str(ready), "--log", str(log), "--models", str(tmp_path)]
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as process:
         try:

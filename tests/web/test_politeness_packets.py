@@ -10,7 +10,7 @@ from busyloop import EXTENSIONS
 from conftest import Crawl, page, serving
 from synlog import SynLog, may_sniff
 
-from spiderling.simulation.web import FixedWeb
+from webs.web import FixedWeb
 
 HOST_INTERVAL_S, IP_INTERVAL_S, PAGES = 0.2, 0.05, 7
 CLOCK_S = 0.001

@@ -1,0 +1,203 @@
+"""Which IP addresses stand for a host name, and which may be connected to.
+
+Pure functions and values; nothing here asks DNS.  A crawler follows URLs that
+strangers wrote, so every address is judged before a connection is made (SSRF):
+only global unicast addresses may be fetched, whatever form they hide in.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import ada_url
+
+from spiderling.base.errors import BadInput
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# IANA special-purpose registry (RFC 6890 and updates).  Written out because `ipaddress.is_global`
+# differs between Python releases and says nothing of the last entry.
+_NOT_PUBLIC_V4 = tuple(
+    ipaddress.IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT; Alibaba's metadata
+        "127.0.0.0/8",
+        "169.254.0.0/16",  # link-local; metadata of most clouds
+        "172.16.0.0/12",
+        "192.0.0.0/24",  # IETF protocols; Oracle's metadata
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",  # multicast, reserved, broadcast
+        "168.63.129.16/32",  # Azure's metadata, reachable from inside Azure only
+    )
+)
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_V6 = tuple(
+    ipaddress.IPv6Network(network)
+    for network in (
+        "2001::/23",  # IETF protocols: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",
+        "3fff::/20",
+    )
+)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_REMEMBERED = 20_000
+"""Addresses whose judgement is kept: each is asked about several times a request."""
+
+
+def is_public(address: str) -> bool:
+    """Whether *address* (text of an IPv4 or IPv6 address) is global unicast; False for anything else.
+
+    IPv6 forms that carry an IPv4 address (mapped, 6to4, NAT64) are as public as that one.
+    """
+    parsed = _parsed(address)
+    return parsed is not None and _is_public(parsed)
+
+
+def literal_address(name: str) -> str | None:
+    """The address that a browser connects to for a host name that *is* an address, else None.
+
+    Covers the forms that hide one (WHATWG URL, "ends in a number"): ``2130706433``, ``0x7f.1``,
+    ``0177.0.0.1``, full-width digits; IPv6 with or without brackets.
+    """
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
+    if not name or not _HOST.fullmatch(name):
+        return None
+    try:
+        url = ada_url.URL(f"http://{name}/")
+    except (ValueError, UnicodeError):
+        return None
+    if url.host_type == ada_url.HostType.DEFAULT:
+        return None
+    return str(ipaddress.ip_address(url.hostname.strip("[]")))
+
+
+@dataclass(frozen=True, slots=True)
+class HostAddress:
+    """Where a host name of the map is served."""
+
+    address: str
+    port: int | None = None
+    """Replaces the URL's port; None: the URL's own."""
+
+
+class HostMap:
+    """``SPIDERLING_HOSTS``: fixed addresses of host names, instead of DNS."""
+
+    def __init__(self, exact: dict[str, HostAddress], globs: list[tuple[re.Pattern[str], HostAddress]]) -> None:
+        self._exact = exact
+        self._globs = globs
+
+    @classmethod
+    def parse(cls, option: str) -> HostMap:
+        """Read ``glob=address[:port]`` separated by commas; IPv6 addresses stand in brackets.
+
+        Raises BadInput for the first part that cannot be read.
+        """
+        exact: dict[str, HostAddress] = {}
+        globs: list[tuple[re.Pattern[str], HostAddress]] = []
+        for part in _parts(option):
+            glob, equals, target = (piece.strip() for piece in part.partition("="))
+            name = glob.lower().rstrip(".").strip("[]")
+            if not equals or not _GLOB.fullmatch(name):
+                raise BadInput(f"SPIDERLING_HOSTS has {part!r}; write 'glob=address[:port]', such as *.test=127.0.0.1.")
+            where = HostAddress(*parse_endpoint(target, "SPIDERLING_HOSTS"))
+            if "*" in name or "?" in name:
+                globs.append((_glob_pattern(name), where))
+            else:
+                exact.setdefault(name, where)
+        return cls(exact, globs)
+
+    def lookup(self, name: str) -> HostAddress | None:
+        """Where *name* is served: by an exact entry, else by the first glob that matches, else None."""
+        name = name.lower().rstrip(".").strip("[]")
+        found = self._exact.get(name)
+        if found is None:
+            found = next((where for pattern, where in self._globs if pattern.fullmatch(name)), None)
+        return found
+
+
+class AddressPolicy:
+    """``SPIDERLING_ALLOW_NETWORKS``: which addresses may be connected to."""
+
+    def __init__(self, networks: tuple[IPNetwork, ...] = (), public: bool = True) -> None:
+        self._networks = networks
+        self._public = public
+
+    @classmethod
+    def parse(cls, option: str, public: bool = True) -> AddressPolicy:
+        """Read networks in CIDR form separated by commas; raises BadInput for the first that is none.
+
+        Without *public* nothing but the listed networks is allowed (a crawl that names no contact).
+        """
+        networks = []
+        for part in _parts(option):
+            try:
+                networks.append(ipaddress.ip_network(part))
+            except ValueError as error:
+                raise BadInput(
+                    f"SPIDERLING_ALLOW_NETWORKS has {part!r}: {error}; write networks such as 127.0.0.0/8."
+                ) from None
+        return cls(tuple(networks), public)
+
+    def allows(self, address: str) -> bool:
+        """Whether *address* may be connected to: global unicast (if public ones are), or inside a listed network."""
+        parsed = _parsed(address)
+        if parsed is None:
+            return False
+        return (self._public and _is_public(parsed)) or any(parsed in network for network in self._networks)
+
+
+def parse_endpoint(text: str, option: str) -> tuple[str, int | None]:
+    """``address[:port]`` or ``[IPv6][:port]`` as (address, port); raises BadInput that names *option*."""
+    match = _ENDPOINT.fullmatch(text)
+    parsed = match and _parsed(match["v6"] or match["v4"])
+    port = int(match["port"]) if match and match["port"] else None
+    if parsed is None or (port is not None and not 0 < port < 65536):
+        raise BadInput(f"{option} has {text!r}; write address or address:port (1-65535), an IPv6 address in brackets.")
+    return str(parsed), port
+
+
+_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f:/?#@\\\[\]]+")
+_GLOB = re.compile(r"[^\s,=/@#\[\]\\]+")
+_ENDPOINT = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+))(?::(?P<port>[0-9]{1,5}))?")
+
+
+def _parts(option: str) -> list[str]:
+    return [part for part in (piece.strip() for piece in option.split(",")) if part]
+
+
+def _glob_pattern(glob: str) -> re.Pattern[str]:
+    return re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in glob))
+
+
+@lru_cache(_REMEMBERED)
+def _parsed(address: str) -> IPAddress | None:
+    """*address* as a value, IPv4-mapped IPv6 as the IPv4 address that the system connects to; None: no address."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    return (parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None) or parsed
+
+
+@lru_cache(_REMEMBERED)
+def _is_public(address: IPAddress) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_V4)
+    if address in _NAT64:
+        return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    if address.sixtofour is not None:
+        return _is_public(address.sixtofour)
+    return address in _GLOBAL_V6 and not any(address in network for network in _NOT_PUBLIC_V6)

@@ -1,0 +1,250 @@
+"""The links of one page as columns, made where the page is read (a text worker) and taken in by the frontier at once.
+
+Canonical form, host name, hash and what a URL's form tells are worked out once, off the event loop; what
+travels are a few byte strings, whatever the number of links.  ``gathered`` makes a batch of any links.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from spiderling.base import media_types
+from spiderling.base.url_features import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
+from spiderling.base.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonical_each, prefix_of, url_hash
+
+TEXT_BLOCK, NOFOLLOW, WANTED, FOREIGN = 1, 2, 4, 8
+"""Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
+alternate version of the page, says that it leads to a wanted language, or to another one."""
+MAX_REPEATED_SEGMENTS = 3
+NO_TEXT = 1
+REPETITIVE = 0x80
+KINDS = (None, None, *media_types.FILE_TYPES)
+"""The kind of document that the lower bits of a form name; NO_TEXT and 0 name none."""
+_NO_TEXT_SUFFIXES = (
+    "7z aac apk avi avif bin bmp bz2 css csv dat deb dmg eot exe flac flv gif gz ico ics img iso jar jpg jpeg js json"
+    " m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts psd rar rpm rss svg swf tar tgz"
+    " tif tiff torrent ttf wasm wav webm webp wma wmv woff woff2 xls xlsx xml xz zip zst"
+)
+_FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
+_FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
+_MAX_BYTE, _MAX_HOSTS = 255, 0xFFFF
+WORDS = OF_NAME + OF_PATH
+"""Words of a URL that count."""
+
+
+class Link(NamedTuple):
+    """A link of a page, on its way into a batch."""
+
+    url: str
+    text_block: bool = False
+    """Whether the block that encloses the link was classified as running text."""
+    score: float = 0.0
+    """How likely that is; 0 counts as certainty either way."""
+    anchor: int = 0
+    """Characters of the link's text."""
+    nofollow: bool = False
+    said: int = 0
+    """WANTED, FOREIGN or 0."""
+
+
+class Form(NamedTuple):
+    """What the path of a URL tells of its worth."""
+
+    kind: int
+    """0, NO_TEXT or that of KINDS, by its suffix; with REPETITIVE when it is like links relative to themselves."""
+    depth: int
+    """Slashes, 255 at most."""
+
+
+_form = partial(tuple.__new__, Form)  # thrice as fast as the class
+
+
+def form_of(path: str) -> Form:
+    """The form of a path with its query."""
+    address = path.partition("?")[0]
+    depth = address.count("/")
+    kind = _FORMS.get(address.rpartition(".")[2].lower(), 0)
+    if depth > MAX_REPEATED_SEGMENTS and _is_repetitive(address):
+        kind |= REPETITIVE
+    return _form((kind, depth if depth < _MAX_BYTE else _MAX_BYTE))
+
+
+def _is_repetitive(path: str) -> bool:
+    """Whether one segment of letters stands in the path more than three times."""
+    every = path.split("/")
+    if len(every) - len(set(every)) < MAX_REPEATED_SEGMENTS:  # nearly all
+        return False
+    segments = Counter(segment for segment in every if len(segment) > 2 and not segment.isdigit())
+    return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
+
+
+Other = tuple[str, str, int, int, int]
+"""Canonical URL, name of its host record, flags, score, characters of the text."""
+
+
+class LinkBatch(NamedTuple):
+    """Links in the order of the page.  A column of bytes has one for each link; further ones are inputs of its rank."""
+
+    hosts: tuple[str, ...] = ()
+    """Names of the host records, each once."""
+    paths: bytes = b""
+    """Paths with queries, one a line, in canonical form."""
+    of_host: bytes = b""
+    """Place of each link's host in ``hosts``; two bytes."""
+    hashes: bytes = b""
+    """`spiderling.base.urls.url_hash` of each URL; eight bytes."""
+    sections: bytes = b""
+    """``section_of`` each path; four bytes."""
+    words: bytes = b""
+    """Hashes of the words of each URL (url_features.py), WORDS of two bytes."""
+    prefixes: bytes = b""
+    """Of the URL, as an index of `spiderling.base.urls.PREFIXES`: prefix + host + path is the whole URL."""
+    forms: bytes = b""
+    depths: bytes = b""
+    """The two parts of each path's Form."""
+    flags: bytes = b""
+    scores: bytes = b""
+    """How likely the enclosing block is running text, 0 to 255."""
+    anchors: bytes = b""
+    """Characters of each link's text, 255 at most."""
+    others: tuple[Other, ...] = ()
+    """What the columns cannot hold (a port that is folded away)."""
+    bad: int = 0
+    """Links that are no URLs that can be fetched."""
+
+    @property
+    def size(self) -> int:
+        """Links in the columns."""
+        return len(self.prefixes)
+
+    @property
+    def number(self) -> int:
+        """All links."""
+        return self.size + len(self.others)
+
+    def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
+        return received, tuple(self)
+
+    def cues(self, at: int) -> tuple[bool, float, int]:
+        """What the page tells of the link at the place *at*: in running text, how likely so, characters of its text."""
+        return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
+
+    def target(self, at: int) -> CanonicalUrl:
+        """The link at the place *at*, as ``canonicalize`` gives it."""
+        host, path = self.hosts[array("H", self.of_host)[at]], self.paths.split(b"\n")[at].decode("ascii")
+        return assembled(self.prefixes[at], host, path)
+
+    def rows(self) -> Iterator[tuple[str, int, int]]:
+        """Canonical URL, score and characters of the text of each link."""
+        heads, paths = [PREFIXES[number] for number in self.prefixes], self.paths.decode("ascii").split("\n")
+        names = [self.hosts[number] for number in array("H", self.of_host)]
+        urls = map("".join, zip(heads, names, paths, strict=False))  # no links still are one empty line
+        yield from zip(urls, self.scores, self.anchors, strict=True)
+        yield from ((url, score, anchor) for url, _, _, score, anchor in self.others)
+
+    def only(self, places: list[int], others: tuple[Other, ...]) -> LinkBatch:
+        """The links at *places* alone, and *others*."""
+        lines = self.paths.split(b"\n")
+        columns = zip(self[2:-2], _WIDTHS, strict=True)
+        kept = [np.frombuffer(column, f"V{width}")[places].tobytes() for column, width in columns]
+        return LinkBatch._make((self.hosts, b"\n".join([lines[at] for at in places]), *kept, others, self.bad))
+
+    def followed(self) -> LinkBatch:
+        """Those without rel=nofollow."""
+        places = [at for at, flags in enumerate(self.flags) if not flags & NOFOLLOW]
+        others = tuple(other for other in self.others if not other[2] & NOFOLLOW)
+        return self if (len(places), len(others)) == (self.size, len(self.others)) else self.only(places, others)
+
+
+NONE = LinkBatch()
+_WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
+"""Bytes of one link in each column."""
+
+
+_PREFIX_NUMBERS = bytes(range(len(PREFIXES)))
+_TOO_HIGH = (1 << 64) - (1 << HASH_BITS)
+_HIGH_BYTES = [place for place, byte in enumerate(array("Q", [_TOO_HIGH]).tobytes()) if byte]
+"""Of the eight that a hash has, those that must be zero."""
+
+
+def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
+    return links if isinstance(links, LinkBatch) else gathered(links)
+
+
+def gathered(links: Iterable[Link]) -> LinkBatch:
+    """*links* as a batch; their URLs need not be canonical, nor URLs at all."""
+    links = list(links)
+    hosts: dict[str, int] = {}
+    origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
+    """Prefix, place of the host and words of the name."""
+    kept: list[Link] = []
+    rows: list[tuple[str, str, int, int, tuple[int, ...]]] = []
+    others: list[Other] = []
+    bad = 0
+    for link, target in zip(links, canonical_each([link[0] for link in links]), strict=True):
+        if target is None:
+            bad += 1
+            continue
+        canonical, name, host, origin, path = target
+        if origin not in origins:
+            prefix = prefix_of(CanonicalUrl._make(target))
+            origins[origin] = prefix, hosts.setdefault(host, len(hosts)), words_of_name(name)
+        prefix, number, of_name = origins[origin]
+        if prefix is None or number > _MAX_HOSTS or not path.isascii():
+            others.append((canonical, host, *_cues(link)))
+        else:
+            kept.append(link)
+            rows.append((canonical, path, prefix, number, of_name))
+    if not rows:
+        return NONE._replace(hosts=tuple(hosts), others=tuple(others), bad=bad)
+    urls, paths, prefixes, of_host, of_names = zip(*rows, strict=True)
+    text = "\n".join(paths).encode("ascii")
+    lines = text.split(b"\n")
+    words = array("H", chain.from_iterable(chain.from_iterable(zip(of_names, map(words_of_path, lines), strict=True))))
+    wide = array("H", of_host), array("Q", map(url_hash, urls)), array("I", map(section_of, lines)), words
+    columns = prefixes, *zip(*map(form_of, paths), strict=True), *zip(*map(_cues, kept), strict=True)
+    head = tuple(hosts), text, *(column.tobytes() for column in wide)
+    return LinkBatch._make((*head, *map(bytes, columns), tuple(others), bad))
+
+
+def _cues(link: Link) -> tuple[int, int, int]:
+    """Flags, score and characters of the text."""
+    _, text_block, score, anchor, nofollow, said = link
+    flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow | said
+    return flags, int(_MAX_BYTE * score) or _MAX_BYTE * text_block, anchor if anchor < _MAX_BYTE else _MAX_BYTE
+
+
+def received(*values: object) -> LinkBatch:
+    """A batch that came from a text worker, which a page may have taken over; raises ValueError for what is none.
+
+    The main process does this for each page, so all bytes of a column are looked at by one call.
+    """
+    batch = LinkBatch._make(values)
+    if {*map(type, batch[1:-2])} != {bytes} or type(batch.bad) is not int:
+        raise ValueError("links that are none")
+    number, lines = batch.size, b"\n" + batch.paths
+    whole = [*map(len, batch[2:-2])] == [width * number for width in _WIDTHS]
+    straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
+    if not (whole and straight) or batch.prefixes.translate(None, _PREFIX_NUMBERS):
+        raise ValueError("links that do not fit together")
+    too_high = any(batch.hashes[place::8].strip(b"\0") for place in _HIGH_BYTES)
+    if too_high or max(array("H", batch.of_host), default=-1) >= len(batch.hosts):
+        raise ValueError("links of unknown hosts")
+    texts = {*map(type, batch.hosts)} <= {str} and "".join(batch.hosts).isascii()
+    if not texts or not all(map(_is_other, batch.others)):
+        raise ValueError("links that are no text")
+    return batch
+
+
+def _is_other(value: object) -> bool:
+    match value:
+        case (str(), str(), int(), int(), int()):
+            return True
+    return False

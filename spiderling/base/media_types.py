@@ -1,0 +1,98 @@
+"""Kinds of documents other than HTML: their names in ``SPIDERLING_DOCUMENTS``, suffixes, media types, first bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from spiderling.base.errors import BadInput
+
+_ZIP = b"PK\x03\x04"
+_SNIFFED_BYTES = 1024
+_TEXT_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"})
+_UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
+_FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
+
+
+class FileType(NamedTuple):
+    """One kind; its name is its suffix."""
+
+    media_types: frozenset[str]
+    is_external: bool
+    """Whether a program that is no part of the project converts it."""
+
+
+def _type(*media_types: str, is_external: bool = False) -> FileType:
+    return FileType(frozenset(media_types), is_external)
+
+
+FILE_TYPES = {
+    "pdf": _type("application/pdf", "application/x-pdf"),
+    "docx": _type("application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    "odt": _type("application/vnd.oasis.opendocument.text"),
+    "epub": _type("application/epub+zip"),
+    "doc": _type("application/msword", is_external=True),
+    "rtf": _type("application/rtf", "text/rtf", "text/richtext", is_external=True),
+    "ps": _type("application/postscript", is_external=True),
+}
+_OF_MEDIA_TYPE = {media_type: kind for kind, row in FILE_TYPES.items() for media_type in row.media_types}
+
+
+def parse(text: str) -> frozenset[str]:
+    """The kinds in a list with commas; raises BadInput for one that there is not.
+
+    >>> sorted(parse("pdf, DOCX"))
+    ['docx', 'pdf']
+    """
+    kinds = frozenset(part.strip().lower() for part in text.split(",")) - {""}
+    unknown = sorted(kinds - FILE_TYPES.keys())
+    if unknown:
+        raise BadInput(f"SPIDERLING_DOCUMENTS names {unknown[0]!r}; known are {', '.join(FILE_TYPES)}.")
+    return kinds
+
+
+def of_path(path: str) -> str | None:
+    """The kind that the last segment of a URL's path (without its query) promises by its suffix."""
+    suffix = path.rpartition("/")[2].rpartition(".")
+    kind = suffix[2].lower()
+    return kind if suffix[1] and kind in FILE_TYPES else None
+
+
+def of_headers(content_type: str, disposition: str, path: str) -> str | None:
+    """The kind that a response's headers announce; the name of the file decides only where no type is given."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type in _UNTYPED:
+        name = _FILENAME.search(disposition)
+        return of_path(name[1].strip() if name else path)
+    return _OF_MEDIA_TYPE.get(media_type)
+
+
+def is_text(content_type: str, disposition: str) -> bool:
+    """Whether the headers admit a page of text; a missing or malformed type is given its chance."""
+    if disposition.strip().lower().startswith("attachment"):
+        return False
+    media_type = content_type.partition(";")[0].strip().lower()
+    return "/" not in media_type or media_type in _TEXT_TYPES
+
+
+def of_content(body: bytes) -> str | None:
+    """The kind that the first bytes show; labels lie, so this decides what a body is converted as."""
+    head = body[:_SNIFFED_BYTES]
+    if b"%PDF-" in head:
+        return "pdf"
+    if head.startswith(_ZIP):
+        return _zipped(head, body)
+    head = head.lstrip(b"\xef\xbb\xbf \t\r\n\x04")
+    starts = {b"{\\rtf": "rtf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "doc", b"%!": "ps"}
+    return next((kind for start, kind in starts.items() if head.startswith(start)), None)
+
+
+def _zipped(head: bytes, body: bytes) -> str | None:
+    # odt and epub want their media type as the first member, not compressed; not all writers know that
+    if b"opendocument.text" in head[:150]:
+        return "odt"
+    if b"mimetypeapplication/vnd." in head[:150]:
+        return None
+    marks = {b"word/document.xml": "docx", b"META-INF/container.xml": "epub", b"office:document-content": "odt"}
+    members = {**marks, b"META-INF/manifest.xml": "odt"}
+    return next((kind for mark, kind in members.items() if mark in body), None)

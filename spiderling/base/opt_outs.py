@@ -1,0 +1,180 @@
+"""Opt-outs: what sites and pages say about the use of their texts, and which of it binds a crawl.
+
+A *signal* is a kind of statement (``noindex``, a TDM reservation ...), a *statement* is what
+one page or file says by it.  The *policy* of a crawl says for each signal whether it is
+obeyed, only recorded, or not looked at; a statement that is obeyed binds when it refuses the
+crawl's *purpose*.  Who defined each signal, and why its default is what it is:
+docs/opt-outs.md.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from spiderling.base.errors import BadInput
+
+
+class Purpose(Enum):
+    """What the corpus is built for."""
+
+    RESEARCH = "research"
+    SEARCH = "search"
+    AI_TRAIN = "ai-train"
+
+
+ANY = frozenset(Purpose)
+MINING = ANY - {Purpose.RESEARCH}
+"""What a reservation of text and data mining refuses: Directive (EU) 2019/790 lets rightsholders reserve it
+(article 4) except against research organisations (article 3)."""
+TRAINING = frozenset({Purpose.AI_TRAIN})
+SEARCHING = frozenset({Purpose.SEARCH})
+NOTHING: frozenset[Purpose] = frozenset()
+
+OBEY, RECORD, IGNORE = RULES = ("obey", "record", "ignore")
+
+
+class Signal(Enum):
+    """One kind of statement; ``rule`` is what is done about it unless the user says otherwise."""
+
+    rule: str
+
+    def __new__(cls, name: str, rule: str) -> Signal:
+        member = object.__new__(cls)
+        member._value_, member.rule = name, rule
+        return member
+
+    # meta robots and X-Robots-Tag
+    NOINDEX = ("noindex", OBEY)
+    NOARCHIVE = ("noarchive", RECORD)
+    UNAVAILABLE_AFTER = ("unavailable-after", OBEY)
+    NOFOLLOW = ("nofollow", OBEY)
+    NOAI = ("noai", OBEY)
+    REL_NOFOLLOW = ("rel-nofollow", OBEY)
+    """On a link, which is not followed."""
+    TDM = ("tdm", OBEY)
+    """tdm-reservation in header or meta."""
+    TDM_FILE = ("tdm-file", OBEY)
+    """The same in /.well-known/tdmrep.json."""
+    AI_TXT = ("ai-txt", OBEY)
+    # lines in robots.txt, and headers
+    CONTENT_SIGNAL = ("content-signal", OBEY)
+    CONTENT_USAGE = ("content-usage", OBEY)
+    AI_AGENTS = ("ai-agents", RECORD)
+    """robots.txt, X-Robots-Tag or meta refuse it to a crawler of SPIDERLING_AI_AGENTS."""
+
+
+class Statement(NamedTuple):
+    """What a page or file says by one signal."""
+
+    signal: Signal
+    detail: str = ""
+    """``ai-train=no``, a date, the address of a policy ...; without white space."""
+    refuses: frozenset[Purpose] = NOTHING
+    """The purposes that it refuses; empty for a permission, or what concerns something else than text."""
+
+    def __str__(self) -> str:
+        return f"{self.signal.value}:{self.detail}" if self.detail else self.signal.value
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How one crawl treats statements."""
+
+    purpose: Purpose
+    rules: Mapping[Signal, str]
+
+    @classmethod
+    def parse(cls, purpose: str, text: str = "") -> Policy:
+        """*text* is ``signal=rule`` entries with commas, over the defaults; raises BadInput for anything else."""
+        rules = {signal: signal.rule for signal in Signal}
+        for entry in filter(None, map(str.strip, text.split(","))):
+            name, _, rule = map(str.strip, entry.partition("="))
+            if rule not in RULES:
+                raise BadInput(f"SPIDERLING_OPTOUTS has {entry!r}; write {name or 'signal'}=obey, =record or =ignore.")
+            rules[_signal(name)] = rule
+        return cls(Purpose(purpose), rules)
+
+    def sees(self, signal: Signal) -> bool:
+        """Whether *signal* is looked for at all."""
+        return self.rules[signal] != IGNORE
+
+    def asks(self, signal: Signal, refuses: frozenset[Purpose]) -> bool:
+        """Whether a file that can only refuse these purposes is worth a request: it may bind, or is to be recorded."""
+        return self.rules[signal] == RECORD or (self.obeys(signal) and self.purpose in refuses)
+
+    def obeys(self, signal: Signal) -> bool:
+        return self.rules[signal] == OBEY
+
+    def binds(self, statement: Statement) -> bool:
+        """Whether *statement* keeps this crawl from using the text."""
+        return self.obeys(statement.signal) and self.purpose in statement.refuses
+
+    def binding(self, statements: Iterable[Statement]) -> Statement | None:
+        """The first of *statements* that binds."""
+        return next(filter(self.binds, statements), None)
+
+
+def _signal(name: str) -> Signal:
+    known = {signal.value: signal for signal in Signal}
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
+    raise BadInput(f"SPIDERLING_OPTOUTS names a signal {name!r} that there is not; {hint}")
+
+
+def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[Statement]:
+    """What holds for a page: a TDM reservation in it or its header supersedes the site's file (TDMRep, section 5)."""
+    page = list(page)
+    superseded = any(said.signal is Signal.TDM for said in page)
+    return [*(said for said in site if not (superseded and said.signal is Signal.TDM_FILE)), *page]
+
+
+# -- usage preferences, in robots.txt and in headers
+
+_USES = {
+    "ai-train": TRAINING,  # Content-Signal
+    "train-ai": TRAINING,  # Content-Usage, and what its vocabulary called it and its parts before
+    "ai": TRAINING,
+    "train-genai": TRAINING,
+    "genai": TRAINING,
+    "search": SEARCHING,
+    "tdm": MINING,
+    "bots": ANY,
+}
+
+
+def usage(signal: Signal, text: str) -> list[Statement]:
+    """The preferences in *text*, ``key=y|n|yes|no`` with commas; what is no preference is passed over.
+
+    Content-Signal (contentsignals.org, draft-romm-aipref-contentsignals) and Content-Usage
+    (draft-ietf-aipref-attach-05, -vocab-07) differ in labels and values; either is understood
+    in both.  As in RFC 9651 the last of equal keys counts.
+    """
+    found: dict[str, Statement] = {}
+    for entry in text.lower().split(",")[:50]:
+        key, _, value = (part.strip() for part in entry.partition(";")[0].partition("="))
+        if value in ("y", "yes", "n", "no") and key.replace("-", "").isalnum() and len(key) < 30:
+            refuses = _USES.get(key, NOTHING) if value.startswith("n") else NOTHING
+            found[key] = Statement(signal, f"{key}={value}", refuses)
+    return list(found.values())
+
+
+# -- the TDM Reservation Protocol: file, header and meta say the same
+
+
+def reservation(signal: Signal, value: object, policy: object = None) -> list[Statement]:
+    """What ``tdm-reservation`` (and ``tdm-policy``) say; nothing for other values than 0 and 1.
+
+    W3C Community Group report of 10 May 2024, section 3.  A policy is the way to a licence, which
+    only people can get: its address is recorded.
+    """
+    text = str(int(value)) if isinstance(value, (bool, int)) else value.strip() if isinstance(value, str) else ""
+    if text not in ("0", "1"):
+        return []
+    where = "".join(str(policy).split())[:300] if policy and text == "1" else ""
+    return [Statement(signal, f"{text}={where}" if where else text, MINING if text == "1" else NOTHING)]

@@ -1,0 +1,131 @@
+"""Values of options: as they come from settings, the command line or ``control.yaml``, read and checked.
+
+Each function raises BadInput with one sentence: what is wrong, and what it must be.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import Field, field
+from typing import Any
+
+from spiderling.base import media_types
+from spiderling.base.errors import BadInput
+from spiderling.base.opt_outs import Policy
+from spiderling.base.urls import canonicalize, top_level_domain
+
+PREFIX = "SPIDERLING_"
+
+GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
+"""Pomikálek & Suchomel 2011, 3.1."""
+_NO_LABEL = re.compile(r"[\s/?#@:.\\]")
+YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
+
+
+def parse_yield_profile(text: str) -> float | None:
+    """The factor of a profile's name or of a number; raises BadInput for anything else."""
+    if text in YIELD_PROFILES:
+        return YIELD_PROFILES[text]
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = -1.0
+    if not 0 < factor < 1:
+        raise BadInput(
+            f"{PREFIX}YIELD_PROFILE is {text!r}; it must be one of {', '.join(YIELD_PROFILES)} "
+            "or a number between 0 and 1."
+        )
+    return factor
+
+
+def checked(name: str, spec: Field[Any], value: Any) -> Any:
+    """*value* as the option's type, within its bounds."""
+    value = _converted(name, type(spec.default), value)
+    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
+    if choices and value not in choices:
+        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+        raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
+    if spec.name in _CHECKS:
+        _CHECKS[spec.name](value)
+    return value
+
+
+def parse_ports(text: str) -> frozenset[int] | None:
+    """The ports of a list, None for 'all'; raises BadInput for anything else."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if parts == ["all"]:
+        return None
+    if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
+        raise BadInput(f"{PREFIX}PORTS is {text!r}; write port numbers with commas, such as 80,443, or all.")
+    return frozenset(map(int, parts))
+
+
+def parse_tlds(text: str, option: str = "TLDS", national: Iterable[str] = ()) -> frozenset[str] | None:
+    """The top-level domains of a list, in ASCII, None for all; *national*: what that word stands for.
+
+    Raises BadInput for what can be no top-level domain.
+    """
+    found: set[str] = set()
+    parts = [part.strip().strip(".").lower() for part in text.replace("+", ",").split(",") if part.strip()]
+    for part in parts:
+        names = {"national": tuple(national), "generic": GENERIC_TLDS}.get(part, (part,))
+        for name in names:
+            target = canonicalize(f"http://a.{name}/")
+            if target is None or top_level_domain(target.host) == "" or _NO_LABEL.search(name):
+                raise BadInput(
+                    f"{PREFIX}{option} has {name!r}; write top-level domains with commas, such as cz,sk, or "
+                    "national, generic, national+generic, all."
+                )
+            found.add(top_level_domain(target.host))
+    return None if "all" in parts or not parts else frozenset(found)
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "yield_profile": parse_yield_profile,
+    "documents": media_types.parse,
+    "optouts": lambda text: Policy.parse("research", text),
+    "ports": parse_ports,
+    "tlds": parse_tlds,
+    "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
+}
+"""Options that are languages of their own; each raises BadInput."""
+
+
+def _converted(name: str, kind: type, value: Any) -> Any:
+    """*value* as *kind*; settings from the command line are strings."""
+    if kind is str:
+        if isinstance(value, (list, tuple)):
+            return ",".join(str(part) for part in value)
+        return str(value).strip()
+    try:
+        number = float(value)
+        if not math.isfinite(number) or (kind is int and number != int(number)):
+            raise ValueError
+        return kind(number)
+    except (TypeError, ValueError, OverflowError):
+        what = "a whole number" if kind is int else "a number"
+        raise BadInput(f"{name} is {value!r}; it must be {what}.") from None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the one of *known* that was meant; empty if none is near."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {matches[0]}?)" if matches else ""
+
+
+def option(
+    default: Any,
+    help_text: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Iterable[str] = (),
+) -> Any:
+    """A dataclass field that carries its own documentation and bounds."""
+    metadata = {"help": help_text, "low": low, "high": high, "choices": tuple(choices)}
+    return field(default=default, metadata=metadata)

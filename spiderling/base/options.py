@@ -1,0 +1,399 @@
+"""Every ``SPIDERLING_*`` option: name, unit, default, bounds and one sentence.
+
+``Options.from_settings(mapping)`` is the only way in.  It refuses unknown names
+(naming the nearest), wrong types and values out of bounds, each in one sentence.
+Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from spiderling.base.errors import BadInput
+from spiderling.base.opt_outs import Policy
+from spiderling.base.option_values import PREFIX, checked, nearest, parse_yield_profile
+from spiderling.base.option_values import option as _option
+
+_LEAST_FILTER_BYTES = 8_000_000
+"""A near-duplicate filter could not grow in less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one crawl; field ``host_interval_s`` is ``SPIDERLING_HOST_INTERVAL_S``."""
+
+    # what is built
+    lang: str = _option("", "Languages of the corpus: ISO 639 codes or English names, with commas; same as -a lang=.")
+    recognise: str = _option("", "Further languages to be told apart; same as -a recognise=.")
+
+    # who we are
+    contact: str = _option(
+        "", "E-mail address or URL that site owners can reach you at; required for public addresses."
+    )
+    robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
+    purpose: str = _option(
+        "ai-train", "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
+        choices=("research", "search", "ai-train"),
+    )  # fmt: skip
+    optouts: str = _option(
+        "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
+    )
+    ai_agents: str = _option(
+        "GPTBot,ClaudeBot,anthropic-ai,CCBot,Google-Extended,Applebot-Extended,Bytespider,meta-externalagent,"
+        "cohere-training-data-crawler,AI2Bot,Diffbot,PanguBot,DeepSeekBot,omgili",
+        "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
+    )
+
+    # what is fetched first
+    strategy: str = _option(
+        "spiderling",
+        "What is fetched first and left out, such as lswc:s=3,t=5 (docs/strategies.md); also -a strategy=.",
+    )
+    estimators: str = _option(
+        "", "Weights of signs of a good link in spiderling and heidix, as host=3,section=0 (docs/strategies.md)."
+    )
+    learning: str = _option("on", "Whether the strategy spiderling learns to weigh its signs.", choices=("on", "off"))
+    random_seed: int = _option(
+        1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
+    )
+
+    # what may be fetched
+    tlds: str = _option(
+        "all",
+        "Only these top-level domains, with commas: names (cz,sk), national (those of the language models), generic "
+        "(com, org, net, gov, info, edu), or all; same as -a tlds=.",
+    )
+    prefer_tlds: str = _option(
+        "national",
+        "Hosts under these top-level domains, written in the same way, get three of four places; empty: none.",
+    )
+    follow: str = _option(
+        "all", "Links that are followed: all, those within the hosts of the seeds (host), or none; same as -a follow=.",
+        choices=("all", "host", "none"),
+    )  # fmt: skip
+    only_hosts: str = _option(
+        "", "A file of the only hosts that may be crawled, one name a line (docs/seeds.md); same as -a hosts=."
+    )
+    block: str = _option("", "A file of hosts that are never asked, one name a line (docs/seeds.md).")
+    max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
+    max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
+    max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
+    trap_pages: int = _option(
+        20, "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
+        low=0, high=30_000,
+    )  # fmt: skip
+    trap_copies: int = _option(
+        5, "Pages of a domain that may say the same but for numbers and words of their URLs; 0: any number.", low=0
+    )
+    trap_subdomains: int = _option(
+        10, "Hosts of a domain in a row that may begin with a page known there; then names are made up. 0: off.", low=0
+    )
+    trap_mirror: int = _option(
+        10, "Pages equal to those of another host at the same paths by which a host is its mirror; 0: off.", low=0
+    )
+    active_hosts: int = _option(
+        5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
+    )
+    crowd: str = _option(
+        "adaptive",
+        "How many hosts are at work at once: as many as can be asked when they are due, those that give much text "
+        "longest (adaptive), or always SPIDERLING_ACTIVE_HOSTS in turn (fixed).",
+        choices=("adaptive", "fixed"),
+    )
+    max_share: float = _option(0.1, "Largest share of one address or domain while others are due.", low=0.001, high=1)
+    max_exact_keys: int = _option(
+        200_000_000,
+        "URLs up to which the seen set is exact, 10 to 12 bytes each; beyond it a Bloom filter of the same memory "
+        "takes about one new URL in 10,000 for a known one.",
+        low=1,
+    )
+    max_host_queue: int = _option(
+        20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
+    )
+    sitemaps: str = _option(
+        "off",
+        "Whether the sitemaps that robots.txt names are fetched too, for URLs of their hosts that no link leads to "
+        "(docs/sitemaps.md).",
+        choices=("off", "on"),
+    )
+    allow_networks: str = _option(
+        "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
+    )
+    hosts: str = _option(
+        "", "Fixed addresses of host names, 'glob=address[:port]' separated by commas, instead of DNS."
+    )
+    ports: str = _option(
+        "80,443,8000,8008,8080,8081,8443,8888", "Ports that URLs may name, separated by commas; 'all': any."
+    )
+
+    # names
+    nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
+    ip_versions: str = _option(
+        "4,6", "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
+        choices=("4,6", "6,4", "4", "6"),
+    )  # fmt: skip
+    dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
+    dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
+    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
+    dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
+    dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
+
+    # politeness
+    host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
+    ip_interval_s: float = _option(
+        0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
+    )
+    delay_factor: float = _option(
+        5.0,
+        "After each request a host is left alone for so many times as long as the answer took, if its interval is not "
+        "longer; 0: off.",
+        low=0,
+        high=100,
+    )
+    max_slowdown_s: float = _option(
+        30.0, "Longest pause after a slow answer, and longest interval of a host that says 429 or 503.", low=0
+    )
+    max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
+    robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
+    robots_stale_s: float = _option(
+        2_592_000.0, "Age up to which the last robots.txt still counts while a newer one cannot be had.", low=0
+    )
+    retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
+    retry_delay_s: float = _option(
+        60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
+    )
+    max_snooze_s: float = _option(3600.0, "Longest pause that Retry-After or back-off can cause.", low=0)
+    offline_wait_s: float = _option(86400.0, "Seconds without a network after which the crawl stops.", low=0)
+    max_redirects: int = _option(5, "Redirects in a row before redirect-loop.", low=0, high=20)
+    ramp_up_per_s: float = _option(
+        50.0, "How many more simultaneous requests are allowed each second after the start.", low=1
+    )
+
+    # limits of one response
+    max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
+    documents: str = _option(
+        "",
+        "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
+    )
+    max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
+    max_ratio: float = _option(
+        100.0, "A body that decodes to more than a megabyte and to so many times its size is a bomb (too-big).", low=2
+    )
+    max_links: int = _option(5000, "Links taken from one page; the others count as too-many-links.", low=1, high=5000)
+    content_language: str = _option(
+        "ignore",
+        "Whether a page whose header names only other languages is refused unread (obey) or read all the same.",
+        choices=("ignore", "obey"),
+    )
+    tls: str = _option(
+        "record", "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
+        choices=("record", "strict"),
+    )  # fmt: skip
+    first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
+    timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
+    min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
+    slow_window_s: float = _option(10.0, "Seconds over which that is measured.", low=0.1)
+    page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
+    page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
+    stop_timeout_s: float = _option(10.0, "Seconds that running transfers may finish in when the crawl stops.", low=0)
+
+    # archives: pages from WARC files instead of the web
+    archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
+    archive_robots: str = _option(
+        "obey", "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",
+        choices=("obey", "ignore"),
+    )  # fmt: skip
+    archive_urls: str = _option(
+        "",
+        "A file of the only URLs that are taken, one a line, * at the end for all that begin so; same as -a urls=.",
+    )
+
+    # yield
+    yield_profile: str = _option(
+        "normal",
+        "Threshold t(n) = f*(log10 n - 1) below which a host is retired: off, permissive (f=.002), normal (.005), "
+        "paper (.01), or a number for f.",
+    )
+    yield_min_pages: int = _option(8, "No host is retired before so many judged responses ...", low=1)
+    yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
+    yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
+    min_active_hosts: int = _option(
+        0,
+        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold, at most "
+        "three times each; 1: when nothing else is left; 0: never.",
+        low=0,
+    )
+    retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
+
+    # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
+    max_words: int = _option(0, "Words kept at which the crawl stops; same as -a words=; 0: no limit.", low=0)
+    max_documents: int = _option(0, "Documents kept at which the crawl stops; 0: no limit.", low=0)
+    max_pages: int = _option(0, "Judged responses at which the crawl stops; 0: no limit.", low=0)
+    max_downloaded_bytes: int = _option(0, "Bytes of bodies at which the crawl stops; 0: no limit.", low=0)
+    max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
+    marginal_bytes: int = _option(
+        0, "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        low=0,
+    )  # fmt: skip
+    marginal_yield: float = _option(0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends it.", low=0, high=1)
+    max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
+    max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
+
+    # text
+    models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
+    workers: int = _option(
+        0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
+    )
+    worker_pages: int = _option(10_000, "Pages after which a fresh text worker takes over from one.", low=1)
+    worker_growth_bytes: int = _option(
+        500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
+    )
+    boilerplate: str = _option(
+        "learned",
+        "How boilerplate is told from text: by a fitted model, by jusText's rules in our pass, or by that package.",
+        choices=("learned", "justext", "justext-stock"),
+    )
+    boilerplate_model: str = _option("", "File of weights made by 'scrapy train boilerplate'; empty: the bundled ones.")
+    boilerplate_threshold: float = _option(
+        0.42, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
+    )
+    justext_preset: str = _option(
+        "balanced",
+        "How strict jusText is: strict (the package's values), balanced, permissive, or values of your own, "
+        "'balanced,length_low=40,length_high=100,stopwords_low=0.2,stopwords_high=0.25,max_link_density=0.4,"
+        "max_heading_distance=200'.",
+    )
+    min_language_share: float = _option(
+        0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
+    )
+    min_known_share: float = _option(
+        0.6,
+        "How usual the text's character 4-grams are for its language, where 1 is the language's own text: "
+        "below this it is another, unknown one.", low=0, high=1,
+    )  # fmt: skip
+    language_method: str = _option(
+        "bayes", "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
+        choices=("bayes", "cosine"),
+    )  # fmt: skip
+    min_cosine: float = _option(
+        0.5, "By the method cosine, documents with a smaller cosine are in no known language.", low=0, high=1
+    )
+    min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
+    min_page_bytes: int = _option(0, "Smaller pages (UTF-8) are bad-quality; the makers of texrex set 2000.", low=0)
+    max_badness: float = _option(
+        40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
+    )
+    min_stopword_share: float = _option(
+        0.05, "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
+        low=0, high=1,
+    )  # fmt: skip
+    min_sentence_words: float = _option(0.0, "Documents whose sentences are shorter on average are bad-quality.", low=0)
+    max_sentence_words: float = _option(
+        200.0, "Documents whose sentences are longer on average are bad-quality.", low=1
+    )
+    max_repeated_share: float = _option(
+        0.6, "Documents with more of their text in repeated paragraphs are bad-quality.", low=0, high=1
+    )
+    max_digit_share: float = _option(0.25, "Documents with more digits are bad-quality.", low=0, high=1)
+    max_symbol_share: float = _option(0.15, "Documents with more symbols are bad-quality.", low=0, high=1)
+    min_good_share: float = _option(
+        0.0, "Pages with less of their text in good paragraphs are bad-quality.", low=0, high=1
+    )
+    min_packed_share: float = _option(
+        0.1, "Documents that zstd packs to a smaller share, as it does repetitions, are bad-quality.", low=0
+    )
+    max_top_word_share: float = _option(
+        0.2, "Documents with a greater share of one word, stop words apart, are bad-quality.", low=0
+    )
+    max_outlinks: int = _option(20, "Documents with more links to other hosts in a kB are bad-quality.", low=0)
+    translated: str = _option(
+        "likely", "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
+        choices=("keep", "likely", "drop"),
+    )  # fmt: skip
+
+    # corpus and state
+    dedup: str = _option(
+        "near",
+        "Duplicates while crawling: near (paragraphs most of which was kept before are dropped), mark (they stay, "
+        'with dup="1"), exact (only whole pages and texts), off.',
+        choices=("near", "mark", "exact", "off"),
+    )
+    dedup_bytes: int = _option(
+        0,
+        "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory.",
+        low=0,
+    )
+    dedup_snapshot_s: float = _option(600.0, "Seconds between two snapshots of that filter.", low=1)
+    seen: str = _option(
+        "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
+    )
+    durability: str = _option(
+        "normal",
+        "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
+        "acknowledged (full, an fsync more for each checkpoint).",
+        choices=("normal", "full"),
+    )
+    surplus: str = _option(
+        "refuse", "What is done with text unknown to the state (docs/durability.md).", choices=("refuse", "aside")
+    )
+    trail: str = _option(
+        "full",
+        "What is kept on disk of each URL, to be asked afterwards: how it ended and where it was found (full), only "
+        "how it ended (ends), or nothing (off).",
+        choices=("full", "ends", "off"),
+    )
+    links: str = _option(
+        "off", "Whether links/ gets what came of each page and where it leads (docs/links.md).", choices=("off", "on")
+    )
+    warc: str = _option(
+        "off", "Whether warc/ gets every exchange, in gzip (on) or zstd (docs/warc.md).", choices=("off", "on", "zstd")
+    )
+    segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
+    checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
+    checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
+    progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Options:
+        """Read the ``SPIDERLING_*`` keys of *settings*.
+
+        Raises BadInput for an unknown name, a wrong type or a value out of bounds.
+        """
+        known = {PREFIX + spec.name.upper(): spec for spec in fields(cls)}
+        values = {}
+        for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
+            spec = known.get(name)
+            if spec is None:
+                raise BadInput(f"there is no option {name}{nearest(name, known)}; all are listed in docs/options.md.")
+            value = settings[name]
+            if value is not None:
+                values[spec.name] = checked(name, spec, value)
+        return cls(**values)
+
+    def text_workers(self) -> int:
+        """How many text workers there are."""
+        return self.workers or max(1, (os.cpu_count() or 2) - 1)
+
+    def min_likeness(self) -> float:
+        """What a text's `known_share` must reach by the chosen method."""
+        return self.min_cosine if self.language_method == "cosine" else self.min_known_share
+
+    def knows_shingles(self) -> bool:
+        """Whether near-duplicates are looked for."""
+        return self.dedup in ("near", "mark")
+
+    def filter_bytes(self) -> int:
+        """Most memory of the near-duplicate filter."""
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(_LEAST_FILTER_BYTES, self.dedup_bytes or machine // 4)
+
+    def policy(self) -> Policy:
+        """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
+        return Policy.parse(self.purpose, self.optouts)
+
+    def yield_factor(self) -> float | None:
+        """The factor f of t(n), or None when retirement is off."""
+        return parse_yield_profile(self.yield_profile)

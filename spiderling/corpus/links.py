@@ -1,0 +1,89 @@
+"""``links/``: what came of every page that was asked for, and where it leads; for the simulator and for link analysis.
+
+A segment (segments.py) holds lines of JSON in zstd frames, one line for each URL that ended with a request:
+
+    {"url": "http://a.example/", "time": 1760000000.0, "reason": "kept", "status": 200, "language": "cs",
+     "downloaded_bytes": 30211, "kept_bytes": 2210, "words": 340, "redirect_to": null,
+     "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2,
+     "page_language": "cs", "sketch": 1234567890123, "text_key": 9876543210, "said": []}
+
+``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  The three lists go together: the links that may be
+followed, in canonical form, how likely the block that encloses each is running text (0 to 255; F14), and the
+number of characters of its text (0: an image or nothing; 255 stands for more).  So does ``said``, which may be empty:
+4 where hreflang names a wanted language, 8 another one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling.base.errors import StorageError
+from spiderling.base.link_batch import FOREIGN, WANTED, batch_of
+from spiderling.corpus import reader
+from spiderling.corpus.segments import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from spiderling.base.outcome import Outcome
+    from spiderling.base.reasons import Reason
+
+
+class LinkLine(NamedTuple):
+    """One line; the module says what the fields are."""
+
+    url: str
+    time: float
+    reason: str
+    status: int
+    language: str | None
+    downloaded_bytes: int
+    kept_bytes: int
+    words: int
+    redirect_to: str | None
+    links: list[str]
+    scores: list[int]
+    anchors: list[int]
+    relevant: bool = False
+    badness: float = 0.0
+    page_language: str = ""
+    sketch: int | None = None
+    """None: not recorded."""
+    text_key: int = 0
+    said: Sequence[int] = ()
+
+
+class LinkKind(Kind):
+    """Writes (Outcome, how the URL ended, when)."""
+
+    def __init__(self) -> None:
+        super().__init__("links", ".links.zst")
+
+    def pack(self, entries: Sequence[tuple[Outcome, Reason, float]]) -> bytes:
+        return super().pack([_line(*entry) for entry in entries])
+
+
+def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
+    batch = batch_of(outcome.links)
+    rows = list(batch.rows())
+    said = [flags & (WANTED | FOREIGN) for flags in (*batch.flags, *(other[2] for other in batch.others))]
+    line = LinkLine(
+        outcome.url, round(now, 3), end.value, outcome.status, outcome.language, outcome.body_bytes,
+        outcome.kept_bytes, outcome.words, outcome.redirect_to,
+        [url for url, _, _ in rows], [score for _, score, _ in rows], [anchor for _, _, anchor in rows],
+        outcome.relevant, round(outcome.badness, 2), outcome.page_language, outcome.sketch, outcome.text_key,
+        said if any(said) else (),
+    )  # fmt: skip
+    return json.dumps(line._asdict(), separators=(",", ":")).encode() + b"\n"
+
+
+def read_links(path: Path, length: int | None = None) -> Iterator[LinkLine]:
+    """The lines of a segment, or of its first *length* bytes; raises StorageError if it is damaged."""
+    try:
+        for text in reader.frames(path, path.stat().st_size if length is None else length):
+            for line in text.splitlines():
+                yield LinkLine(**json.loads(line))
+    except (OSError, ValueError, TypeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}.") from error

@@ -1,0 +1,142 @@
+"""Reading prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or paragraph a line (text/prevertical.py)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+import zstandard
+
+from spiderling.base.errors import BadInput, DamageError
+from spiderling.corpus import segments
+
+_ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
+
+
+class Document(NamedTuple):
+    """One ``<doc>``."""
+
+    attributes: dict[str, str]
+    paragraphs: list[str]
+    details: list[dict[str, str]]
+    """The attributes of each paragraph."""
+
+
+def documents(lines: Iterable[str]) -> Iterator[Document]:
+    """The documents in *lines*; what stands outside of elements is passed over."""
+    document = Document({}, [], [])
+    attributes: dict[str, str] | None = None
+    for line in lines:
+        if line.startswith("<doc"):
+            document = Document(attributes_of(line), [], [])
+        elif line.startswith("</doc>"):
+            yield document
+        elif line.startswith(("<p>", "<p ")):
+            attributes = attributes_of(line)
+        elif line.startswith("</p>"):
+            attributes = None
+        elif attributes is not None:
+            document.paragraphs.append(unescape(line.rstrip("\n")))
+            document.details.append(attributes)
+
+
+def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[Document]:
+    """The documents of a file, plain, .gz or .zst; of a segment those between two lengths that its crawl recorded.
+
+    Raises BadInput when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            part = file if end is None else io.BytesIO(file.read(max(0, end - start)))
+            yield from documents(io.TextIOWrapper(_unpacked(part, path.suffix), "utf-8", "replace", newline="\n"))
+    except (OSError, EOFError, zstandard.ZstdError) as error:
+        raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+class Source(NamedTuple):
+    """A file of prevertical, plain, .gz or .zst."""
+
+    path: Path
+    length: int | None = None
+    """Bytes that count; what lies behind them was not acknowledged.  None: all."""
+
+
+class StoredDocument(NamedTuple):
+    """One ``<doc>`` as it stands in a file."""
+
+    attributes: dict[str, str]
+    text: str
+
+
+def parsed(document: StoredDocument) -> Document:
+    """*document* with its paragraphs apart."""
+    return next(documents(document.text.split("\n")))
+
+
+def stored_documents(source: Source) -> Iterator[StoredDocument]:
+    """The documents of a file, one after the other; raises BadInput if it is none of a corpus, else DamageError."""
+    lines: list[str] = []
+    for line in _lines(source):
+        lines.append(line)
+        if len(lines) == 1 and not line.startswith("<doc"):
+            raise BadInput(f"{source.path} is no corpus file: a <doc> is missing before {line[:40]!r}.")
+        if line == "</doc>\n":
+            yield StoredDocument(attributes_of(lines[0]), "".join(lines))
+            lines = []
+    if lines:
+        raise DamageError(f"{source.path} breaks off in the middle of a document.")
+
+
+def _lines(source: Source) -> Iterator[str]:
+    if source.length is not None:
+        rest = ""
+        for text in frames(source.path, source.length):
+            *whole, rest = (rest + text).split("\n")
+            yield from (line + "\n" for line in whole)
+        return
+    try:
+        with source.path.open("rb") as file:
+            yield from io.TextIOWrapper(_unpacked(file, source.path.suffix), "utf-8", newline="\n")
+    except (OSError, EOFError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def frame_at(segment: Path, offset: int) -> str:
+    """The text of the frame that begins at *offset* bytes of *segment*; raises DamageError when there is none."""
+    try:
+        with segment.open("rb") as file:
+            file.seek(offset)
+            return zstandard.ZstdDecompressor().stream_reader(file).read().decode()
+    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+        raise DamageError(f"{segment} cannot be read at byte {offset:,}: {error}.") from error
+
+
+def frames(segment: Path, length: int) -> Iterator[str]:
+    """The text of each frame in the first *length* bytes of *segment*; raises DamageError if one is damaged."""
+    try:
+        for frame in segments.frames(segment, length):
+            yield frame.data.decode()
+    except UnicodeDecodeError as error:
+        raise DamageError(f"{segment} is damaged: {error}.") from error
+
+
+def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix == ".zst":
+        return io.BufferedReader(segments.ZstdFrames(file))
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
+
+
+def attributes_of(tag: str) -> dict[str, str]:
+    """The attributes of an opening tag."""
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
+
+
+def unescape(text: str) -> str:
+    """What `escape` made of a text on one line, back."""
+    return re.sub("&(?:lt|gt|quot|amp);", lambda match: _ENTITIES[match[0]], text) if "&" in text else text

@@ -1,0 +1,248 @@
+"""Segments: append-only files of independent frames, known to the store by their length.
+
+A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``; a kind is a directory, a
+suffix and the way in which a batch of entries becomes frames.  A segment is valid up to
+the length that the store holds; what becomes of bytes behind it, and of segments that the store does not
+name, is decided before anything is opened (jobdir/surplus.py).  A batch is a whole number of
+frames, so a segment can be read up to any recorded length (``zstd -dc`` reads all of one
+in zstd).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import zstandard
+
+from spiderling.base.errors import DamageError, StorageError
+from spiderling.frontier.storage.protocol import SegmentRow
+
+SUFFIX = ".prevert.zst"
+_LEVEL = 3
+_PIECE_BYTES = 65536
+_NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\.warc\.zst)")
+
+
+class Kind:
+    """One kind of segments, here with a zstd frame a batch; used by the writer's thread."""
+
+    def __init__(self, name: str, suffix: str) -> None:
+        self.name = name
+        """Of its directory under JOBDIR too."""
+        self.suffix = suffix
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+
+    def begin(self, name: str) -> bytes:
+        """What the segment *name* begins with."""
+        return b""
+
+    def pack(self, entries: Sequence[Any]) -> bytes:
+        """The frames of a batch; *entries* are bytes."""
+        return self._compressor.compress(b"".join(entries))
+
+    def full(self, path: Path) -> None:
+        """Nothing will be added to *path*; returns at once."""
+
+    def ended(self, paths: Sequence[Path]) -> None:
+        """Nothing will be added to *paths*, all segments of the crawl; raises StorageError."""
+
+
+class SegmentWriter:
+    """Writes entries to ``<directory>/<prefix>-00001<suffix>`` and so on; used by one thread."""
+
+    def __init__(
+        self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = (), kind: Kind | None = None
+    ) -> None:
+        """Go on behind what the store *known*s of *kind* (the corpus).
+
+        Raises StorageError if a segment has not its recorded length.
+        """
+        self.kind = kind or Kind("corpus", SUFFIX)
+        self._directory = directory
+        self._prefix = prefix
+        self._max_bytes = max_bytes
+        rows = {row.name: row for row in known if row.kind == self.kind.name}
+        self._known = {name: row.length_bytes for name, row in rows.items()}
+        for row in rows.values():
+            _refuse_changed(directory / row.name, row.length_bytes)
+        names = sorted(rows)
+        self._written = [directory / name for name in names]
+        self._number = max((number_of(name) or 0 for name in names), default=0)
+        last = rows[names[-1]] if names else None
+        self._current = last if last is not None and last.name.endswith(self.kind.suffix) else None
+        self._file: IO[bytes] | None = None
+        self.frame_offset = 0
+        """Where what was last appended begins in its segment."""
+
+    def lengths(self) -> dict[str, int]:
+        """The recorded lengths that it was opened with."""
+        return dict(self._known)
+
+    def append(self, entries: Sequence[Any]) -> SegmentRow | None:
+        """Write *entries*, durably; the segment's new row, or None for no entries.
+
+        Raises StorageError when the disk refuses.
+        """
+        if not entries:
+            return None
+        try:
+            row = self._open()
+            assert self._file is not None
+            data = b"" if row.length_bytes else self.kind.begin(row.name)
+            data += self.kind.pack(entries)
+            self._file.write(data)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            what = f"the {self.kind.name} in {self._directory}"
+            raise StorageError(f"{what} could not be written: {error.strerror}.") from error
+        self.frame_offset = row.length_bytes
+        self._current = row._replace(length_bytes=row.length_bytes + len(data), documents=row.documents + len(entries))
+        return self._current
+
+    def close(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # bytes that a full disk refused: never acknowledged, so not missed
+                self._file.close()
+            self._file = None
+
+    def end(self) -> None:
+        """Close the file, of which everything was acknowledged; raises StorageError."""
+        self.close()
+        self.kind.ended(self._written)
+
+    def _open(self) -> SegmentRow:
+        """The row of the segment to append to, its file open; a new one when the last is full."""
+        row = self._current
+        if row is None or row.length_bytes >= self._max_bytes:
+            self.close()
+            if row is not None:
+                self.kind.full(self._directory / row.name)
+            path = self._next()
+            self._written.append(path)
+            row = SegmentRow(path.name, 0, 0, self.kind.name)
+        if self._file is None:
+            self._file = (self._directory / row.name).open("ab")
+            sync_directory(self._directory)
+        return row
+
+    def _next(self) -> Path:
+        """A segment that is not there yet, or has nothing in it: nobody else's bytes are added to."""
+        while True:
+            self._number += 1
+            path = self._directory / f"{self._prefix}-{self._number:05d}{self.kind.suffix}"
+            if not path.exists() or not path.stat().st_size:
+                return path
+
+
+class Frame(NamedTuple):
+    """A frame of a segment, or a member of gzip."""
+
+    data: bytes
+    offset: int
+    length: int
+    """Bytes in the file, from *offset* on."""
+
+
+class Torn(DamageError):
+    """A segment breaks off in the middle of a frame."""
+
+
+def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
+    """The frames from byte *start* of a segment up to *length*; raises DamageError if one is damaged, or breaks off
+    (Torn).
+
+    A frame's own checksum is looked at: of zstd the content checksum, of gzip the CRC.
+    """
+    offset, begin, piece = start, start, b""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            while offset < length:
+                unpacker: Any = _unpacker(path)
+                data, begin = bytearray(), offset
+                while not unpacker.eof:
+                    piece = piece or file.read(min(length - offset, _PIECE_BYTES))
+                    if not piece:
+                        raise Torn(f"{path} ends before its recorded length, or in the middle of a frame.")
+                    data += unpacker.decompress(piece)
+                    offset += len(piece) - len(unpacker.unused_data)
+                    piece = unpacker.unused_data
+                yield Frame(bytes(data), begin, offset - begin)
+    except OSError as error:
+        raise DamageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: {error}.") from error
+
+
+def _unpacker(path: Path) -> Any:
+    """What takes the next bytes of a frame or member and gives what they hold."""
+    return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
+
+
+class ZstdFrames(io.RawIOBase):
+    """What is in frames of zstd; raises EOFError where the last one breaks off, which zstandard's own reader hides."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._piece, self._ready = b"", b""
+        self._unpacker: Any = None
+        """Of the frame that is being read; None between two."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, place: Any) -> int:
+        while not self._ready:
+            self._piece = self._piece or self._file.read(_PIECE_BYTES)
+            if not self._piece and self._unpacker is not None:
+                raise EOFError("it ends in the middle of a frame")
+            if not self._piece:
+                return 0
+            self._unpacker = self._unpacker or zstandard.ZstdDecompressor().decompressobj()
+            self._ready = self._unpacker.decompress(self._piece)
+            self._piece = self._unpacker.unused_data
+            if self._unpacker.eof:
+                self._unpacker = None
+        number = min(len(place), len(self._ready))
+        place[:number], self._ready = self._ready[:number], self._ready[number:]
+        return number
+
+
+def number_of(name: str, prefix: str | None = None) -> int | None:
+    """The number in a segment's name; None for a file that no crawl (none with this *prefix*) would name so."""
+    found = _NAME.fullmatch(name)
+    return int(found[2]) if found is not None and prefix in (None, found[1]) else None
+
+
+def refuse_lost(path: Path, length: int) -> int:
+    """Raise StorageError if the segment at *path* is shorter than *length* bytes; returns its size."""
+    size = path.stat().st_size if path.exists() else 0
+    if size < length:
+        raise StorageError(
+            f"{path} has {size} bytes, but {length} were acknowledged: it was changed or deleted. "
+            "Restore it from a backup, or begin anew in another JOBDIR."
+        )
+    return size
+
+
+def _refuse_changed(path: Path, length: int) -> None:
+    size = refuse_lost(path, length)
+    if size > length:
+        raise StorageError(f"{path} has {size} bytes, but only {length} were acknowledged, so nothing is added to it.")
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in *directory* durable; raises OSError."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

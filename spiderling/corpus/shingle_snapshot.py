@@ -1,0 +1,176 @@
+"""The near-duplicate filter on disk: a snapshot from time to time, and the corpus text behind it.
+
+A snapshot is the filter's layers, one file each, and an index that names them with the
+position in the corpus which they cover.  It is written while the crawl goes on: bits
+are only ever added, and the index is put in place (fsync, rename) when all documents
+that the layers may hold are durable.  After a kill the text behind the position is
+read again; what was never acknowledged is not in the filter, so a page that is fetched
+again is not its own duplicate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+
+from spiderling.base.errors import BadInput, StorageError
+from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import SUFFIX, ZstdFrames
+from spiderling.corpus.shingle_filter import Layer, ShingleFilter
+from spiderling.text.shingles import shingles
+
+_INDEX = "index.json"
+_CHUNK_WORDS = 1 << 16
+"""Of a layer, copied at once (512 kB): its bits are set while it is written."""
+_LEVEL = 1
+
+
+class ShingleState:
+    """The snapshots in one directory."""
+
+    def __init__(self, directory: Path, max_bytes: int) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self.loaded: list[str] = []
+        """Earlier corpora whose text the filter holds."""
+        self.one_at_a_time = asyncio.Lock()
+        """To be held while a snapshot is written: two would write the same files."""
+        self.is_last_written = False
+        """Whether the crawl is closed, or about to be."""
+
+    def restore(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
+        """The filter of a corpus whose segments have *lengths*; made from all its text when no snapshot can be read."""
+        seen, covered = ShingleFilter(self._max_bytes), dict[str, int]()
+        try:
+            seen, covered = self._read()
+        except (OSError, EOFError, ValueError, KeyError, zstandard.ZstdError):
+            self.loaded = []
+        if any(covered[name] > lengths.get(name, 0) for name in covered):
+            seen, covered, self.loaded = ShingleFilter(self._max_bytes), {}, []
+            for path in sorted(self._directory.iterdir(), key=lambda path: path.name != _INDEX):  # that one first
+                path.unlink()  # else it would seem to fit when other text has come to be as long
+        for name in sorted(lengths):
+            add_documents(seen, corpus / name, covered.get(name, 0), lengths[name])
+        return seen
+
+    def load_corpora(self, seen: ShingleFilter, paths: Iterable[str]) -> int:
+        """Add the text of earlier corpora, unless the filter has it already; returns the number of their documents.
+
+        *paths* are prevertical files or directories of them.  Raises BadInput for one that cannot be read.
+        """
+        documents = 0
+        for path in paths:
+            name = str(Path(path).resolve())
+            if name not in self.loaded:
+                documents += sum(add_documents(seen, file) for file in corpus_files(Path(path)))
+                self.loaded.append(name)
+        return documents
+
+    def write_layers(self, seen: ShingleFilter) -> list[dict[str, Any]]:
+        """Write all layers that are not on disk as they are; the entries of the index.  May run in a thread.
+
+        Raises StorageError, as `write_index`.
+        """
+        entries = []
+        with self._writing():
+            self._directory.mkdir(exist_ok=True)
+            for layer in list(seen.layers):
+                shingles, documents = layer.shingles, layer.documents
+                file = f"{layer.number:06d}-{shingles}.zst"
+                if not (self._directory / file).exists():
+                    _write_layer(self._directory / file, layer)
+                entries.append({"file": file, "words": len(layer.words), "shingles": shingles, "documents": documents})
+        return entries
+
+    def write_index(self, seen: ShingleFilter, entries: list[dict[str, Any]], covered: Mapping[str, int]) -> None:
+        """Make *entries* the snapshot, covering the first bytes of each segment; delete files of older ones."""
+        index = {"layers": entries, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
+        named = {_INDEX, *(entry["file"] for entry in entries)}
+        with self._writing():
+            _write_durably(self._directory / _INDEX, json.dumps(index).encode())
+            for path in self._directory.iterdir():
+                if path.name not in named:
+                    path.unlink()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise StorageError(f"the snapshot in {self._directory} could not be written: {reason}.") from error
+
+    def _read(self) -> tuple[ShingleFilter, dict[str, int]]:
+        if not (self._directory / _INDEX).exists():
+            return ShingleFilter(self._max_bytes), {}
+        index = json.loads((self._directory / _INDEX).read_bytes())
+        layers = [_read_layer(self._directory / entry["file"], entry) for entry in index["layers"]]
+        self.loaded = list(index["loaded"])
+        return ShingleFilter(self._max_bytes, layers, int(index["forgotten"])), dict(index["covered"])
+
+
+def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | None = None) -> int:
+    """Remember the new paragraphs of the documents in *path* from byte *start* to *end*; returns their number."""
+    number = 0
+    for document in read_documents(path, start, end):
+        both = zip(document.paragraphs, document.details, strict=True)
+        new = [text for text, attributes in both if "dup" not in attributes]
+        found = shingles(new)
+        seen.add(found.hashes[seen.counted(found)])
+        number += 1
+    return number
+
+
+def corpus_files(path: Path) -> Iterator[Path]:
+    """The prevertical files of a corpus: *path* itself, or those under it; raises BadInput if there are none."""
+    files = [path] if path.is_file() else sorted(path.rglob(f"*{SUFFIX}")) + sorted(path.rglob("*.prevert"))
+    if not files:
+        raise BadInput(f"{path} is no corpus: neither a prevertical file nor a directory with *{SUFFIX} in it.")
+    yield from files
+
+
+def _write_layer(path: Path, layer: Layer) -> None:
+    part = path.with_suffix(".part")
+    packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+    with part.open("wb") as file, packer.stream_writer(file, closefd=False) as stream:
+        for start in range(0, len(layer.words), _CHUNK_WORDS):
+            stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
+    _sync(part)
+    part.replace(path)
+
+
+def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
+    """Raises OSError, EOFError, ValueError or ZstdError when the file is not what the index says."""
+    words = np.zeros(int(entry["words"]), np.uint64)
+    with path.open("rb") as file, io.BufferedReader(ZstdFrames(file)) as stream:
+        place = words.data.cast("B")
+        while place and (got := stream.readinto(place)):
+            place = place[got:]
+        if place or stream.read(1):  # the checksum is looked at where the frame ends
+            raise ValueError(f"{path} does not have the length that the index says")
+    return Layer(words, int(entry["shingles"]), int(entry["documents"]), int(path.name.partition("-")[0]))
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    part = path.with_suffix(".part")
+    part.write_bytes(content)
+    _sync(part)
+    part.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,192 @@
+"""``warc/``: everything that was fetched, as it came, in WARC 1.1 (ISO 28500:2017), for archives and to be judged anew.
+
+Of each exchange three records: the ``response`` (a ``revisit`` if the same payload was stored before), the ``request``
+and a ``metadata`` record with our verdict.  Each record is a gzip member or zstd frame of its own.  Rendering,
+digests and compression are the writer thread's work; the event loop only keeps what came (docs/warc.md).
+
+It is not warcio that writes them, since that holds the interpreter's lock twice as long (benchmarks/README.md), takes
+no headers as bytes and writes no zstd; the tests read everything with warcio and FastWARC.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import uuid
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from spiderling import __version__
+from spiderling.base.outcome import Exchange
+from spiderling.corpus.cdxj import index_all, write_index
+from spiderling.corpus.segments import Kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from spiderling.base.outcome import Outcome
+
+EXCHANGE = "spiderling_exchange"
+"""Meta key of what the handler keeps of a request."""
+_GZIP_LEVEL, _ZSTD_LEVEL, _SMALL = 6, 3, 4096
+_REMEMBERED = 100_000
+"""Payloads that may be referred to, the last ones; about 30 MB."""
+_REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+_LAST_OF_BATCH = {"batch": "ends here"}
+"""Said by the last metadata record of each checkpoint, so that what came after it is known for another one."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+class WarcKind(Kind):
+    """Writes (Exchange, what is said of it) as three records."""
+
+    def __init__(self, compression: str, about: Mapping[str, str]) -> None:
+        """*compression*: gzip or zstd; *about*: what the ``warcinfo`` record of each file says."""
+        super().__init__("warc", f".warc.{'zst' if compression == 'zstd' else 'gz'}")
+        self._pack: Callable[[bytes], bytes] = _gzip
+        if compression == "zstd":
+            self._pack = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).compress
+        self._about = {"software": f"Spiderling/{__version__}", "format": "WARC File Format 1.1"}
+        self._about |= {"conformsTo": _CONFORMS, **about}
+        self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        """Payload digest -> URL and date of the response that holds it."""
+        self._indexer = ThreadPoolExecutor(1, thread_name_prefix="cdxj")
+
+    def begin(self, name: str) -> bytes:
+        date = _date(datetime.now(timezone.utc).timestamp())
+        fields = {"WARC-Type": "warcinfo", "WARC-Record-ID": _new_id(), "WARC-Date": date, "WARC-Filename": name}
+        return self._pack(_record(fields, "application/warc-fields", _fields(self._about)))
+
+    def pack(self, entries: Sequence[tuple[Exchange, Mapping[str, object]]]) -> bytes:
+        *others, (exchange, said) = entries
+        whole = [*others, (exchange, {**said, **_LAST_OF_BATCH})]
+        return b"".join(self._pack(record) for entry in whole for record in self._records(*entry))
+
+    def full(self, path: Path) -> None:
+        self._indexer.submit(write_index, path)  # seconds, for which the checkpoints shall not wait
+
+    def ended(self, paths: Sequence[Path]) -> None:
+        self._indexer.shutdown()
+        index_all(paths)
+
+    def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:
+        record_id, url, date = _new_id(), _printable(exchange.url), _date(exchange.began)
+        common = {"WARC-Target-URI": url, "WARC-Date": date}
+        http = common | ({"WARC-IP-Address": exchange.address} if exchange.address else {})
+        beside = {**http, "WARC-Concurrent-To": record_id}
+        return (
+            self._response({"WARC-Record-ID": record_id, **http}, exchange, url, date),
+            _record(
+                {"WARC-Type": "request", "WARC-Record-ID": _new_id(), **beside},
+                "application/http;msgtype=request", _request(exchange),
+            ),
+            _record(
+                {"WARC-Type": "metadata", "WARC-Record-ID": _new_id(), **common, "WARC-Refers-To": record_id,
+                 "WARC-Concurrent-To": record_id},
+                "application/warc-fields", _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)}),
+            ),
+        )  # fmt: skip
+
+    def _response(self, fields: dict[str, str], exchange: Exchange, url: str, date: str) -> bytes:
+        digest = _digest(exchange.body)
+        fields["WARC-Payload-Digest"] = digest
+        head = _response_head(exchange)
+        stored = self._stored.get(digest)
+        if stored is not None and exchange.body:
+            self._stored.move_to_end(digest)
+            fields |= {"WARC-Type": "revisit", "WARC-Profile": _REVISIT, "WARC-Truncated": "length"}
+            fields |= {"WARC-Refers-To-Target-URI": stored[0], "WARC-Refers-To-Date": stored[1]}
+            return _record(fields, "application/http;msgtype=response", head)
+        if exchange.truncated:
+            fields["WARC-Truncated"] = exchange.truncated
+        self._stored[digest] = (url, date)
+        if len(self._stored) > _REMEMBERED:
+            self._stored.popitem(last=False)
+        fields["WARC-Type"] = "response"
+        return _record(fields, "application/http;msgtype=response", head + exchange.body)
+
+
+def ends_batch(record: bytes) -> bool:
+    """Whether *record* is the last one of a checkpoint; what a server sent cannot pass for that."""
+    head, _, block = record.partition(b"\r\n\r\n")
+    return b"\r\nWARC-Type: metadata\r\n" in head and b"\r\n" + _fields(_LAST_OF_BATCH) in b"\r\n" + block
+
+
+def verdict(outcome: Outcome) -> dict[str, object]:
+    """What the metadata record says of a page."""
+    return {
+        "reason": outcome.reason.value, "detail": outcome.detail, "language": outcome.language or "",
+        "downloadedBytes": outcome.body_bytes, "keptBytes": outcome.kept_bytes, "words": outcome.words,
+        "yieldRate": round(outcome.kept_bytes / max(1, outcome.body_bytes), 4),
+    }  # fmt: skip
+
+
+def _record(fields: Mapping[str, str], content_type: str, block: bytes) -> bytes:
+    lines = [f"{name}: {value}" for name, value in fields.items()]
+    lines += [f"Content-Type: {content_type}", f"WARC-Block-Digest: {_digest(block)}", f"Content-Length: {len(block)}"]
+    return b"".join((b"WARC/1.1\r\n", "\r\n".join(lines).encode(), b"\r\n\r\n", block, b"\r\n\r\n"))
+
+
+def _response_head(exchange: Exchange) -> bytes:
+    """The header block as received, but true of the body that follows it.
+
+    The transfer coding was taken off, so its header and a Content-Length that does not fit are kept under Common
+    Crawl's names, X-Crawl-..., and the body's own length is given.  The content coding stays as it came.
+    """
+    has_body, fits = bool(exchange.body), False
+    lines = [exchange.status_line.encode("utf-8", "surrogateescape")]
+    for name, value in exchange.headers:
+        lower = name.lower()
+        is_length = lower == b"content-length"
+        is_true = is_length and (not has_body or value.strip() == b"%d" % len(exchange.body))
+        fits = fits or is_true
+        renamed = lower == b"transfer-encoding" or (is_length and not is_true)
+        lines.append((b"X-Crawl-" if renamed else b"") + name + b": " + value)
+    if has_body and not fits:
+        lines.append(b"Content-Length: %d" % len(exchange.body))
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _request(exchange: Exchange) -> bytes:
+    method, target, headers, body = exchange.request
+    lines = [f"{method} {target} HTTP/1.1".encode(), *(name + b": " + value for name, value in headers)]
+    lines.append(b"Connection: close")  # as `client.Question.encoded` adds it
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def _fields(values: Mapping[str, object]) -> bytes:
+    """application/warc-fields; empty values are left out."""
+    return "".join(f"{name}: {_printable(str(value))}\r\n" for name, value in values.items() if value != "").encode()
+
+
+def _printable(text: str) -> str:
+    """*text* on one line, without what cannot be encoded."""
+    return _CONTROL.sub(" ", text).encode("utf-8", "replace").decode()
+
+
+def _digest(data: bytes) -> str:
+    """SHA-1 in base 32, as archives and their indexes have it."""
+    return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _new_id() -> str:
+    return f"<urn:uuid:{uuid.uuid4()}>"
+
+
+def _gzip(record: bytes) -> bytes:
+    """A gzip member, without the time that gzip.compress of Python 3.10 is slow to write."""
+    memory = 5 if len(record) < _SMALL else zlib.DEF_MEM_LEVEL  # to clear more takes longer than to compress little
+    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31, memory)
+    return packer.compress(record) + packer.flush()

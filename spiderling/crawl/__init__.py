@@ -1,0 +1,1 @@
+"""One crawl: its arguments, its resumption, its checkpoints and budgets."""

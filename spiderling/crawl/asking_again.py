@@ -1,0 +1,71 @@
+"""``ask_again`` in control.yaml: URLs that ended for a Reason wait again, each end once.
+
+The trail on disk tells which URLs those are.  It is read a batch at a time; what is asked again and how far the
+trail was read for that Reason are in one checkpoint, so no end is taken up twice, whatever happens in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from spiderling.base.errors import StorageError
+from spiderling.base.reasons import MENTIONS, Reason
+from spiderling.frontier.hosts.host import CLOSED_STATES
+from spiderling.frontier.lifecycle.ask_again import AskedAgain
+from spiderling.frontier.storage.reading import ends_as
+from spiderling.frontier.storage.url_log import ASKED_AGAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.frontier.storage.url_log import End
+
+MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT}
+"""Ends that may be undone so: not of what is kept; URLs of closed hosts come back with their host."""
+
+
+async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
+    """Let the URLs wait again that ended as one of *reasons*, as far as the trail was kept."""
+    for reason in reasons:
+        if reason is Reason.INTERNAL_ERROR:
+            crawl.errors.forgive()
+        if crawl.options.trail == "off":
+            crawl.event(f"which URLs ended as {reason.value} is not known: SPIDERLING_TRAIL is off")
+            continue
+        crawl.event(f"asked again, of those that ended as {reason.value}: {_told(await _ask_again(crawl, reason))}")
+
+
+async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
+    await crawl.checkpoint.flush()
+    marks, batches = await asyncio.to_thread(_read, crawl.jobdir.database, reason)
+    sums = AskedAgain()
+    for number, ends in batches:
+        with crawl.errors.changing():
+            said = crawl.frontier.ask_again(ends, crawl.clock.now())
+            sums = AskedAgain(*map(sum, zip(sums, said, strict=True)))
+            marks[reason.value] = number
+            crawl.checkpoint.note(ASKED_AGAIN, marks)
+        await asyncio.sleep(0)
+    return sums
+
+
+def _read(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[End]]]]:
+    """How far the trail was read for each Reason, and the ends as *reason* behind that, by batch."""
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (ASKED_AGAIN,)).fetchone()
+            marks = json.loads(row[0]) if row else {}
+            return marks, list(ends_as(connection, reason.value, marks.get(reason.value, 0)))
+    except sqlite3.Error as error:
+        raise StorageError(f"{database} could not be read: {error}.") from error
+
+
+def _told(said: AskedAgain) -> str:
+    closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
+    return f"{said.waiting:,} URLs wait again{closed}"

@@ -1,0 +1,203 @@
+"""Checkpoints: Outcomes and the frontier's changes become durable together, or not at all.
+
+``add`` is called right after ``frontier.report`` in one synchronous step.  From time to
+time what has gathered is cut off as one immutable batch: the documents and other entries of
+segments, and the changes that the frontier drained at that same moment.  One thread writes
+the batches in order: segment bytes, fsync, then one transaction with the changes and the
+segments' lengths.  So after any kill the state and all segments agree, and what was not
+committed is fetched again as if for the first time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling.base.errors import SpiderlingError, StorageError
+from spiderling.frontier.lifecycle.ledger import history_row
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.url_log import with_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from spiderling.base.outcome import Outcome
+    from spiderling.corpus.segments import SegmentWriter
+    from spiderling.frontier import Frontier
+    from spiderling.frontier.storage.protocol import SegmentRow, Store
+    from spiderling.frontier.storage.url_log import End
+
+
+class _Batch(NamedTuple):
+    entries: dict[str, list[Any]]
+    changes: Changes
+
+
+class Checkpoint:
+    """Gathers outcomes and writes batches; belongs to the event loop, writes in a thread of its own."""
+
+    def __init__(
+        self, frontier: Frontier, store: Store, corpus: SegmentWriter, max_outcomes: int,
+        now: Callable[[], float], failed: Callable[[StorageError], None], others: Sequence[SegmentWriter] = (),
+        still_here: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """*others* write further kinds of segments; *failed* is called once when a batch could not be written.
+
+        *still_here* is called before each batch and raises StorageError when the files are not where they were.
+        """
+        self._frontier = frontier
+        self._store = store
+        self._corpus = corpus
+        self._writers = (corpus, *others)
+        self._max_outcomes = max_outcomes
+        self._now = now
+        self._failed = failed
+        self._still_here = still_here
+        self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in self._writers}
+        self._digests: list[int] = []
+        self._told: dict[int, tuple[Outcome, int | None]] = {}
+        """By URL key: its last outcome, and the place of the document among those of the batch."""
+        self._outcomes = 0
+        self._meta: dict[str, str | Callable[[], object]] = {}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._writing: asyncio.Future[list[SegmentRow]] | None = None
+        self.lengths = corpus.lengths()
+        """Durable bytes of each segment of the corpus."""
+        self.error: SpiderlingError | None = None
+        """Why writing stopped; nothing is written any more."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take what *outcome* leaves behind; it is durable after the next ``flush``."""
+        documents = self._entries[self._corpus.kind.name]
+        if outcome.url_id is not None:
+            self._told[outcome.url_id] = (outcome, None if outcome.document is None else len(documents))
+        if outcome.document is not None:
+            documents.append(outcome.document)
+        self._digests.extend(outcome.digests)
+        self._outcomes += 1
+        if self._outcomes >= self._max_outcomes:
+            self.begin()
+
+    def put(self, kind: str, entry: Any) -> None:
+        """Add *entry* to the segments of *kind*, in one batch with the next outcome that is added."""
+        self._entries[kind].append(entry)
+
+    def note(self, key: str, value: object) -> None:
+        """Write *value* (JSON), or what it then gives if it can be called, as ``meta[key]`` with the next batch."""
+        self._meta[key] = value if callable(value) else json.dumps(value)
+
+    def tick(self) -> None:
+        """Begin a batch if there is anything to write."""
+        if self._outcomes or self._meta or any(self._entries.values()) or not self._frontier.journal.is_empty:
+            self.begin()
+
+    def begin(self) -> None:
+        """Start to write what has gathered, unless a batch is still being written or writing has failed."""
+        if self.error is None and self._writing is None:
+            try:
+                batch = self._cut()
+            except Exception as error:  # no checkpoint can be made any more, whatever the reason
+                self._fail(error)
+                return
+            self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, batch)
+            self._writing.add_done_callback(self._written)
+
+    def abandon(self, error: SpiderlingError, meta: dict[str, str]) -> None:
+        """Write nothing of what has gathered, now or later; *meta* alone becomes durable, by itself.
+
+        A batch that was cut off before is still written.
+        """
+        if self.error is None:
+            self.error = error
+            if meta:
+                self._writer.submit(self._write_alone, meta)
+
+    def _write_alone(self, meta: dict[str, str]) -> None:
+        with suppress(StorageError):  # the crawl has stopped already, and would stop again at the same place
+            self._store.commit(Changes(meta=meta))
+
+    async def flush(self) -> None:
+        """Return when everything added before is durable; raises SpiderlingError if it cannot be."""
+        await self._written_out()
+        self.begin()
+        await self._written_out()
+
+    async def _written_out(self) -> None:
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        """Write the rest and release the files; raises SpiderlingError, with the files released all the same."""
+        try:
+            await self.flush()
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._end)
+        finally:
+            self._writer.shutdown()
+            for writer in self._writers:
+                writer.close()
+            self._store.close()
+
+    def _cut(self) -> _Batch:
+        now, frontier = self._now(), self._frontier
+        changes = frontier.drain(now)
+        ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
+        noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
+        changes = replace(
+            changes, digests=self._digests, meta=changes.meta | noted, trail=replace(changes.trail, ends=ends),
+            history=history_row(now, frontier.ledger, frontier.hosts),
+        )  # fmt: skip
+        batch = _Batch(self._entries, changes)
+        self._entries = {kind: [] for kind in self._entries}
+        self._digests, self._meta, self._outcomes, self._told = [], {}, 0, {}
+        return batch
+
+    def _with_outcome(self, end: End) -> End:
+        told = self._told.get(end.key)
+        return with_outcome(end, *told) if told else end
+
+    def _write(self, batch: _Batch) -> list[SegmentRow]:
+        """In the writer's thread; returns what became of the segments."""
+        self._still_here()
+        try:
+            return self._write_out(batch)
+        except StorageError:
+            self._still_here()  # which would be the reason
+            raise
+
+    def _write_out(self, batch: _Batch) -> list[SegmentRow]:
+        rows = [row for writer in self._writers if (row := writer.append(batch.entries[writer.kind.name]))]
+        trail = batch.changes.trail
+        if rows and rows[0].kind == self._corpus.kind.name:
+            trail = replace(trail, segment=rows[0].name, offset=self._corpus.frame_offset)
+        self._store.commit(replace(batch.changes, segments=rows, trail=trail))
+        return rows
+
+    def _end(self) -> None:
+        for writer in self._writers:
+            writer.end()
+
+    def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
+        """The frontier must hear of a batch before another one is cut off, or it would take that one for written."""
+        self._writing = None
+        error = writing.exception()
+        if error is not None:
+            self._fail(error)
+        elif self.error is None:
+            corpus = (row for row in writing.result() if row.kind == self._corpus.kind.name)
+            self.lengths.update((row.name, row.length_bytes) for row in corpus)
+            try:
+                self._frontier.committed()
+            except Exception as failure:  # it still holds as new what is written: no further batch may be cut off
+                self._fail(failure)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error if isinstance(error, StorageError) else StorageError(f"a checkpoint failed: {error!r}.")
+            self._failed(self.error)

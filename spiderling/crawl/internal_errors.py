@@ -1,0 +1,175 @@
+"""What becomes of an error of our own: it ends one URL, or it stops the crawl.  It is never passed over.
+
+    note     what came from outside was being read and nothing had changed: that URL or file ends
+    changing frames every change of state: an error in it stops the crawl, and nothing since the last checkpoint counts
+    watched  a task that lasts as long as the crawl: if it dies the crawl stops in the same way
+
+An error of memory, disk or state (FATAL) stops the crawl wherever it happens, for it is no single URL's fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+from collections import Counter, deque
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from spiderling.base.error_origin import place_of
+from spiderling.base.errors import InternalError, SpiderlingError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from types import TracebackType
+
+    from spiderling.crawl.checkpoint import Checkpoint
+    from spiderling.frontier import Frontier
+
+logger = logging.getLogger(__name__)
+
+FATAL = (StorageError, OSError, sqlite3.Error, MemoryError)
+MOST = 20
+"""Errors that may end URLs or files one by one ..."""
+WINDOW_ENDS = 1000
+"""... while so many URLs end; one more stops the crawl, for then it is no single page that is wrong."""
+_KEY = "internal-errors"
+"""In the store's table ``meta``: URLs and files on which a crawl stopped, as a list of [URL, key or null]."""
+
+
+class Met(NamedTuple):
+    """An error that ended a URL or a file."""
+
+    ends: int
+    """How many URLs had ended before."""
+    kind: str
+    place: str
+    url: str
+
+
+class InternalErrors:
+    """Belongs to one crawl and its event loop."""
+
+    def __init__(self, failed: Callable[[SpiderlingError], None]) -> None:
+        """*failed* closes the crawl with its message and exit code 1."""
+        self._failed = failed
+        self._frontier: Frontier | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._shunned: list[list[int | str | None]] = []
+        self._recent: deque[Met] = deque()
+        self._of_place: Counter[tuple[str, str]] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_broken = False
+        """Whether the crawl stops, and nothing more of it is kept."""
+
+    def attach(self, frontier: Frontier, checkpoint: Checkpoint, meta: Mapping[str, str]) -> None:
+        """The parts of the crawl, and what its earlier stops noted in *meta*."""
+        self._frontier, self._checkpoint = frontier, checkpoint
+        self._shunned = json.loads(meta.get(_KEY, "[]"))
+        frontier.shunned = frozenset(chain.from_iterable(self._shunned)) - {None}
+
+    def forgive(self) -> None:
+        """URLs and files on which a crawl stopped are as good as others from now on."""
+        assert self._frontier is not None and self._checkpoint is not None
+        if self._shunned:
+            self._shunned = []
+            self._frontier.shunned = frozenset()
+            self._checkpoint.note(_KEY, [])
+
+    # -- one URL
+
+    def note(self, error: BaseException, url: str) -> None:
+        """*error* ends *url*, a URL or a file of a site; nothing had changed before.  The caller sees to that end."""
+        if isinstance(error, FATAL) or self._frontier is None:
+            self.stop(error, url)
+            return
+        ledger = self._frontier.ledger
+        ledger.totals["internal_errors"] += 1
+        met = Met(ledger.ends.total(), type(error).__name__, place_of(error), url)
+        self._of_place[met.kind, met.place] += 1
+        logger.error(
+            "Internal error at %s: %s: %s (%s)", url, met.kind, error, met.place,
+            exc_info=error if self._of_place[met.kind, met.place] == 1 else None,
+        )  # fmt: skip
+        self._recent.append(met)
+        while self._recent[0].ends < met.ends - WINDOW_ENDS:
+            self._recent.popleft()
+        if len(self._recent) > MOST:
+            self._failed(InternalError(_too_many(self._recent)))
+
+    # -- the whole crawl
+
+    def changing(self, url: str = "", key: int | None = None) -> Changing:
+        """A frame for changes of state for the sake of *url*; *key* is that of its own, if it has one."""
+        return Changing(self, url, key)
+
+    def stop(self, error: BaseException, url: str = "", key: int | None = None) -> None:
+        """The crawl stops, since *error* came in the midst of a change, and goes on from its last checkpoint.
+
+        The next start ends the URL that is to blame, if one is, when its turn comes.
+        """
+        if self.is_broken:
+            return  # a frontier that is half changed may raise anything
+        self.is_broken = True
+        is_fatal = isinstance(error, FATAL)
+        blamed = [] if is_fatal or not url else [*self._shunned, [url, key]]
+        if not is_fatal:
+            logger.error("Internal error%s", f" at {url}" if url else "", exc_info=error)
+        said = error if isinstance(error, StorageError) else InternalError(_broken(error, url, is_fatal))
+        if self._checkpoint is not None:
+            self._checkpoint.abandon(said, {_KEY: json.dumps(blamed)} if blamed else {})
+        self._failed(said)
+
+    def watched(self, coroutine: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
+        """A task of *coroutine*; when it dies, the crawl stops and says *what* it was."""
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._over, what))
+        return task
+
+    def _over(self, what: str, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.stop(error, what)
+
+
+class Changing:
+    """``with``: an error inside stops the crawl and goes no further; others may come from what is half changed."""
+
+    __slots__ = ("_errors", "_key", "_url")
+
+    def __init__(self, errors: InternalErrors, url: str, key: int | None) -> None:
+        self._errors, self._url, self._key = errors, url, key
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._errors.stop(error, self._url, self._key)
+        return True
+
+
+def _broken(error: BaseException, url: str, is_fatal: bool) -> str:
+    what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if is_fatal:
+        return f"{what} ({place_of(error)}); the same command goes on from the last checkpoint."
+    return (
+        f"an error of Spiderling's own{f' at {url}' if url else ''}, {what} ({place_of(error)}); the traceback is "
+        "above. The same command goes on from the last checkpoint and leaves out what is to blame, if that is known."
+    )
+
+
+def _too_many(recent: deque[Met]) -> str:
+    (kind, place), number = Counter((met.kind, met.place) for met in recent).most_common(1)[0]
+    url = next(met.url for met in reversed(recent) if (met.kind, met.place) == (kind, place))
+    return (
+        f"{len(recent)} internal errors while at most {WINDOW_ENDS:,} URLs ended, more than {MOST}: most often {kind} "
+        f"in {place}, {number} times, such as at {url}; its traceback is above, please report it. All is kept, and the "
+        "same command goes on; after an upgrade, 'ask_again' in control.yaml asks for those URLs once more."
+    )

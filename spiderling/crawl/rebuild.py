@@ -1,0 +1,335 @@
+"""``scrapy inspect JOBDIR --rebuild``: a state made anew from what a crawl wrote, for one that is gone, old or damaged.
+
+The frontier is told how each page ended, as in a crawl, and its changes are committed to a new file, which takes the
+state's place when it is whole.  The corpus says which pages were kept, ``links/`` what came of all others and which
+URLs they lead to; without it ``warc/`` says the first, and the front pages of all hosts are to be fetched (again) for
+their links.  Queues, robots.txt and what was learnt begin anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import fields, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from spiderling import __version__, languages
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.link_batch import Link
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize, url_key
+from spiderling.corpus.cdxj import records
+from spiderling.corpus.links import LinkLine, read_links
+from spiderling.corpus.reader import Document, documents
+from spiderling.corpus.segments import frames, sync_directory
+from spiderling.crawl.crawl import spelled_out
+from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.lifecycle.ledger import history_row
+from spiderling.frontier.ranking.linking_page import LinkingPage
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
+from spiderling.frontier.storage.seen import digest_key
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.url_log import with_outcome
+from spiderling.frontier.storage.write_ahead import damaged_log
+from spiderling.jobdir.card import read_manifest
+from spiderling.jobdir.check import problems
+from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.surplus import Surplus, beyond, recorded, set_aside
+
+_JUDGES_NOTHING: dict[str, Any] = {
+    "yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0,
+    "trap_pages": 0, "trap_copies": 0, "trap_subdomains": 0, "trap_mirror": 0,
+}  # fmt: skip
+"""Options by which no host is closed while pages that were taken are told again; the crawl judges when it goes on."""
+_LINES_AT_ONCE = 2000
+_TEXT = 128
+"""Score from which a link's block is running text (docs/links.md)."""
+_ASKED_AGAIN = frozenset({Reason.TIMEOUT, Reason.TOO_SLOW, Reason.CONNECTION, Reason.REDIRECTED, Reason.KEPT})
+"""What an archive does not say the end of, or the corpus says."""
+
+
+def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[str]:
+    """Make the state of the crawl in *directory* anew; gives lines that say what it holds.
+
+    *given*: settings; those not given are taken from the corpus's manifest.  Raises BadInput if there is nothing to do
+    it from or for, JobdirError while a crawl runs, StorageError if the disk refuses.
+    """
+    output = list(beyond(directory, [], None))
+    if not output:
+        raise BadInput(f"{directory} holds no segments to make a state from.")
+    jobdir = Jobdir(directory, is_rebuilt=True)
+    try:
+        _refuse_several(output, directory)
+        if _is_whole(jobdir):
+            raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
+        meta, options = _settings(directory, output, given)
+        new = jobdir.state / "rebuilt.sqlite"
+        for path in jobdir.state.glob(f"{new.name}*"):
+            path.unlink()
+        store = SqliteStore(new)
+        try:
+            made = _Rebuilding(options, store, now)
+            made.run(output, {**meta, "version": json.dumps(__version__)})
+        finally:
+            store.close()
+        for surplus in output:
+            if surplus.whole < surplus.size:
+                set_aside(surplus._replace(start=surplus.whole))
+        former = _keep(jobdir.database)
+        new.replace(jobdir.database)
+        sync_directory(jobdir.state)
+    except OSError as error:
+        raise BadInput(f"{error.filename} cannot be used: {error.strerror}.") from error
+    finally:
+        jobdir.close()
+    yield f"{jobdir.database} was made anew: {made.standing()}."
+    if former:
+        yield f"The former state is kept as {former}."
+    for surplus in output:
+        if surplus.whole < surplus.size:
+            yield f"{surplus.size - surplus.whole:,} bytes of {surplus.path} cannot be read and went to aside/."
+
+
+def _is_whole(jobdir: Jobdir) -> bool:
+    """Whether the state knows all that is there and nothing is wrong with it."""
+    try:
+        known = recorded(jobdir.database)
+        if known is None or any(beyond(jobdir.path, known, None)) or any(damaged_log(jobdir.database)):
+            return False
+        with closing(Inspection(jobdir.path)) as crawl:
+            return not any(problems(crawl))
+    except SpiderlingError:
+        return False
+
+
+def _refuse_several(output: Sequence[Surplus], directory: Path) -> None:
+    first: dict[str, str] = {}
+    for surplus in output:
+        first.setdefault(surplus.path.name.rpartition("-")[0], "/".join(surplus.path.parts[-2:]))
+    if len(first) > 1:
+        raise BadInput(
+            f"{directory} holds segments of several crawls ({', '.join(first.values())}); leave those of one there."
+        )
+
+
+def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, Any]) -> tuple[dict[str, str], Options]:
+    """What the state says of the crawl, and the options by which the frontier takes what it is told."""
+    crawls = read_manifest(directory / "corpus").get("crawls") or [{}]
+    said = crawls[0]
+    known = {spec.name for spec in fields(Options)}
+    named = {"lang": output[0].path.name.rpartition("-")[0].replace("+", ",")}
+    named |= {name: value for name, value in said.get("settings", {}).items() if name in known}
+    chosen = Options.from_settings({PREFIX + name.upper(): value for name, value in named.items()} | dict(given))
+    names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
+    meta = {"options": {name: getattr(chosen, name) for name in names}}
+    meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
+    accepted = languages.resolve(chosen.lang, chosen.models)
+    options = replace(spelled_out(chosen, accepted, ()), **_JUDGES_NOTHING)
+    return {key: json.dumps(value) for key, value in meta.items()}, options
+
+
+def _keep(database: Path) -> Path | None:
+    """Give the former state another name, with its log; None if there is nothing of it."""
+    endings = [e for e in ("-shm", "-wal", "") if database.with_name(database.name + e).exists()]
+    names = (database.with_name(f"{database.name}.former{f'-{n}' if n else ''}") for n in count())
+    former = next(n for n in names if not any(n.with_name(n.name + e).exists() for e in ("-shm", "-wal", "")))
+    for ending in endings:
+        database.with_name(database.name + ending).rename(former.with_name(former.name + ending))
+    return former.with_name(former.name + endings[-1]) if endings else None
+
+
+class _Rebuilding:
+    """Tells a new frontier what came of all pages, and commits what it makes of that."""
+
+    def __init__(self, options: Options, store: SqliteStore, now: float) -> None:
+        self._frontier = Frontier(options, shelf=store)
+        self._store, self._now = store, now
+        self._told: dict[int, tuple[Outcome, int | None]] = {}
+        self._asked: set[str] = set()
+        """Origins whose front page waits."""
+        self._distances: dict[str, int] = {}
+        self._has_links = False
+
+    def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> None:
+        """Tell it all of *output*."""
+        of = {
+            kind: [s for s in output if s.path.parent.name == kind and s.whole] for kind in ("corpus", "links", "warc")
+        }
+        self._has_links = bool(of["links"])
+        for surplus in of["corpus"]:
+            self._corpus(surplus)
+        for surplus in of["links"]:
+            self._links(surplus)
+        self._frontier.ledger.mentions.clear()  # what was found in the corpus already
+        for surplus in of["links"]:
+            self._found(surplus)
+        for surplus in of["warc"]:
+            self._archive(surplus)
+        if not self._has_links:
+            self._frontier.ledger.mentions.clear()
+        history = history_row(self._now, self._frontier.ledger, self._frontier.hosts)
+        event = (self._now, "the state was made anew from what the crawl had written")
+        changes = self._drained()
+        meta = {**meta, "created": json.dumps(self._now)}
+        self._commit(replace(changes, meta=changes.meta | meta, events=[*changes.events, event], history=history))
+
+    def standing(self) -> str:
+        """What the state holds, in words."""
+        ledger = self._frontier.ledger
+        return (
+            f"{ledger.totals['documents']:,} documents of {len(self._frontier.hosts):,} hosts, "
+            f"{ledger.discovered:,} URLs known, {ledger.waiting:,} of them wait"
+        )
+
+    def _corpus(self, surplus: Surplus) -> None:
+        number = 0
+        for frame in frames(surplus.path, surplus.whole):
+            digests: list[int] = []
+            for place, document in enumerate(documents(frame.data.decode("utf-8", "replace").split("\n"))):
+                digests += self._document(document, place)
+                number += 1
+            row = SegmentRow(surplus.path.name, frame.offset + frame.length, number)
+            changes = self._drained()
+            trail = replace(changes.trail, segment=surplus.path.name, offset=frame.offset)
+            self._commit(replace(changes, segments=[row], digests=digests, trail=trail))
+
+    def _document(self, document: Document, place: int) -> tuple[int, ...]:
+        """A document is told; gives the digests of its text."""
+        said, text = document.attributes, "\n".join(document.paragraphs).encode()
+        new = [t for t, p in zip(document.paragraphs, document.details, strict=True) if "dup" not in p]
+        digests = tuple({digest_key(xxhash.xxh3_128_digest(part)) for part in (text, "\n".join(new).encode())})
+        kept = sum(len(paragraph.encode()) for paragraph in new) + max(0, len(new) - 1)
+        kept = kept if len(new) < len(document.paragraphs) else _number(said, "length") or kept
+        rate = float(said.get("yield") or 0)
+        outcome = Outcome(
+            None, said.get("url", ""), Reason.KEPT, 200, body_bytes=round(kept / rate) if rate else kept,
+            kept_bytes=kept, words=_number(said, "words"), language=said.get("lang"), relevant=True,
+            page_language=said.get("lang", ""), facts=_facts(said),
+        )  # fmt: skip
+        self._end(outcome, _number(said, "distance"), place)
+        return digests
+
+    def _end(self, outcome: Outcome, distance: int, place: int | None = None) -> None:
+        """A page is told as it ended, but for its links; a second one at its URL as one without a URL of its own."""
+        target = canonicalize(outcome.url)
+        if target is None:
+            return
+        if not self._has_links and target.origin not in self._asked:
+            self._asked.add(target.origin)
+            self._frontier.put_seed(f"{target.origin}/", self._now, distance)
+        fetch = self._frontier.captures.begin(target.url, distance)
+        if isinstance(fetch, Fetch):
+            self._frontier.captures.enter(fetch.id)
+            outcome = replace(outcome, url_id=fetch.id)
+            self._told[fetch.id] = outcome, place
+            self._frontier.ledger.totals["requests"] += 1
+        elif outcome.reason is not Reason.KEPT:
+            return
+        self._frontier.report(outcome, self._now)
+
+    def _links(self, surplus: Surplus) -> None:
+        """How pages ended; of a page that was kept the corpus has said it."""
+        number = 0
+        for line in read_links(surplus.path, surplus.whole):
+            number += 1
+            target = canonicalize(line.url)
+            if target is None:
+                continue
+            distance = self._distances.setdefault(target.host, self._distance(target.host))
+            for url in line.links:
+                if (link := canonicalize(url)) is not None and link.host != target.host:
+                    self._distances[link.host] = min(self._distances.get(link.host, distance + 1), distance + 1)
+            if line.reason == Reason.KEPT.value:
+                self._frontier.put_seed(line.url, self._now, distance)  # refused, unless its document is lost
+            else:
+                self._end(_outcome(line), distance)
+            if number % _LINES_AT_ONCE == 0:
+                self._commit(self._drained())
+        row = SegmentRow(surplus.path.name, surplus.whole, number, "links")
+        self._commit(replace(self._drained(), segments=[row]))
+
+    def _distance(self, name: str) -> int:
+        host_id = self._frontier.hosts.find(name)
+        return self._frontier.hosts.marks.distance(host_id) if host_id else 0
+
+    def _found(self, surplus: Surplus) -> None:
+        """What the pages lead to waits, unless it has ended."""
+        pages = self._frontier.ledger.totals["pages"]
+        for number, line in enumerate(read_links(surplus.path, surplus.whole), 1):
+            target = canonicalize(line.url)
+            host = self._frontier.hosts.get(target.host) if target is not None else None
+            if target is None or host is None:
+                continue
+            said = line.said or [0] * len(line.links)
+            links = [
+                Link(url, score >= _TEXT, score / 255, anchor, False, flags)
+                for url, score, anchor, flags in zip(line.links, line.scores, line.anchors, said, strict=True)
+            ]
+            links += [Link(line.redirect_to)] if line.redirect_to else []
+            linking = LinkingPage.of(host, 0, _outcome(line), pages)
+            self._frontier.put_links(linking, links, self._now, url_key(host.id, target.url))
+            if number % _LINES_AT_ONCE == 0:
+                self._commit(self._drained())
+        self._commit(self._drained())
+
+    def _archive(self, surplus: Surplus) -> None:
+        """How pages ended that the archive says it of, if no links do."""
+        captures, status = 0, 0
+        for number, record in enumerate(records(surplus.path, surplus.whole), 1):
+            if record.is_capture:
+                captures += 1
+                status = _number({"status": record.block[9:12].decode("latin-1")}, "status")
+            elif record.headers.get("warc-type") == "metadata" and not self._has_links:
+                self._end_archived(record.headers.get("warc-target-uri", ""), record.block, status)
+            if number % _LINES_AT_ONCE == 0:
+                self._commit(self._drained())
+        row = SegmentRow(surplus.path.name, surplus.whole, captures, "warc")
+        self._commit(replace(self._drained(), segments=[row]))
+
+    def _end_archived(self, url: str, block: bytes, status: int) -> None:
+        lines = (line.partition(": ") for line in block.decode("utf-8", "replace").split("\r\n"))
+        said = {name: value for name, _, value in lines}
+        try:
+            reason = Reason.of(said.get("reason", ""))
+        except (KeyError, ValueError):
+            return  # a site's file
+        if reason not in _ASKED_AGAIN and not (reason is Reason.HTTP_ERROR and (status == 429 or status >= 500)):
+            self._end(Outcome(None, url, reason, status, body_bytes=_number(said, "downloadedBytes")), 0)
+
+    def _drained(self) -> Changes:
+        changes = self._frontier.drain(self._now)
+        ends = [with_outcome(end, *self._told[end.key]) if end.key in self._told else end for end in changes.trail.ends]
+        self._told = {}
+        return replace(changes, trail=replace(changes.trail, ends=tuple(ends)))
+
+    def _commit(self, changes: Changes) -> None:
+        self._store.commit(changes)
+        self._frontier.committed()
+
+
+def _outcome(line: LinkLine) -> Outcome:
+    return Outcome(
+        None, line.url, Reason.of(line.reason), line.status, body_bytes=line.downloaded_bytes,
+        kept_bytes=line.kept_bytes, words=line.words, language=line.language, page_language=line.page_language,
+        relevant=line.relevant, badness=line.badness, sketch=line.sketch or 0, text_key=line.text_key,
+    )  # fmt: skip
+
+
+def _number(said: Mapping[str, str], name: str) -> int:
+    text = said.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _facts(said: Mapping[str, str]) -> tuple[str, ...]:
+    """What the ledger counts documents by, as far as they say it themselves."""
+    kinds = {"encoding": "enc_detected", "declared": "enc_declared", "file": "file_type", "licence": "licence"}
+    return tuple(f"{kind}/{said[name]}" for kind, name in kinds.items() if said.get(name))

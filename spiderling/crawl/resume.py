@@ -1,0 +1,42 @@
+"""What a resumed crawl may change, and what it must not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spiderling.base.errors import JobdirError
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.frontier.storage.soundness import noted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
+"""Options that a resumed crawl must not change: what is kept already was judged by them."""
+
+
+def _compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
+    """Lines 'name: old -> new' of what changed since the crawl was last run; raises JobdirError for what must not."""
+    if meta and from_archives != noted(meta, "from_archives", from_archives):
+        kinds = ("the web", "archives")
+        raise JobdirError(
+            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
+            "Give another directory with -s JOBDIR=..."
+        )
+    former = noted(meta, "options", dict[str, object]())
+    lines = []
+    for name, value in asdict(options).items():
+        old = former.get(name, value)
+        if old == value:
+            continue
+        if name in FIXED_OPTIONS:
+            raise JobdirError(
+                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
+                "Resume it with the same value, or begin another with -s JOBDIR=..."
+            )
+        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
+    return lines

@@ -1,0 +1,351 @@
+"""The download handler: one request over one fresh connection to exactly the judged addresses.
+
+Nothing between the judgement of an address and the socket can resolve the name anew (DNS rebinding):
+the client (fetch/client.py) is given addresses, and the name goes into the Host header and the TLS handshake.
+Everything that a server sends is limited in size and time (docs/limits.md), and whatever goes wrong comes
+out as one of the download errors in fetch/errors.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ipaddress
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import yarl
+from scrapy import signals
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.exceptions import DownloadCancelledError, StopDownload
+from scrapy.http import Headers
+from scrapy.responsetypes import responsetypes
+from scrapy.utils._download_handlers import check_stop_download, normalize_bind_address
+
+from spiderling import signals as our_signals
+from spiderling.base import media_types
+from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
+from spiderling.base.digits import whole_number
+from spiderling.base.options import Options
+from spiderling.base.outcome import Exchange
+from spiderling.base.reasons import Reason
+from spiderling.base.running_time import running_time
+from spiderling.corpus.warc import EXCHANGE
+from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.fetch import tls
+from spiderling.fetch.client import Floor, Question, Reply, Way, ask
+from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
+from spiderling.fetch.errors import (
+    AddressForbidden,
+    HeadFlood,
+    ResponseRefused,
+    TransferCut,
+    is_of_the_connection,
+    translated,
+)
+from spiderling.fetch.resolver import Resolver
+from spiderling.text.declared import language_of_tag
+from spiderling.workers.converter import usable
+
+if sys.version_info >= (3, 11):
+    from asyncio import Timeout, timeout
+
+    _until = Timeout.reschedule
+else:
+    from async_timeout import Timeout, timeout
+
+    _until = Timeout.update
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+_ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_DESCRIBING = (b"Content-Type", b"Content-Disposition")
+_NOT_SENT = frozenset({
+    b"Proxy-Authorization", b"Accept-Encoding", b"Host", b"Connection", b"Content-Length", b"Transfer-Encoding",
+    b"Expect",
+})  # fmt: skip
+
+
+class DownloadHandler(BaseDownloadHandler):
+    """Scrapy download handler for ``http`` and ``https``.
+
+    Reads from ``request.meta``: ``address`` (the IP address to connect to), ``fallback_address`` (one of the other
+    family, tried when the first takes long or fails: RFC 8305), ``judge_type`` (refuse what is no text of
+    ours at the headers), ``verbatim_url``, ``download_timeout`` and ``download_maxsize``
+    (may lower the limits), ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (body bytes as
+    received, before content decoding; also when the request failed) and ``download_latency``.
+    """
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._options = Options.from_settings(crawler.settings)
+        self._documents = usable(media_types.parse(self._options.documents))[0]
+        self._host_map = HostMap.parse(self._options.hosts)
+        self._policy = AddressPolicy.parse(self._options.allow_networks, public=bool(self._options.contact))
+        self._resolver = Resolver.from_options(self._options, self._host_map)
+        self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
+        self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
+        self._transfers: set[asyncio.Task[Any]] = set()
+        self._is_cutting = False
+        self._archives = self._options.warc != "off"
+        crawler.signals.connect(self._cut, our_signals.transfers_cut)
+
+    async def download_request(self, request: Request) -> Response:
+        """The response to *request*, its body decoded; raises only the errors listed above."""
+        request.meta["wire_bytes"] = 0
+        task = asyncio.current_task()
+        assert task is not None
+        self._transfers.add(task)
+        running = running_time()
+        stopped_s = running.stopped_s()
+        try:
+            return await self._fetch(request)
+        except asyncio.CancelledError:
+            if self._is_cutting:
+                raise TransferCut(f"{request.url}: the crawl is being stopped") from None
+            raise
+        except Exception as error:  # whatever a server sends must not reach the crawl loop
+            known = translated(error, request.url)
+            if running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
+                raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
+            raise known from (None if known is error else error)
+        finally:
+            self._transfers.discard(task)
+
+    def _cut(self) -> None:
+        """End all transfers: the crawl is being stopped and has waited long enough."""
+        self._is_cutting = True
+        for task in self._transfers:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Close all connections and the resolver."""
+        self._cut()
+        await self._resolver.close()
+
+    async def _fetch(self, request: Request) -> Response:
+        if request.meta.get("proxy"):
+            raise DownloadCancelledError("A proxy cannot be used: connections go to the judged address.")
+        url = yarl.URL(request.url, encoded=bool(request.meta.get("verbatim_url")))
+        way = await self._way(url, request)
+        total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        async with timeout(min(self._options.first_byte_timeout_s, total_s)) as limit:
+            await self._its_turn(request, way.addresses[0])
+            reply = await ask(_question(url, request), way)
+            request.meta["download_latency"] = loop.time() - begin
+            _until(limit, begin + total_s)
+            try:
+                return await self._response(reply, request)
+            finally:
+                request.meta["wire_bytes"] = reply.content.total_bytes
+                reply.close()
+
+    async def _way(self, url: yarl.URL, request: Request) -> Way:
+        """Where to connect to; raises as `_where`."""
+        addresses, port = await self._where(url, request)
+        may_connect = functools.partial(self._may_connect, request, addresses[0])
+        way = Way(addresses, port or 80, may_connect, functools.partial(self._started, request), self._bind_address)
+        if url.scheme == "https":
+            name = (url.raw_host or "").rstrip(".")
+            way.tls, way.server_name = self._ssl_context, name if literal_address(name) is None else addresses[0]
+        return way
+
+    async def _where(self, url: yarl.URL, request: Request) -> tuple[tuple[str, ...], int | None]:
+        """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
+        name = url.raw_host or ""
+        given = [str(request.meta[key]) for key in ("address", "fallback_address") if request.meta.get(key)]
+        known = tuple(given) if given else (await self._resolver.resolve(name)).addresses
+        addresses = tuple(filter(self._policy.allows, known))
+        if not addresses or (given and addresses[0] != given[0]):
+            raise AddressForbidden(
+                f"{name} is at {', '.join(known)}; only networks of SPIDERLING_ALLOW_NETWORKS and, "
+                "with SPIDERLING_CONTACT, public addresses may be fetched."
+            )
+        mapped = self._host_map.lookup(name)
+        return addresses[: len(given) or 1], (mapped and mapped.port) or url.port
+
+    def _may_connect(self, request: Request, first: str, address: str) -> bool:
+        """Whether *address* may be connected to: the *first* was granted with the request, another may not be due."""
+        if address == first:
+            return True
+        scheduler = self.crawler.engine.scheduler
+        return bool(getattr(scheduler, "may_also_connect", lambda request, address: True)(request, address))
+
+    def _started(self, request: Request, address: str) -> None:
+        """Tell the scheduler that a connection to *address* was begun just before: an interval counts from now."""
+        getattr(self.crawler.engine.scheduler, "started", lambda request, address: None)(request, address)
+
+    async def _its_turn(self, request: Request, address: str) -> None:
+        """Return when *address* is due, and keep it for this connection; it counts again from when that is begun.
+
+        Another connection, granted before this one, may have been opened late.
+        """
+        wait_s = getattr(self.crawler.engine.scheduler, "connect_in", lambda request: 0.0)
+        while (seconds := wait_s(request)) > 0:
+            await asyncio.sleep(seconds)
+        self._started(request, address)
+
+    async def _response(self, reply: Reply, request: Request) -> Response:
+        headers = Headers(reply.raw_headers)
+        limit = self._judge(reply.status, headers, request)
+        decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
+        if decoder.is_hopeless:
+            raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
+        give_out = functools.partial(_made, reply, headers, request.url)
+        stop = check_stop_download(
+            signals.headers_received, self.crawler, request, headers=headers, body_length=_declared_length(headers)
+        )
+        if stop is not None:
+            return give_out(stop_download=stop)
+        raw: list[bytes] | None = [] if self._archives and decoder.changes else None
+        body, flags, stop = await self._body(reply, request, decoder, limit, raw)
+        if self._archives:
+            received = body if raw is None else b"".join(raw)
+            truncated = "disconnect" if flags else "unspecified" if stop else ""
+            request.meta[EXCHANGE] = exchange_with(request, reply, received, truncated)
+        if decoder.understood:
+            headers.pop(b"Content-Encoding", None)
+            headers.pop(b"Content-Length", None)
+        return give_out(body=body, flags=flags + self._tls_flags(reply, request), stop_download=stop)
+
+    def _tls_flags(self, reply: Reply, request: Request) -> list[str]:
+        """What is wrong with the server's certificate, as flags; counted in the stats."""
+        if reply.certificate is None:
+            return []
+        found = tls.problems(reply.certificate, yarl.URL(request.url, encoded=True).raw_host or "")
+        for problem in found:
+            self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
+        return [tls.FLAG + problem for problem in found]
+
+    def _judge(self, status: int, headers: Headers, request: Request) -> int:
+        """The most body bytes that may follow; raises ResponseRefused for what is not wanted at all."""
+        content_type, disposition = _described(headers)
+        kind = self._document_kind(content_type, disposition, request)
+        is_page = kind is not None or media_types.is_text(content_type, disposition)
+        if status == 200 and request.meta.get("judge_type") and not is_page:
+            raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
+        if status == 200 and request.meta.get("judge_type") and not self._may_be_ours(headers):
+            raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
+        limit = self._options.max_document_bytes if kind else self._options.max_body_bytes
+        limit = min(limit, request.meta.get("download_maxsize") or limit)
+        length = _declared_length(headers)
+        if length is not None and length > limit and request.method != "HEAD":
+            raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {length} bytes, more than {limit}.")
+        return limit
+
+    def _may_be_ours(self, headers: Headers) -> bool:
+        """Whether Content-Language leaves room for a language that is accepted, or is not to be believed."""
+        if self._options.content_language == "ignore":
+            return True
+        tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
+        declared = {code for code in map(language_of_tag, tags) if code}
+        crawl = crawl_of(self.crawler)
+        return crawl is None or not declared or any(info.code in declared for info in crawl.accepted)
+
+    def _document_kind(self, content_type: str, disposition: str, request: Request) -> str | None:
+        """The kind of document that is announced, if it is one of those wanted."""
+        if not self._documents:
+            return None
+        kind = media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
+        return kind if kind in self._documents else None
+
+    async def _body(
+        self, reply: Reply, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
+    ) -> tuple[bytes, list[str], StopDownload | None]:
+        """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here.
+
+        *raw* gets the body as received.
+        """
+        body = bytearray()
+        try:
+            with Floor(reply.content, self._options.min_bytes_per_s, self._options.slow_window_s):
+                async for chunk in reply.content.iter_any():
+                    if raw is not None:
+                        raw.append(chunk)
+                    body += decoder.decode(chunk)
+                    if reply.content.total_bytes > limit:
+                        raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
+                    stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
+                    if stop is not None:
+                        return bytes(body), [], stop
+        except aiohttp.ClientPayloadError as error:
+            flood = isinstance(error, HeadFlood)
+            if flood or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
+                raise
+            reply.content.set_exception(None)  # type: ignore[arg-type]  # what had come before is still there
+            rest = reply.content.read_nowait()
+            if raw is not None:
+                raw.append(rest)
+            body += decoder.decode(rest)
+            return bytes(body), ["dataloss"], None
+        return bytes(body), [], None
+
+
+def _question(url: yarl.URL, request: Request) -> Question:
+    """*request* as it is sent."""
+    host = request.headers.get(b"Host") or (url.host_port_subcomponent or "").encode()
+    headers = [(b"Host", host)]
+    headers += [(name, value) for name, values in request.headers.items() if name not in _NOT_SENT for value in values]
+    headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
+    if request.body or request.method in _WITH_BODY:
+        headers.append((b"Content-Length", b"%d" % len(request.body)))
+    return Question(request.method, url.raw_path_qs, headers, request.body)
+
+
+def _described(headers: Headers) -> tuple[str, str]:
+    """Content-Type and Content-Disposition."""
+    content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+    return content_type, disposition
+
+
+def _made(
+    reply: Reply, headers: Headers, url: str, body: bytes = b"", flags: list[str] | None = None,
+    stop_download: StopDownload | None = None,
+) -> Response:  # fmt: skip
+    """Scrapy's `make_response`, which would make *headers* anew; raises *stop_download* if it asks for that."""
+    response = responsetypes.from_args(headers=headers, url=url, body=body)(
+        url,
+        reply.status,
+        body=body,
+        flags=[*(flags or []), "download_stopped"] if stop_download else flags,
+        certificate=reply.certificate,
+        ip_address=_ip_address(reply.address),
+        protocol=f"HTTP/{reply.version.major}.{reply.version.minor}",
+    )
+    response.headers = headers
+    if stop_download and stop_download.fail:
+        stop_download.response = response
+        raise stop_download
+    return response
+
+
+def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
+    """What went over the wire; heads are written out later, in another thread."""
+    version = reply.version
+    took_s = request.meta["download_latency"]
+    return Exchange(
+        url=request.url,
+        began=time.time(),
+        took_s=took_s,
+        address=reply.address,
+        request=reply.question,
+        status_line=f"HTTP/{version.major}.{version.minor} {reply.status} {reply.reason or ''}",
+        headers=reply.raw_headers,
+        body=body,
+        truncated=truncated,
+    )
+
+
+def _declared_length(headers: Headers) -> int | None:
+    return whole_number(headers.get(b"Content-Length") or b"")

@@ -1,0 +1,219 @@
+"""Parts of Scrapy without what they do for the general case, at the same calls and with the same results.
+
+Each makes a coroutine or a task of what is there already, and for a page that is one item that costs more than the
+answer.  ITEM_PROCESSOR and DOWNLOADER are settings; for the others there is none, so `install` changes the class of
+Scrapy's objects, where nobody else has.  With a new Scrapy, tests/test_plain.py says whether they are still the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from functools import cached_property
+from inspect import isasyncgenfunction, isawaitable
+from typing import TYPE_CHECKING, Any
+
+from pydispatch import dispatcher, robustapply  # type: ignore[import-untyped]
+from scrapy import Request, signals
+from scrapy.core.engine import ExecutionEngine
+from scrapy.core.scraper import Scraper
+from scrapy.core.spidermw import SpiderMiddlewareManager
+from scrapy.http import Response
+from scrapy.pipelines import ItemPipelineManager
+from scrapy.signalmanager import SignalManager
+from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
+from scrapy.utils.log import logformatter_adapter
+from scrapy.utils.python import global_object_name
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from spiderling.engine.downloader import DirectDownloader
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+def install(crawler: Crawler) -> None:
+    """Make *crawler*, whose engine is there, take pages and send signals in the plain way."""
+    if type(crawler.signals) is SignalManager:
+        crawler.signals.__class__ = PlainSignals
+    engine = crawler.engine
+    if type(engine) is not ExecutionEngine or type(engine.scraper) is not Scraper:
+        return
+    is_ours = (
+        isinstance(engine.downloader, DirectDownloader) and type(engine.downloader).fetch is DirectDownloader.fetch
+    )
+    if engine.scraper.concurrent_items == 1 and is_ours:
+        engine.__class__, engine.scraper.__class__ = PlainEngine, PlainScraper
+        if type(engine.scraper.spidermw) is SpiderMiddlewareManager:
+            engine.scraper.spidermw.__class__ = PlainSpiderMiddlewares
+
+
+class PlainSignals(SignalManager):
+    """Does not send what nobody hears, and makes no task for a receiver that answers at once."""
+
+    def is_heard(self, signal: Any, sender: Any = None) -> bool:
+        """Whether anybody is connected to *signal*."""
+        senders = (dispatcher.connections.get(id(one)) for one in (sender or self.sender, dispatcher.Any))
+        return any(heard and (signal in heard or dispatcher.Any in heard) for heard in senders)
+
+    def send_catch_log(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
+        return super().send_catch_log(signal, **values) if self.is_heard(signal, values.get("sender")) else []
+
+    async def send_catch_log_async(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
+        expected, sender = values.pop("dont_log", ()), values.pop("sender", self.sender)
+        expected = tuple(expected) if isinstance(expected, list) else expected
+        results: list[tuple[Any, Any]] = []
+        late: dict[int, Coroutine[Any, Any, tuple[Any, Any]]] = {}
+        for receiver in list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal))):
+            try:
+                answer = robustapply.robustApply(receiver, signal=signal, sender=sender, **values)
+            except Exception as error:
+                answer = _failed(receiver, error, expected, values)
+            if isawaitable(answer) or isinstance(answer, Deferred):
+                late[len(results)] = _awaited(receiver, answer, expected, values)
+            results.append((receiver, answer))
+        if late:
+            answers = await asyncio.gather(*late.values(), return_exceptions=True)  # a receiver's CancelledError too
+            for place, answer in zip(late, answers, strict=True):
+                results[place] = (results[place][0], answer) if isinstance(answer, BaseException) else answer
+        return results
+
+
+async def _awaited(receiver: Any, answer: Any, expected: Any, values: dict[str, Any]) -> tuple[Any, Any]:
+    try:
+        return receiver, await ensure_awaitable(answer, _warn=global_object_name(receiver))
+    except Exception as error:
+        return receiver, _failed(receiver, error, expected, values)
+
+
+def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, Any]) -> Exception:
+    """What a receiver raised goes to the log and is its result."""
+    if not isinstance(error, expected):
+        about = {"receiver": receiver}
+        extra = {"spider": values.get("spider")}
+        logger.error("Error caught on signal handler: %(receiver)s", about, exc_info=True, extra=extra)
+    return error
+
+
+_going: set[asyncio.Task[None]] = set()
+"""The loop itself holds tasks weakly."""
+
+
+class PlainEngine(ExecutionEngine):
+    """One task for a page, from its request to the end of its items, in place of five Deferreds and two tasks."""
+
+    scraper: PlainScraper
+    downloader: DirectDownloader
+
+    def _start_scheduled_request(self) -> bool:
+        assert self._slot is not None
+        request = self._slot.scheduler.next_request()
+        if request is None:
+            self.signals.send_catch_log(signals.scheduler_empty)
+            return False
+        self._slot.add_request(request)
+        self.downloader.active.add(request)  # at once: `needs_backout` is asked before the task has begun
+        _going.add(task := asyncio.get_running_loop().create_task(self._go(request, self._slot)))
+        task.add_done_callback(_going.discard)
+        return True
+
+    async def _go(self, request: Request, slot: Any) -> None:
+        try:
+            result = await self._fetched(request)
+            slot.nextcall.schedule()
+            if isinstance(result, Request):
+                self.crawl(result)
+            else:
+                await self.scraper.scrape(result, request)
+        except Exception:
+            logger.error("Error while processing %s", request, exc_info=True, extra={"spider": self.spider})
+        finally:
+            slot.remove_request(request)
+            slot.nextcall.schedule()
+
+    async def _fetched(self, request: Request) -> Response | Request | Failure:
+        try:
+            result = await self.downloader.fetched(request)
+        except (Exception, asyncio.CancelledError):  # a middleware's; Scrapy's Deferreds make a Failure of it too
+            return Failure()  # type: ignore[no-untyped-call]
+        if isinstance(result, Response):
+            result.request = result.request or request
+            assert self.spider is not None
+            line = self.logformatter.crawled(result.request, result, self.spider)
+            if line is not None:
+                logging.getLogger(ExecutionEngine.__module__).log(
+                    *logformatter_adapter(line), extra={"spider": self.spider}
+                )
+            self.signals.send_catch_log(
+                signals.response_received, response=result, request=result.request, spider=self.spider
+            )
+        return result
+
+
+class PlainScraper(Scraper):
+    """No queue, Deferred and tasks before a callback, nor, with CONCURRENT_ITEMS=1, between it and the pipelines."""
+
+    async def scrape(self, result: Response | Failure, request: Request) -> None:
+        """*result* through the callback or errback of *request*, and what it yields to its end."""
+        slot = self.slot
+        assert slot is not None
+        slot.add_response_request(result, request)
+        slot.next_response_request_deferred()
+        try:
+            await self._scrape(result, request)
+        finally:
+            slot.finish_response(result, request)
+            self._check_if_closing()
+
+    async def handle_spider_output_async(self, result: Any, request: Request, response: Response | Failure) -> None:
+        if isinstance(result, AsyncIterator):
+            async for entry in aiter_errback(result, self.handle_spider_error, request, response):
+                await self._process_spidermw_output_async(entry, response)
+                await asyncio.sleep(0)
+        else:
+            for number, entry in enumerate(iter_errback(result, self.handle_spider_error, request, response)):
+                if number:  # a callback of many Requests must not hold the event loop
+                    await asyncio.sleep(0)
+                await self._process_spidermw_output_async(entry, response)
+
+
+class PlainSpiderMiddlewares(SpiderMiddlewareManager):
+    """A callback's plain iterable stays one, where all middlewares have a ``process_spider_output`` for such."""
+
+    async def scrape_response_async(self, scrape_func: Any, response: Response, request: Request) -> Any:
+        if self._readers is None:
+            return await super().scrape_response_async(scrape_func, response, request)
+        output = await scrape_func(response, request)
+        if isinstance(output, AsyncIterator):
+            return await self._process_callback_output(response, output)
+        for method in self._readers:
+            output = method(response=response, result=output)
+        return output
+
+    @cached_property
+    def _readers(self) -> list[Any] | None:
+        """Those methods, the spider's side first; None when there is more to ask."""
+        found = [getattr(middleware, "process_spider_output", None) for middleware in reversed(self.middlewares)]
+        readers = [method for method in found if method is not None]
+        further = [*self.methods["process_spider_input"], *filter(None, self.methods["process_spider_exception"])]
+        if further or self._mw_methods_requiring_spider or any(map(isasyncgenfunction, readers)):
+            return None
+        return readers
+
+
+class PlainPipelines(ItemPipelineManager):
+    """No coroutine for a pipeline that answers at once."""
+
+    async def process_item_async(self, item: Any) -> Any:
+        for method in self.methods["process_item"]:
+            arguments = (item, self._spider) if method in self._mw_methods_requiring_spider else (item,)
+            item = method(*arguments)  # type: ignore[misc]
+            if isawaitable(item) or isinstance(item, Deferred):
+                item = await ensure_awaitable(item, _warn=global_object_name(method))
+        return item

@@ -1,0 +1,63 @@
+"""Log lines of single pages, which nobody reads at a hundred pages a second: shown at DEBUG only."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.logformatter import LogFormatter
+
+from spiderling.base.error_origin import is_ours
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.http import Response
+    from scrapy.logformatter import LogFormatterResult
+    from twisted.python.failure import Failure
+
+
+_ENGINE, _SCRAPER = map(logging.getLogger, ("scrapy.core.engine", "scrapy.core.scraper"))
+
+
+class QuietLogFormatter(LogFormatter):
+    """No line for pages crawled and items scraped, unless DEBUG is on."""
+
+    def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult | None:  # type: ignore[override]
+        return super().crawled(request, response, spider) if is_heard(_ENGINE) else None
+
+    def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult | None:  # type: ignore[override]
+        return None
+
+    def item_error(
+        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult:
+        """An error of ours is told of once for each place (crawl/internal_errors.py)."""
+        line = super().item_error(item, exception, response, spider)
+        return {**line, "level": logging.DEBUG} if is_ours(exception) else line
+
+    def dropped(  # type: ignore[override]
+        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult | None:
+        if not is_heard(_SCRAPER):
+            return None
+        url = getattr(getattr(item, "response", None), "url", "")
+        return {
+            "level": logging.DEBUG,
+            "msg": "Dropped %(url)s: %(exception)s",
+            "args": {"url": url, "exception": exception},
+        }
+
+
+def is_heard(logger: logging.Logger) -> bool:
+    """Whether a handler takes lines of DEBUG from *logger*.
+
+    Scrapy's loggers let every line be made, some four a page, and its handlers refuse them afterwards.
+    """
+    if not logger.isEnabledFor(logging.DEBUG):
+        return False
+    above: logging.Logger | None = logger
+    while above is not None:
+        if any(handler.level <= logging.DEBUG for handler in above.handlers):
+            return True
+        above = above.parent if above.propagate else None
+    return False

@@ -1,0 +1,73 @@
+"""Asks for the names that the frontier wants: the answers go to it, failures when it is known whose fault they were."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING
+
+from spiderling.base.running_time import running_time
+from spiderling.engine.offline import trouble_of
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure
+from spiderling.frontier.reachability import Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.engine.offline import Offline
+    from spiderling.fetch.resolver import Resolver
+
+
+class Naming:
+    """Of one crawl; belongs to its scheduler."""
+
+    def __init__(self, crawl: Crawl, resolver: Resolver, offline: Offline, wake: Callable[[], None]) -> None:
+        """*wake* is called after each answer."""
+        self._crawl, self._resolver, self._offline, self._wake = crawl, resolver, offline, wake
+        self._running: set[asyncio.Task[None]] = set()
+
+    def ask(self) -> None:
+        """Ask for all names that are wanted and not asked for."""
+        for name in self._crawl.frontier.names_wanted():
+            self._ask_for(name)
+
+    def end(self) -> None:
+        """Ask for nothing any more."""
+        for task in self._running:
+            task.cancel()
+
+    def _ask_for(self, name: str) -> None:
+        task = self._crawl.errors.watched(self._resolve(name), f"asking for the name {name}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _resolve(self, name: str) -> None:
+        frontier, clock, running = self._crawl.frontier, self._crawl.clock, running_time()
+        stopped_s, begun = running.stopped_s(), clock.now()
+        try:
+            answer = await self._resolver.resolve(name)
+        except (NameNotFound, NameServerFailure) as error:
+            if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
+                await self._resolve(name)  # nobody was there to take the answer
+                return
+            if isinstance(error, NameNotFound):
+                frontier.reachability.named(name, begun, clock.now())
+            trouble = trouble_of(error) or Trouble.NAME_SERVER
+            self._offline.failed(name, trouble, begun, functools.partial(self._failed, name, trouble))
+        except Exception as error:
+            self._crawl.errors.note(error, f"the name {name}")
+            self._failed(name, Trouble.NAME_SERVER, True)
+        else:
+            if answer.is_asked:
+                frontier.reachability.named(name, begun, clock.now())
+            with self._crawl.errors.changing():
+                frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
+        self._wake()
+
+    def _failed(self, name: str, trouble: Trouble, is_theirs: bool) -> None:
+        if is_theirs:
+            with self._crawl.errors.changing():
+                self._crawl.frontier.unresolved(name, trouble is Trouble.NO_SUCH_NAME, self._crawl.clock.now())
+        elif not self._crawl.stopping:
+            self._ask_for(name)

@@ -1,0 +1,221 @@
+"""When the network is away: failures are held back, the crawl pauses and probes, and stops after a day.
+
+Whose fault a failure was is decided in frontier/reachability.py; this is what is done about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+)
+
+from spiderling.base.errors import NetworkAway
+from spiderling.base.option_values import PREFIX
+from spiderling.base.urls import canonicalize
+from spiderling.engine.downloader import DirectDownloader
+from spiderling.fetch.errors import TooSlow, TransferCut
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure
+from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
+from spiderling.frontier.storage.history import at_work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+
+    from spiderling.base.urls import CanonicalUrl
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.fetch.resolver import Resolver
+    from spiderling.frontier.hosts.host import Host
+
+logger = logging.getLogger(__name__)
+
+_NAMED = 10
+"""Hosts that are named in the message of a crawl whose names do not exist."""
+_TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
+    (NameNotFound, Trouble.NO_SUCH_NAME),
+    ((NameServerFailure), Trouble.NAME_SERVER),
+    (CannotResolveHostError, Trouble.NAME_SERVER),
+    (DownloadConnectionRefusedError, Trouble.CONNECTION),
+    (DownloadTimeoutError, Trouble.TIMEOUT),
+)
+
+
+def trouble_of(error: BaseException | None, wire_bytes: int = 0) -> Trouble | None:
+    """How the network failed; None for an error that tells of an answer or of a connection."""
+    if wire_bytes or isinstance(error, TooSlow):
+        return None
+    return next((trouble for kind, trouble in _TROUBLES if isinstance(error, kind)), None)
+
+
+class Offline:
+    """Of one crawl; belongs to its scheduler."""
+
+    def __init__(
+        self, crawler: Crawler, crawl: Crawl, resolver: Resolver, headers: dict[bytes, bytes], wake: Callable[[], None]
+    ) -> None:
+        """*headers* are those of a probe; *wake* is called after each."""
+        self._crawler, self._crawl, self._resolver, self._headers, self._wake = crawler, crawl, resolver, headers, wake
+        self._known = crawl.frontier.reachability
+        self._probing: asyncio.Task[None] | None = None
+        self._is_said = False
+        """Whether the log says last that the network is away."""
+
+    def failed(self, host: str, trouble: Trouble, begun: float, over: Callable[[bool], None]) -> None:
+        """*over* is called once it is known whose fault a failure was, with whether it was the host's."""
+        if self._crawl.stopping:
+            over(False)
+            return
+        self._known.failed(host, trouble, begun, self._crawl.clock.now(), over)
+        self._wake()
+
+    async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
+        """The same, to be awaited."""
+        known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.failed(host, trouble, begun, lambda theirs: None if known.done() else known.set_result(theirs))
+        return await known
+
+    def look(self) -> None:
+        """Tell those whose failures are decided on; probe, or stop the crawl, when nothing answers."""
+        if self._known.is_calm and not self._is_said:
+            return
+        network = self._known.look(at_work(self._crawl.frontier.hosts), self._crawl.clock.now())
+        self._tell()
+        self._log_change()
+        if network is Network.UNKNOWN_NAMES:
+            names = self._known.failing(_NAMED)
+            self._stop(
+                f"nothing ever answered, and no such names are known: {names}. Check the seeds' names and the network; "
+                "the same command asks for them again."
+            )
+        elif network is not Network.THERE and (self._probing is None or self._probing.done()):
+            self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
+
+    def end(self) -> None:
+        """The crawl is being stopped: what is held back waits again."""
+        self._known.give_up()
+        self._tell()
+        if self._probing is not None:
+            self._probing.cancel()
+
+    def _tell(self) -> None:
+        for over, is_theirs in self._known.decided():
+            over(is_theirs)
+
+    def _log_change(self) -> None:
+        """Say once that the network is away, and once that it is there again."""
+        is_away = self._known.network is Network.AWAY
+        if is_away == self._is_said:
+            return
+        self._is_said = is_away
+        if is_away:
+            logger.warning(
+                "The network seems to be away: %s. The crawl pauses, keeps its URLs and goes on when anything answers; "
+                "it stops after %g s (%sOFFLINE_WAIT_S)",
+                self._known.standing(at_work(self._crawl.frontier.hosts)), self._crawl.options.offline_wait_s, PREFIX,
+            )  # fmt: skip
+        else:
+            logger.info("The network is there again; the crawl goes on")
+
+    def _stop(self, message: str) -> None:
+        self._crawl.failed(NetworkAway(message))
+
+    async def _probe(self) -> None:
+        """Until the network is there, or was away for too long."""
+        while not (self._is_there or self._crawl.stopping):
+            left_s = self._left_s()
+            if left_s <= 0:
+                standing = self._known.standing(at_work(self._crawl.frontier.hosts))
+                waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
+                self._stop(
+                    f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when the "
+                    "network is there again."
+                )
+                return
+            await asyncio.sleep(min(self._known.probe_in(self._crawl.clock.now()), left_s))
+            if self._known.probe_in(self._crawl.clock.now()) <= 0:
+                await self._probe_one()
+
+    async def _probe_one(self) -> None:
+        origin, clock, frontier = self._known.next_probe(), self._crawl.clock, self._crawl.frontier
+        target = canonicalize(origin + "/")
+        host = frontier.hosts.get(target.host) if target is not None else None
+        if host is not None and not frontier.may_probe(host):
+            self._known.forget(origin, clock.now())
+        elif target is None or not await self._ask(target, host):
+            self._known.probe_later(clock.now())
+        else:
+            self._known.probed(clock.now())
+        self._log_change()
+        self._tell()
+        self._wake()
+
+    @property
+    def _is_there(self) -> bool:
+        return self._known.network is Network.THERE
+
+    def _left_s(self) -> float:
+        """Seconds that may still be waited."""
+        if self._known.network is not Network.AWAY:
+            return LONGEST_PAUSE_S
+        return self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.clock.now()
+
+    async def _ask(self, target: CanonicalUrl, host: Host | None) -> bool:
+        """Ask for the name of *target* and then *host* for its robots.txt, and note what answers.
+
+        False: the host is being asked already, or must not be for a minute.
+        """
+        clock, frontier = self._crawl.clock, self._crawl.frontier
+        self._resolver.forget()
+        begun = clock.now()
+        try:
+            found = await self._resolver.resolve(target.name)
+        except (NameNotFound, NameServerFailure) as error:
+            if isinstance(error, NameNotFound):
+                self._known.named(target.name, begun, clock.now())
+            return True
+        if found.is_asked:
+            self._known.named(target.name, begun, clock.now())
+        if self._known.has_told or self._is_there:
+            return True
+        address = next(filter(frontier.may_connect, found.addresses), None)
+        if host is None or address is None:
+            return True
+        while wait_s := frontier.schedule.probe_in(host, address, clock.now()):
+            await asyncio.sleep(wait_s)
+        if wait_s is None:
+            return self._known.fails(host.name)
+        begun = clock.now()
+        frontier.schedule.probe(host, address, begun)
+        try:
+            meta = {"address": address, "verbatim_url": True}
+            if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
+                self._known.answered(target.origin, begun, clock.now())
+        finally:
+            frontier.schedule.started(host, address, clock.now())  # it was connected to a little after *begun*
+            frontier.schedule.release(host, clock.now())
+        return True
+
+    async def _fetched(self, request: Request) -> bool:
+        """Whether anything came."""
+        downloader = self._crawler.engine.downloader
+        try:
+            if isinstance(downloader, DirectDownloader):
+                await downloader.fetched(request)
+            else:
+                await downloader.handlers.download_request_async(request)
+        except IgnoreRequest:
+            return True  # an answer that a middleware does not want
+        except TransferCut:
+            return False
+        except Exception as error:
+            return trouble_of(error, request.meta.get("wire_bytes") or 0) is None
+        return True

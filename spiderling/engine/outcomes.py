@@ -1,0 +1,222 @@
+"""Outcomes of requests: what a response, an item or a failure means to the frontier."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    DropItem,
+    IgnoreRequest,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+
+from spiderling.base.error_origin import is_ours
+from spiderling.base.errors import StorageError
+from spiderling.base.link_batch import NONE as NO_LINKS
+from spiderling.base.outcome import Follow, Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.corpus.warc import EXCHANGE
+from spiderling.engine.lookup import fetch_of
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+    from spiderling.base.link_batch import LinkBatch
+    from spiderling.base.outcome import Exchange
+    from spiderling.items import PageItem
+    from spiderling.text import Page
+
+_MAX_DETAIL_CHARS = 200
+_OF_CONNECTIONS = (OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError)
+
+
+class DropPage(DropItem):
+    """A page that a pipeline drops, with its Reason."""
+
+    def __init__(self, reason: Reason, message: str = "") -> None:
+        super().__init__(message or reason.help, log_level="DEBUG")
+        self.reason = reason
+
+
+class PutBack(DropItem):
+    """A page that nobody can judge now: its URL waits again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, log_level="DEBUG")
+
+
+class Refused(IgnoreRequest):
+    """A response that goes no further than the downloader middlewares."""
+
+    def __init__(
+        self, reason: Reason, response: Response, *,
+        may_pass: bool = False, retry_after_s: float | None = None, redirect_to: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(f"{reason.value}: {response.url} ({response.status})")
+        self.reason = reason
+        self.status = response.status
+        self.body_bytes = len(response.body)
+        self.may_pass = may_pass
+        self.retry_after_s = retry_after_s
+        self.redirect_to = redirect_to
+
+
+class NotMade(IgnoreRequest):
+    """A request that was not made, or cut off by the end of the crawl: its URL waits again."""
+
+
+class FileTaken(IgnoreRequest):
+    """The response is a robots.txt or the like, or a sitemap, and the frontier has taken it."""
+
+
+def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
+    """The outcome of a page that went through the pipelines; *detail* says why it was dropped."""
+    response, page = item.response, item.page
+    request = response.request
+    fetch = fetch_of(request)
+    kept = reason is Reason.KEPT
+    return Outcome(
+        url_id=fetch.id if fetch else None,
+        url=request.url if request else response.url,
+        reason=reason,
+        status=response.status,
+        wire_bytes=_wire_bytes(request),
+        body_bytes=page.utf8_bytes if page else len(response.body),
+        kept_bytes=item.kept_bytes if kept else 0,
+        words=page.words if kept and page else 0,
+        language=item.language,
+        page_language=page.lswc_language if page else "",
+        relevant=page.lswc_relevant if page else False,
+        badness=page.badness if page else 0.0,
+        detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
+        sketch=page.sketch if page else 0,
+        text_key=int.from_bytes(page.text_digest[:8], "big") if page and page.clean_bytes else 0,
+        document=item.document if kept else None,
+        facts=_facts(item) if kept else (),
+        digests=item.digests if kept else (),
+        links=links_of(page, item.follow) if page else NO_LINKS,
+        links_cut=page.links_cut if page else 0,
+        exchange=exchange_of(request),
+    )
+
+
+def _facts(item: PageItem) -> tuple[str, ...]:
+    """What corpus card and report count; licences are links of pages, so they may hold anything."""
+    page = item.page
+    if page is None:
+        return ()
+    facts = [f"encoding/{page.encoding_detected}", f"declared/{page.encoding_declared or 'nothing'}"]
+    facts += [f"file/{page.file_type}", f"licence/{page.licence or 'none stated'}"]
+    facts += [f"optout/{signal}" for signal in sorted({said.signal.value for said in item.statements})]
+    return tuple(fact[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode() for fact in facts)
+
+
+def further(outcome: Outcome) -> Outcome:
+    """*outcome* of a further item of a response: its text counts, the response was accounted for with the first."""
+    return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0, exchange=None)
+
+
+def of_response(response: Response, reason: Reason) -> Outcome:
+    """The outcome of a response that a callback handled, or failed to handle, without a page."""
+    fetch = fetch_of(response.request)
+    return Outcome(
+        url_id=fetch.id if fetch else None,
+        url=response.request.url if response.request else response.url,
+        reason=reason,
+        status=response.status,
+        wire_bytes=_wire_bytes(response.request),
+        body_bytes=len(response.body),
+        exchange=exchange_of(response.request),
+    )
+
+
+def of_failure(request: Request, error: BaseException) -> Outcome:
+    """The outcome of a request that gave no response, or one that was refused."""
+    fetch = fetch_of(request)
+    reason, may_pass = _judge(error)
+    wire_bytes = _wire_bytes(request)
+    return Outcome(
+        url_id=fetch.id if fetch else None,
+        url=request.url,
+        reason=reason,
+        status=getattr(error, "status", 0),
+        may_pass=may_pass,
+        retry_after_s=getattr(error, "retry_after_s", None),
+        redirect_to=getattr(error, "redirect_to", None),
+        wire_bytes=wire_bytes,
+        body_bytes=getattr(error, "body_bytes", wire_bytes),
+        detail="" if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:_MAX_DETAIL_CHARS],
+        exchange=exchange_of(request),
+    )
+
+
+def redirected(request: Request, outcome: Outcome) -> Request | None:
+    """The request to make of a redirect's target; None when it is *request* itself.
+
+    303, and a POST answered by 301 or 302, make it a GET without a body (RFC 9110, 15.4); another origin does not
+    get the credentials.
+    """
+    source, target = canonicalize(request.url), canonicalize(outcome.redirect_to or "")
+    dropped: set[bytes] = set()
+    is_post = request.method == "POST"
+    to_get = (outcome.status == 303 and request.method != "HEAD") or (is_post and outcome.status in (301, 302))
+    if to_get and request.method != "GET":
+        dropped |= {b"Content-Type", b"Content-Length", b"Content-Encoding"}
+    if source is None or target is None or source.origin != target.origin:
+        dropped |= {b"Authorization", b"Cookie"} & request.headers.keys()
+    if not dropped:
+        return None
+    headers = {name: values for name, values in request.headers.items() if name not in dropped}
+    method, body = ("GET", b"") if to_get else (request.method, request.body)
+    return request.replace(headers=headers, method=method, body=body)
+
+
+def links_of(page: Page, follow: Follow) -> LinkBatch:
+    """The links of a page that may be followed."""
+    if follow is Follow.NONE:
+        return NO_LINKS
+    return page.batch if follow is Follow.ALL else page.batch.followed()
+
+
+def reason_of(error: BaseException) -> Reason:
+    """How a request ends that *error* put an end to."""
+    return _judge(error)[0]
+
+
+def _judge(error: BaseException) -> tuple[Reason, bool]:
+    """The Reason of a failure, and whether another attempt may succeed."""
+    if isinstance(error, Refused):
+        return error.reason, error.may_pass
+    reason: Any = getattr(error, "reason", None)
+    if isinstance(reason, Reason):
+        return reason, bool(getattr(error, "may_pass", False))
+    if isinstance(error, DownloadTimeoutError):
+        return Reason.TIMEOUT, True
+    if isinstance(error, CannotResolveHostError):
+        return Reason.DNS, True
+    if isinstance(error, (IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError)):
+        return Reason.ABANDONED, False
+    if isinstance(error, (MemoryError, sqlite3.Error, StorageError)):
+        return Reason.INTERNAL_ERROR, False
+    if isinstance(error, _OF_CONNECTIONS) or not is_ours(error):
+        return Reason.CONNECTION, True
+    return Reason.INTERNAL_ERROR, False
+
+
+def exchange_of(request: Request | None) -> Exchange | None:
+    """What the handler kept of *request* for the archive; only once, so that it is archived once and let go."""
+    return request.meta.pop(EXCHANGE, None) if request is not None else None
+
+
+def _wire_bytes(request: Request | None) -> int:
+    return int(request.meta.get("wire_bytes") or 0) if request is not None else 0

@@ -1,0 +1,78 @@
+"""Requests of a subclass as the frontier keeps them: bytes that survive the process, and back."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.utils.request import request_from_dict
+
+from spiderling.corpus.warc import EXCHANGE
+from spiderling.engine import requests
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from spiderling.frontier import Fetch
+
+logger = logging.getLogger(__name__)
+
+DISTANCE = "spiderling_distance"
+"""Key in ``meta`` of a seed: its distance."""
+PAGES = "spiderling_pages"
+"""Meta key: how many PageItems a request's response has given so far."""
+_OWN_META = frozenset({
+    "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
+    "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
+})  # fmt: skip
+
+
+class Payloads:
+    """Belongs to one crawler, whose spider has the callbacks."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._unpicklable: dict[bytes, Request] = {}
+        """Requests whose callback has no name in the spider; they are lost when the process ends."""
+
+    def of(self, request: Request) -> bytes:
+        """*request* in a form that survives the process."""
+        spider = self._crawler.spider
+        data = request.to_dict(spider=spider) if requests.has_named_callbacks(request, spider) else None
+        if data is not None:
+            data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
+            try:
+                return pickle.dumps(data, protocol=5)
+            except (pickle.PicklingError, TypeError, AttributeError, ValueError):
+                pass
+        logger.warning(
+            "%r cannot be written to disk (its callbacks must be methods of the spider, its meta picklable): "
+            "it is kept in memory and fetched without them if the crawl is interrupted.", request,
+        )  # fmt: skip
+        token = uuid.uuid4().bytes
+        self._unpicklable[token] = request
+        return token
+
+    def restored(self, fetch: Fetch) -> Request:
+        """The request that *fetch* has the payload of."""
+        assert fetch.payload is not None
+        request = self._unpicklable.get(fetch.payload)
+        if request is None and len(fetch.payload) != 16:
+            data = pickle.loads(fetch.payload)  # noqa: S301 - written by `of` into our own state
+            request = request_from_dict(data, spider=self._crawler.spider)
+        if request is None:
+            return Request(fetch.url, dont_filter=True)
+        meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}
+        return request.replace(url=fetch.url, dont_filter=True, meta=meta)
+
+
+def is_plain(request: Request) -> bool:
+    """Whether nothing but the URL matters."""
+    own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", DISTANCE, "depth"}
+    return not (
+        request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
+        or own_meta or request.method != "GET"
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""A corpus as other programs want it: chosen, deduplicated, in other formats."""

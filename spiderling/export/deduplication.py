@@ -1,0 +1,371 @@
+"""Near-duplicates of finished corpora: onion's rule, exactly, on one machine and in bounded memory (W12, section 3.2).
+
+**The rule.**  A paragraph (or, by option, a document) is a duplicate if more than half of its word 7-tuples
+(text/shingles.py) stood in paragraphs before it in the order of the corpus.  As in onion, only what is kept counts as
+seen: text of duplicates proves nothing, so the first occurrence always stays and a second run finds nothing more.
+From onion's program this differs as the crawl's own rule does (corpus/near_duplicates.py): tuples do not cross
+paragraphs, their share is taken among the tuples and not among the words, a paragraph is not compared with itself,
+and short remains between duplicates stay.
+
+**The way.**  Whether a paragraph is kept hangs on all before it, but only by tuples that stand in two paragraphs and
+more: a small part.  So (1) the tuples of all units, as 64-bit hashes, go to a DuckDB file, chunk by chunk; (2) for
+one range of hashes after the other, those that stand in several units get numbers; (3) the units are judged in their
+order, with one byte of memory for each such number; (4) the corpus is written without the duplicates.  Each step is
+committed with its result, so a run that was killed goes on.  The SQL of 1 and 2 knows nothing of DuckDB, and the
+ranges of 2 do not know of each other.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spiderling.base.errors import BadInput, StorageError
+from spiderling.corpus.reader import StoredDocument, parsed, stored_documents
+from spiderling.text.prevertical import rendered, written
+from spiderling.text.shingles import WINDOW, shingles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
+
+    from spiderling.export.export import Corpus
+
+    Progress = Callable[[Iterable[Any], str, int], Iterator[Any]]
+
+MIN_MEMORY_BYTES = 1_000_000_000
+_OWN_BYTES = 600_000_000
+"""What is needed beside DuckDB: Python, its libraries and one chunk."""
+_CHUNK_SHINGLES = 4_000_000
+_BYTES_PER_SHINGLE = 100
+"""Of memory, to group a range of hashes."""
+_RANGE_ROWS = 4_000_000
+_HASHES = 1 << 64
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS run (description VARCHAR);
+CREATE TABLE IF NOT EXISTS chunk (documents BIGINT, units BIGINT, shingles BIGINT);
+CREATE TABLE IF NOT EXISTS shingle (hash UBIGINT, unit BIGINT);
+CREATE TABLE IF NOT EXISTS unit (unit BIGINT, shingles BIGINT);
+CREATE TABLE IF NOT EXISTS step (name VARCHAR, number BIGINT);
+CREATE TABLE IF NOT EXISTS shared (number BIGINT, unit BIGINT);
+CREATE TABLE IF NOT EXISTS duplicate (unit BIGINT);
+"""
+_NUMBERED = """
+INSERT INTO shared
+SELECT known.number, shingle.unit
+FROM shingle JOIN (
+    SELECT hash, row_number() OVER (ORDER BY hash) - 1 + ? AS number
+    FROM (SELECT hash FROM shingle WHERE hash BETWEEN ? AND ? GROUP BY hash HAVING min(unit) < max(unit)) AS several
+) AS known ON shingle.hash = known.hash
+WHERE shingle.hash BETWEEN ? AND ?
+ORDER BY shingle.unit
+"""
+_POSTINGS = """
+SELECT shared.unit AS unit, shared.number AS number, unit.shingles AS shingles
+FROM shared JOIN unit ON shared.unit = unit.unit
+WHERE shared.unit BETWEEN ? AND ? AND unit.unit BETWEEN ? AND ?
+ORDER BY shared.unit
+"""
+
+
+class Rule(NamedTuple):
+    """What is a duplicate."""
+
+    window: int = WINDOW
+    """Words of a tuple; in text without spaces as many characters as so many words take."""
+    threshold: float = 0.5
+    """A unit is a duplicate if more than this share of its tuples was seen."""
+    unit: str = "paragraph"
+    """Or 'document'."""
+    mark: bool = False
+    """Whether duplicates stay, with ``dup="1"`` on their paragraphs."""
+
+    def checked(self) -> Rule:
+        """Raises BadInput for values out of bounds."""
+        if not 1 <= self.window <= 100:
+            raise BadInput(f"tuples of {self.window} words make no sense; take 1 to 100 (onion and the papers: 7).")
+        if not 0 <= self.threshold < 1:
+            raise BadInput(f"a threshold of {self.threshold} makes no sense; take a share from 0 to below 1, as 0.5.")
+        return self
+
+
+class Totals(NamedTuple):
+    """What there was, and what of it is duplicate."""
+
+    documents: int
+    units: int
+    shingles: int
+    duplicates: int
+
+
+class Deduplication:
+    """One run over a corpus, in a work directory that the next run of the same goes on with."""
+
+    def __init__(self, corpus: Corpus, rule: Rule, work: Path, memory_bytes: int) -> None:
+        """Raises BadInput when *work* holds a run over something else, or is in use."""
+        if memory_bytes < MIN_MEMORY_BYTES:
+            raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
+        self._corpus, self._rule, self._work = corpus, rule.checked(), work
+        self._sql_bytes = memory_bytes - _OWN_BYTES
+        self._thread = ThreadPoolExecutor(1)
+        self._connection = self._open()
+
+    def _open(self) -> DuckDBPyConnection:
+        import duckdb  # large, and other commands do without
+
+        with _told(self._work):
+            self._work.mkdir(parents=True, exist_ok=True)
+            connection = duckdb.connect(str(self._work / "work.duckdb"))
+            connection.execute(f"SET memory_limit = '{self._sql_bytes}B'")
+            connection.execute(f"SET temp_directory = '{str(self._work / 'spill').replace(chr(39), chr(39) * 2)}'")
+            connection.execute(_TABLES)
+            rows = connection.execute("SELECT description FROM run").fetchall()
+            if not rows:
+                connection.execute("INSERT INTO run VALUES (?)", [self._description()])
+            elif rows[0][0] != self._description():
+                connection.close()
+                raise BadInput(
+                    f"{self._work} holds an unfinished run over other files or with another rule; finish that one, or "
+                    "remove the directory."
+                )
+        return connection
+
+    def _description(self) -> str:
+        """What must be the same for a run to go on."""
+        sources = [[str(s.path.resolve()), s.length or s.path.stat().st_size] for s in self._corpus.sources]
+        return json.dumps({"rule": self._rule._asdict(), "sources": sources})
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._connection.close()
+
+    def _execute(self, query: str, *values: object) -> DuckDBPyConnection:
+        """In another thread, because DuckDB sees no Ctrl-C before a query is done."""
+        running = self._thread.submit(self._connection.execute, query, list(values))
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            wait([running])
+            raise
+
+    def judge(self, progress: Progress) -> Totals:
+        """Steps 1 to 3, as far as they are not done.  Raises StorageError and BadInput."""
+        with _told(self._work):
+            self._collect(progress)
+            self._number(progress)
+            self._decide(progress)
+            documents, units, number = self._one("SELECT sum(documents), sum(units), sum(shingles) FROM chunk")
+            return Totals(int(documents), int(units), int(number), self._one("SELECT count(*) FROM duplicate")[0])
+
+    def _one(self, query: str, *values: object) -> tuple[Any, ...]:
+        row = self._execute(query, *values).fetchone()
+        assert row is not None
+        return row
+
+    def _is_done(self, name: str) -> bool:
+        return bool(self._one("SELECT count(*) FROM step WHERE name = ?", name)[0])
+
+    @contextmanager
+    def _committed(self, name: str, number: int = 0) -> Iterator[None]:
+        """All or nothing of what is done to the tables, and a note that it is done."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+            self._execute("INSERT INTO step VALUES (?, ?)", name, number)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+
+    # -- step 1
+
+    def _collect(self, progress: Progress) -> None:
+        """The shingles of all units, sorted within each chunk so that a range of hashes is found in few places."""
+        if self._is_done("collected"):
+            return
+        documents, first = (int(total or 0) for total in self._one("SELECT sum(documents), sum(units) FROM chunk"))
+        texts = progress(self._stored(), "documents read", self._corpus.documents)
+        for chunk in _chunks(islice(texts, documents, None), self._rule):
+            documents += chunk.documents
+            with self._committed("chunk", documents):
+                self._add(chunk, first)
+            first += len(chunk.sizes)
+        with self._committed("collected"):
+            pass
+
+    def _add(self, chunk: _Chunk, first: int) -> None:
+        import pyarrow as pa
+
+        units = np.arange(first, first + len(chunk.sizes))
+        self._connection.register("hashes", pa.table({"hash": chunk.hashes, "unit": np.repeat(units, chunk.sizes)}))
+        self._connection.register("sizes", pa.table({"unit": units, "shingles": chunk.sizes}))
+        self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
+        self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
+        self._execute("INSERT INTO chunk VALUES (?, ?, ?)", chunk.documents, len(units), len(chunk.hashes))
+
+    def _stored(self) -> Iterator[StoredDocument]:
+        return chain.from_iterable(map(stored_documents, self._corpus.sources))
+
+    # -- step 2
+
+    def _number(self, progress: Progress) -> None:
+        """Numbers for the shingles that stand in several units, one range of hashes after the other."""
+        total = self._one("SELECT count(*) FROM shingle")[0]
+        ranges = 1 + total * _BYTES_PER_SHINGLE // self._sql_bytes
+        done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
+        for number in progress(range(ranges), "ranges of hashes", ranges):
+            if number not in done:
+                low, high = _HASHES * number // ranges, _HASHES * (number + 1) // ranges - 1
+                with self._committed("range", number):
+                    first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")[0]
+                    self._execute(_NUMBERED, first, low, high, low, high)
+
+    # -- step 3
+
+    def _decide(self, progress: Progress) -> None:
+        """The duplicates, unit by unit in the order of the corpus."""
+        if self._is_done("decided"):
+            return
+        rows, shared = self._one("SELECT count(*), coalesce(max(number) + 1, 0) FROM shared")
+        units = int(self._one("SELECT sum(units) FROM chunk")[0] or 0)
+        parts = 1 + rows // _RANGE_ROWS
+        seen = self._flags(shared)
+        with self._committed("decided"):
+            for part in progress(range(parts), "parts of the corpus judged", parts):
+                low, high = units * part // parts, units * (part + 1) // parts - 1
+                found = self._execute(_POSTINGS, low, high, low, high).fetchnumpy()
+                self._note(_duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold))
+
+    def _flags(self, number: int) -> NDArray[np.bool_]:
+        """One for each shared shingle; on disk if they would take much of the memory."""
+        if number < self._sql_bytes // 4:
+            return np.zeros(number, np.bool_)
+        return np.memmap(self._work / "seen", np.bool_, "w+", shape=(number,))
+
+    def _note(self, units: list[int]) -> None:
+        import pyarrow as pa
+
+        self._connection.register("found", pa.table({"unit": pa.array(units, pa.int64())}))
+        self._execute("INSERT INTO duplicate SELECT unit FROM found")
+
+    # -- step 4
+
+    def without_duplicates(self, documents: Iterable[StoredDocument]) -> Iterator[StoredDocument]:
+        """*documents*, which are the corpus, as the rule leaves them; those of which nothing is left are left out."""
+        duplicates = self._ordered_duplicates()
+        following, unit = next(duplicates, -1), 0
+        for stored in documents:
+            document = parsed(stored)
+            paragraphs = len(document.paragraphs)
+            number = paragraphs if self._rule.unit == "paragraph" else 1
+            flags = [False] * number
+            while unit <= following < unit + number:
+                flags[following - unit] = True
+                following = next(duplicates, -1)
+            unit += number
+            if not any(flags):
+                yield stored
+            elif not all(flags) or self._rule.mark:
+                yield self._changed(
+                    stored, flags if self._rule.unit == "paragraph" else flags * len(document.paragraphs)
+                )
+
+    def _ordered_duplicates(self) -> Iterator[int]:
+        rows = self._connection.cursor().execute("SELECT unit FROM duplicate ORDER BY unit")
+        while batch := rows.fetchmany(10_000):
+            yield from (int(unit) for (unit,) in batch)
+
+    def _changed(self, stored: StoredDocument, flags: list[bool]) -> StoredDocument:
+        """Without the flagged paragraphs, or with a mark on them."""
+        document, mark = parsed(stored), self._rule.mark
+        entries = zip(document.paragraphs, document.details, flags, strict=True)
+        left = [
+            (text, details | {"dup": "1"} if flag else details) for text, details, flag in entries if mark or not flag
+        ]
+        attributes = dict(document.attributes)
+        if not mark and "length" in attributes:
+            attributes["length"] = str(len("\n".join(text for text, _ in left).encode()))
+        if not mark and "words" in attributes:
+            attributes["words"] = str(sum(len(text.split()) for text, _ in left))
+        text = rendered(attributes, [(text, written(details)) for text, details in left])
+        return StoredDocument(attributes, text)
+
+
+class _Chunk(NamedTuple):
+    documents: int
+    hashes: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+    """Shingles of each unit."""
+
+
+def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]:
+    """The shingles of some documents at a time."""
+    hashes, sizes, number = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
+    for stored in documents:
+        found = shingles(parsed(stored).paragraphs, rule.window)
+        counts = found.counts.astype(np.int64)
+        hashes.append(found.hashes)
+        sizes.append(counts if rule.unit == "paragraph" else counts.sum(keepdims=True))
+        number += len(found.hashes)
+        if number >= _CHUNK_SHINGLES:
+            yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
+            hashes, sizes, number = hashes[:1], sizes[:1], 0
+    yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
+
+
+def _duplicates(
+    units: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+    threshold: float,
+) -> list[int]:
+    """The units of which too much was seen; what the others hold is *seen* from then on.
+
+    A posting (unit, number of a shingle, shingles of the unit) is a row of the first three, ordered by unit.
+    """
+    starts = np.flatnonzero(np.diff(units, prepend=-1))
+    ends = np.append(starts, len(units))[1:]
+    most = threshold * sizes[starts]
+    found = []
+    for start, end, bound in zip(starts.tolist(), ends.tolist(), most.tolist(), strict=True):
+        own = numbers[start:end]
+        # a unit of which too little stands elsewhere needs no look
+        if end - start > bound and np.count_nonzero(seen[own]) > bound:
+            found.append(int(units[start]))
+        else:
+            seen[own] = True
+    return found
+
+
+@contextmanager
+def _told(work: Path) -> Iterator[None]:
+    """DuckDB's errors as ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException as error:
+        if "lock" in str(error):
+            raise BadInput(f"{work} is in use by another run.") from None
+        raise StorageError(f"{work} cannot be read or written: {_first_line(error)}") from error
+    except duckdb.OutOfMemoryException as error:
+        raise StorageError(f"the memory is too little; give more by --memory: {_first_line(error)}") from error
+    except duckdb.Error as error:
+        raise StorageError(f"{work} cannot be used: {_first_line(error)}  Remove it to begin anew.") from error
+    except OSError as error:
+        raise StorageError(f"{work} could not be written: {error.strerror or error}.") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]

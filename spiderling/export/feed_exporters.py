@@ -1,0 +1,67 @@
+"""Formats for Scrapy's FEEDS: ``prevertical`` and ``parquet``.  Any item may stand in them, PageItems as in the corpus.
+
+A feed is written as items pass, outside of the checkpoint: after a kill it may lack documents of the corpus, or hold
+one twice (docs/formats.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import IO, Any
+
+from scrapy.exporters import BaseItemExporter
+
+from spiderling.corpus.reader import StoredDocument
+from spiderling.export import feed_items
+from spiderling.export.formats import ParquetWriter
+from spiderling.items import PageItem
+from spiderling.text.prevertical import rendered
+
+logger = logging.getLogger(__name__)
+
+_NO_NAME = re.compile(r"^(?![^\W\d])|[^\w.-]")
+
+
+class PrevertExporter(BaseItemExporter):
+    """Prevertical: an item's fields are the attributes of its ``<doc>``, the lines of its ``text`` the paragraphs."""
+
+    def __init__(self, file: IO[bytes], **options: Any) -> None:
+        super().__init__(**options)
+        self.file = file
+
+    def export_item(self, item: Any) -> None:
+        self.file.write(self._document(item).encode("utf-8", "replace"))
+
+    def _document(self, item: Any) -> str:
+        """As it stands in the corpus, unless the feed wants only some fields."""
+        if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
+            return item.document.decode()
+        fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
+        lines = fields.pop(feed_items.TEXT, "").split("\n")
+        return rendered(
+            {_NO_NAME.sub("_", name): value for name, value in fields.items()}, [(line, "") for line in lines if line]
+        )
+
+
+class ParquetExporter(PrevertExporter):
+    """Apache Parquet with the columns of ``scrapy export``; other fields stand in ``other``, as text."""
+
+    def start_exporting(self) -> None:
+        """What a file holds already stays, and nothing is added: Parquet cannot be appended to."""
+        self._writer: ParquetWriter | None = None
+        if self.file.tell():
+            logger.error(
+                "The Parquet feed is not written: its file exists, and Parquet cannot be appended to. Add "
+                "'overwrite': True to the feed, or %%(time)s to its name; scrapy export makes one of the corpus."
+            )
+        else:
+            self._writer = ParquetWriter(self.file)
+
+    def export_item(self, item: Any) -> None:
+        if self._writer is not None:
+            self._writer.add(StoredDocument({}, self._document(item)))
+
+    def finish_exporting(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,193 @@
+"""The formats of an export, and the files that are written in them.
+
+Text formats are encoded a document at a time and packed in frames of about a megabyte
+(zstd or gzip members, by the name of the file), so a file need not stay open.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import re
+from pathlib import PurePath
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import zstandard
+
+from spiderling.base.errors import BadInput
+from spiderling.corpus.reader import parsed, unescape
+from spiderling.export.records import as_json, record_of, schema
+from spiderling.text.prevertical import escape
+from spiderling.text.tokens import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from spiderling.corpus.reader import StoredDocument
+
+_FRAME_CHARS = 1_000_000
+_ROW_GROUP_CHARS = 16_000_000
+_PACKED = (".zst", ".gz")
+
+
+class Writer(Protocol):
+    """Writes documents of one format to a file."""
+
+    waiting: int
+    """Characters that were added and are not in the file yet."""
+
+    def add(self, document: StoredDocument) -> None: ...
+
+    def flush(self) -> None:
+        """Write what waits."""
+
+    def close(self) -> None:
+        """Write the rest."""
+
+
+# -- text formats: a document as it stands in a file
+
+
+def _prevertical(document: StoredDocument) -> str:
+    return document.text
+
+
+def _jsonl(document: StoredDocument) -> str:
+    return as_json(record_of(parsed(document)))
+
+
+def _text(document: StoredDocument) -> str:
+    return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs) + "\n"
+
+
+def _vertical(document: StoredDocument) -> str:
+    """Tags as they are, and a token a line; ``<g/>`` where two stand without a space between them."""
+    lines: list[str] = []
+    for line in document.text.split("\n"):
+        if line.startswith("<") or not line:
+            lines.append(line)
+            continue
+        for token in tokens(unescape(line)):
+            lines += ["<g/>", escape(token.text)] if token.glued else [escape(token.text)]
+    return "\n".join(lines)
+
+
+ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
+    "prevertical": _prevertical,
+    "vertical": _vertical,
+    "jsonl": _jsonl,
+    "text": _text,
+}
+FORMATS = (*ENCODERS, "parquet")
+_ENDINGS = {
+    ".prevert": "prevertical",
+    ".prevertical": "prevertical",
+    ".vert": "vertical",
+    ".vertical": "vertical",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".txt": "text",
+}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The name of a file without and with its endings: ``cs.jsonl.zst`` -> ``cs``, ``.jsonl.zst``."""
+    match = re.fullmatch(rf"(.+?)((?:{'|'.join(map(re.escape, _ENDINGS))})?(?:\.zst|\.gz)?)", name)
+    return (match[1], match[2]) if match else (name, "")
+
+
+def format_of(name: str) -> str:
+    """What the name of a file says; prevertical if it has no ending.
+
+    Raises BadInput for an ending of nothing known, and for packed Parquet.
+    """
+    stem, ending = split_name(name)
+    unknown = PurePath(stem).suffix
+    if unknown and ending in ("", *_PACKED):
+        near = difflib.get_close_matches(unknown, _ENDINGS, 1, 0.7)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BadInput(f"the ending {unknown} of {name} says no format; {hint}known are {', '.join(_ENDINGS)}.")
+    found = next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
+    return checked(name, found)
+
+
+def checked(name: str, format_name: str) -> str:
+    """*format_name*; raises BadInput where a file of that *name* cannot have it."""
+    if format_name == "parquet" and name.endswith(_PACKED):
+        raise BadInput(f"{name}: Parquet is packed by itself; leave the last ending out.")
+    return format_name
+
+
+def writer(path: Path, name: str, format_name: str) -> Writer:
+    """Makes *path*, whose last *name* will be *name*; raises OSError, and BadInput for a name that does not fit."""
+    if checked(name, format_name) == "parquet":
+        return ParquetWriter(path)
+    return TextWriter(path, name, ENCODERS[format_name])
+
+
+class TextWriter:
+    """Any of the text formats; the file is open while it is written to only."""
+
+    def __init__(self, path: Path, name: str, encode: Callable[[StoredDocument], str]) -> None:
+        self._path, self._encode, self._pack = path, encode, packer(name)
+        self._texts: list[str] = []
+        self.waiting = 0
+        path.write_bytes(b"")
+
+    def add(self, document: StoredDocument) -> None:
+        text = self._encode(document)
+        self._texts.append(text)
+        self.waiting += len(text)
+        if self.waiting >= _FRAME_CHARS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._texts:
+            with self._path.open("ab") as file:
+                file.write(self._pack("".join(self._texts).encode()))
+        self._texts, self.waiting = [], 0
+
+    def close(self) -> None:
+        self.flush()
+
+
+def packer(name: str) -> Callable[[bytes], bytes]:
+    """What makes frames that can stand one behind the other, by the ending of *name*."""
+    if name.endswith(".zst"):
+        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
+    return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
+
+
+class ParquetWriter:
+    """Apache Parquet with the schema of records.py, packed by zstd, in row groups of about 16 million characters."""
+
+    def __init__(self, file: IO[bytes] | Path) -> None:
+        """*file*: a path, or an open file, which stays open."""
+        from pyarrow import parquet  # large, and most runs do without
+
+        self._schema = schema()
+        self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
+        self._records: list[dict[str, Any]] = []
+        self.waiting = 0
+
+    def add(self, document: StoredDocument) -> None:
+        self.add_record(record_of(parsed(document)))
+
+    def add_record(self, record: dict[str, Any]) -> None:
+        """*record*: of records.record_of."""
+        self._records.append(record)
+        self.waiting += len(record["text"])
+        if self.waiting >= _ROW_GROUP_CHARS:
+            self.flush()
+
+    def flush(self) -> None:
+        import pyarrow as pa
+
+        if self._records:
+            self._writer.write_table(pa.Table.from_pylist(self._records, self._schema))
+        self._records, self.waiting = [], 0
+
+    def close(self) -> None:
+        self.flush()
+        self._writer.close()

@@ -1,0 +1,173 @@
+"""Which documents of a corpus are taken, and into which part of the output each goes."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import xxhash
+
+from spiderling.base.errors import BadInput
+from spiderling.export.records import number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_CONDITION = re.compile(r"\s*([\w:.-]+?)\s*(<=|>=|!=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {
+    "<=": lambda a, b: a <= b,  # type: ignore[operator]
+    ">=": lambda a, b: a >= b,  # type: ignore[operator]
+    "<": lambda a, b: a < b,  # type: ignore[operator]
+    ">": lambda a, b: a > b,  # type: ignore[operator]
+}
+_MOST_VALUES, _MOST_NAMED = 1000, 5
+SCARCE_WORDS = 100_000_000
+"""The corpora of scarce languages that H17 speaks of have 3 to 80 million words."""
+_WORTH_A_WARNING = 0.02
+
+
+class Condition:
+    """``attribute OP value``: ``=`` and ``!=`` a list with commas and ``*``; ``< > <= >=`` by number, else by text.
+
+    As in SQL, a document without the attribute meets no condition about it.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Raises BadInput for what is none."""
+        match = _CONDITION.fullmatch(text)
+        if match is None or not match[3] or match[3][0] in "<>=":
+            raise BadInput(f"{text!r} is no condition; write one as distance<=3, lang=cs,sk or crawl_date>=2026-01.")
+        self.text = text
+        self.attribute, self._sign, self._value = match[1], match[2], match[3]
+        self._number = number(self._value)
+        self.is_met = False
+        """By any document."""
+        self.others: Counter[str] = Counter()
+        """Values of the attribute in documents that do not meet it, the first few."""
+
+    def holds(self, attributes: Mapping[str, str]) -> bool:
+        value = attributes.get(self.attribute)
+        if value is None:
+            return False
+        is_met = self._compares(value)
+        self.is_met |= is_met
+        if not self.is_met and (value in self.others or len(self.others) < _MOST_VALUES):
+            self.others[value] += 1
+        return is_met
+
+    def _compares(self, value: str) -> bool:
+        if self._sign in ("=", "!="):
+            equal = any(fnmatch.fnmatchcase(value, wanted.strip()) for wanted in self._value.split(","))
+            return equal is (self._sign == "=")
+        if self._number is None:
+            return _COMPARISONS[self._sign](value, self._value)
+        theirs = number(value)
+        return theirs is not None and _COMPARISONS[self._sign](theirs, self._number)
+
+
+class Selection:
+    """Conditions that all must hold, then a sample of what is left."""
+
+    def __init__(
+        self, conditions: Iterable[str] = (), max_distance: int | None = None, share: float = 1, seed: str = ""
+    ) -> None:
+        """*share* of the documents, drawn by their ids: the same again with the same *seed*, and a smaller share of
+        it is a part of a larger one.  Raises BadInput.
+        """
+        if not 0 < share <= 1:
+            raise BadInput(f"a sample of {share} cannot be drawn; give a share above 0 and up to 1, such as 0.01.")
+        self.conditions = [Condition(text) for text in conditions]
+        self._distance = None if max_distance is None else Condition(f"distance<={max_distance}")
+        if self._distance is not None:
+            self.conditions.append(self._distance)
+        self._share, self._seed = share, seed
+        self.left_out: Counter[str] = Counter()
+        """Documents by the condition that they did not meet."""
+        self._words: Counter[tuple[str, bool]] = Counter()
+
+    def takes(self, attributes: Mapping[str, str]) -> bool:
+        """Whether the document with *attributes* is taken; counts those that are not."""
+        failed = [condition for condition in self.conditions if not condition.holds(attributes)]
+        if self._distance is not None and (not failed or failed == [self._distance]):
+            self._words[attributes.get("lang", ""), bool(failed)] += int(number(attributes.get("words", "")) or 0)
+        if failed:
+            self.left_out[failed[0].text] += 1
+        elif not self._is_drawn(attributes):
+            self.left_out["sample"] += 1
+            return False
+        return not failed
+
+    def _is_drawn(self, attributes: Mapping[str, str]) -> bool:
+        if self._share == 1:
+            return True
+        key = f"{self._seed}\n{attributes.get('id') or attributes.get('url', '')}"
+        return xxhash.xxh3_64_intdigest(key.encode("utf-8", "replace")) < self._share * 2**64
+
+    def described(self) -> dict[str, object]:
+        """For the manifest."""
+        conditions = [condition.text for condition in self.conditions]
+        return {"where": conditions, "sample": self._share, "seed": self._seed, "left_out": dict(self.left_out)}
+
+    def warnings(self) -> list[str]:
+        """What the user should know of the result (H17: a cut by distance is not for scarce languages)."""
+        found = [_unmet(condition) for condition in self.conditions if not condition.is_met]
+        for language in sorted({language for language, _ in self._words}):
+            near, far = self._words[language, False], self._words[language, True]
+            if near + far < SCARCE_WORDS and far > _WORTH_A_WARNING * (near + far):
+                found.append(
+                    f"The cut by distance takes {far:,} of {near + far:,} words of {language or 'no stated language'}: "
+                    "with so little text, what it loses may be worth more than the spam that it keeps out."
+                )
+        return found
+
+
+def _unmet(condition: Condition) -> str:
+    if not condition.others:
+        return f"No document has the attribute {condition.attribute}, so none meets {condition.text}."
+    values = ", ".join(f"{value} ({number:,})" for value, number in condition.others.most_common(_MOST_NAMED))
+    return f"No document meets {condition.text}; what they have as {condition.attribute} is, for example, {values}."
+
+
+# -- parts
+
+
+def _quality(attributes: Mapping[str, str]) -> str:
+    """By Badness: F14 selects documents of up to 10, texrex keeps those of up to 35."""
+    badness = number(attributes.get("badness", ""))
+    if badness is None:
+        return ""
+    return "badness-to-10" if badness <= 10 else "badness-to-35" if badness <= 35 else "badness-above-35"
+
+
+SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
+    "lang": lambda attributes: attributes.get("lang", ""),
+    "tld": lambda attributes: attributes.get("tld", ""),
+    "host": lambda attributes: attributes.get("host", ""),
+    "distance": lambda attributes: f"distance-{attributes['distance']}" if "distance" in attributes else "",
+    "date": lambda attributes: attributes.get("crawl_date", "")[:7],
+    "quality": _quality,
+}
+"""Name -> the part that a document belongs to; "" where it does not say.  Dates by month."""
+_MAX_PART_BYTES = 100
+
+
+class Layout(NamedTuple):
+    """How the output is cut into files."""
+
+    splits: tuple[str, ...] = ()
+    """Of SPLITS, one under the other."""
+    shard_bytes: int = 0
+    """A file that has so much is followed by another; 0: no limit."""
+
+    def part_of(self, attributes: Mapping[str, str]) -> str:
+        """The part of a document, fit for the name of a file; "" when nothing is split."""
+        return ".".join(_safe(SPLITS[split](attributes)) for split in self.splits)
+
+
+def _safe(name: str) -> str:
+    name = re.sub(r"[^\w.-]", "_", name) or "unknown"
+    if len(name.encode()) > _MAX_PART_BYTES:
+        return f"{name[:20]}-{xxhash.xxh3_64_hexdigest(name.encode())}"
+    return name

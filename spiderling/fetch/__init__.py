@@ -1,0 +1,1 @@
+"""One HTTP request: names, TLS, the connection, decoding, and what may go wrong."""

@@ -1,0 +1,238 @@
+"""The HTTP client under the download handler: one request over one connection to a judged address.
+
+aiohttp's protocol and parser, without its session and connector: those cost three times as much as the rest of a
+request that needs no pool, redirects, cookies, proxies or DNS.  tests/test_handler.py fails if the protocol changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import aiohappyeyeballs
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+from spiderling.fetch.errors import BadRequest, HeadFlood, NoConnection, NoTls, TooSlow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MAX_HEADERS = 256
+MAX_HEADER_BYTES = 65_536
+MAX_HEAD_BYTES = 1_000_000
+"""What may come besides the body: interim (1xx) responses, headers, chunk extensions, trailers."""
+FRAMING_RATIO = 2
+"""... and all that comes may be so many times the body: a flood of chunks of one byte is six times, and dear."""
+HEAD_START_S = 0.25
+"""How long the first address is tried alone before the second is too (RFC 8305, 5)."""
+
+
+class Wire(ResponseHandler):
+    """aiohttp's protocol, with a limit on what is not body."""
+
+    content: aiohttp.StreamReader | None = None
+    """The body, once the final headers are here."""
+    _received = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)  # no TCP_NODELAY, which asyncio and uvloop have set
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        # Before the headers: endless ones, and interim responses (back-pressure holds a body that
+        # nobody reads yet far below the limit).  After them: endless chunk extensions and trailers.
+        body_bytes = 0 if self.content is None else self.content.total_bytes
+        if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * body_bytes:
+            self.abort()
+            error = HeadFlood(f"more than {MAX_HEAD_BYTES} bytes that are not body")
+            reader = self if self.content is None else self.content
+            reader.set_exception(error)
+            return
+        super().data_received(data)
+        body = self._payload
+        if self._exception is not None and body is not None and not body.is_eof():
+            # of a broken chunk aiohttp tells only who reads the head: the body would wait for the rest until it is late
+            body.set_exception(aiohttp.ClientPayloadError(f"Response payload is broken: {self._exception}"))
+
+
+class Question(NamedTuple):
+    """A request as it is sent; ``Connection: close`` is added."""
+
+    method: str
+    target: str
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes = b""
+
+    def encoded(self) -> bytes:
+        """Raises BadRequest for what would not be read as it is meant."""
+        lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
+        lines += [name + b": " + value for name, value in self.headers]
+        lines += [b"Connection: close", b"", b""]
+        head = b"\r\n".join(lines)
+        breaks = len(lines) - 1
+        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head or lines[0].count(b" ") != 2:
+            raise BadRequest("there is a space in the URL, or a line break or NUL in a header")
+        return head + self.body
+
+
+@dataclass(slots=True)
+class Reply:
+    """The head of a response; `close` when its ``content`` has been read, or is not wanted."""
+
+    question: Question
+    address: str
+    """That the connection was made to."""
+    certificate: bytes | None
+    """Of the server, DER."""
+    version: aiohttp.HttpVersion
+    status: int
+    reason: str
+    raw_headers: Sequence[tuple[bytes, bytes]]
+    content: aiohttp.StreamReader
+    wire: Wire
+
+    def close(self) -> None:
+        """At once: a polite TLS shutdown would wait for a peer that we are done with."""
+        self.wire.abort()
+
+
+class Floor:
+    """A floor of bytes a second under a body: looked at once a window, for no cost while data flows.
+
+    A window that the event loop itself was late for is not held against the server.
+    """
+
+    def __init__(self, content: aiohttp.StreamReader, bytes_per_s: float, window_s: float) -> None:
+        self._content = content
+        self._least = bytes_per_s * window_s
+        self._window_s = window_s
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Floor:
+        if self._least > 0:
+            self._next_window()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _next_window(self) -> None:
+        due = self._loop.time() + self._window_s
+        self._timer = self._loop.call_at(due, self._look, due, self._content.total_bytes)
+
+    def _look(self, due: float, before: int) -> None:
+        came = self._content.total_bytes - before
+        if came < self._least and self._loop.time() < due + self._window_s / 2:
+            self._content.set_exception(TooSlow(f"{came} bytes in {self._window_s:g} s"))
+            return
+        self._next_window()
+
+
+@dataclass(slots=True)
+class Way:
+    """Where a connection goes: one or two judged addresses."""
+
+    addresses: tuple[str, ...]
+    port: int
+    may_connect: Callable[[str], bool]
+    """Asked before each address is connected to ..."""
+    connected: Callable[[str], None]
+    """... and told when its first packet has just been sent, in one step with that."""
+    bind_address: tuple[str, int] | None = None
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+    """For the TLS handshake."""
+
+    async def open(self) -> Wire:
+        """A connection to the address that answers first (RFC 8305); raises NoConnection or NoTls."""
+        loop = asyncio.get_running_loop()
+        kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
+        own = self.bind_address
+        options: dict[str, Any] = {"ssl": self.tls, "server_hostname": self.server_name} if self.tls else {}
+        try:
+            sock = await aiohappyeyeballs.start_connection(
+                [(_family(address), *kind, (address, self.port)) for address in self.addresses],
+                local_addr_infos=[(_family(own[0]), *kind, own)] if own else None,
+                happy_eyeballs_delay=HEAD_START_S,
+                loop=cast("asyncio.AbstractEventLoop", self),  # of which it wants nothing but ``sock_connect``
+            )
+            _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock, **options)
+        except ssl.SSLError as error:
+            raise NoTls(str(error)) from error
+        except OSError as error:
+            raise NoConnection(str(error)) from error
+        return wire
+
+    async def sock_connect(self, sock: socket.socket, place: tuple[str, int]) -> None:
+        """As that of an event loop, which may do other things between the call and the packet: uvloop asks a thread."""
+        if not self.may_connect(place[0]):
+            raise OSError(f"{place[0]} is not due")
+        try:
+            error = sock.connect_ex(place)
+        finally:
+            self.connected(place[0])
+        if error == errno.EINPROGRESS:
+            await _writable(sock)
+            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, f"{os.strerror(error)}: {place[0]}:{place[1]}")
+
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    is_writable = asyncio.Event()
+    loop.add_writer(sock, is_writable.set)
+    try:
+        await is_writable.wait()
+    finally:
+        loop.remove_writer(sock)
+
+
+async def ask(question: Question, way: Way) -> Reply:
+    """Send *question*; returns at the headers of the final response.  Raises as `Way.open`, or errors of aiohttp."""
+    head = question.encoded()
+    wire = await way.open()
+    try:
+        transport = wire.transport
+        if transport is None:
+            raise aiohttp.ServerDisconnectedError
+        wire.set_response_params(
+            skip_payload=question.method == "HEAD",
+            read_until_eof=True,
+            auto_decompress=False,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+        transport.write(head)
+        message, content = await wire.read()
+        while 100 <= message.code < 200 and message.code != 101:
+            message, content = await wire.read()
+    except BaseException:
+        wire.abort()
+        raise
+    wire.content = content
+    tls = transport.get_extra_info("ssl_object") if way.tls else None
+    return Reply(
+        question=question,
+        address=way.addresses[0] if len(way.addresses) == 1 else transport.get_extra_info("peername")[0],
+        certificate=tls.getpeercert(binary_form=True) if tls is not None else None,
+        version=message.version,
+        status=message.code,
+        reason=message.reason,
+        raw_headers=message.raw_headers,
+        content=content,
+        wire=wire,
+    )
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,0 +1,241 @@
+"""Host names to IP addresses, asynchronously, with the time that the answer may be kept.
+
+No answer is kept here: the frontier keeps addresses until they expire.  A and AAAA are
+asked for at once (RFC 8305), but a crawler is in no hurry: it waits for the preferred
+family, and for the other one only RESOLUTION_DELAY_S longer.  Search domains and the
+hosts file are not consulted; fixed addresses are the host map's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import aiodns
+import pycares
+
+from spiderling.base.addresses import HostMap, literal_address, parse_endpoint
+from spiderling.base.options import Options
+
+RESOLUTION_DELAY_S = 0.05
+"""RFC 8305, 3."""
+_RECORD_TYPES = {"4": "A", "6": "AAAA"}
+
+# c-ares keeps answers of its own for up to an hour, without a bound on their number;
+# a new channel every so many queries keeps that to some tens of megabytes.
+_QUERIES_PER_CHANNEL = 20_000
+
+_SOCKETS_OF_THEIR_OWN = 32
+_NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
+_NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
+
+
+_ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
+
+
+class NameNotFound(Exception):
+    """The name does not exist or has no address; asking again soon is useless."""
+
+
+class NameServerFailure(Exception):
+    """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
+
+
+_Query = asyncio.Future[list[pycares.DNSRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The addresses of one name, never empty, and for how many seconds they may be used."""
+
+    addresses: tuple[str, ...]
+    ttl_s: float
+    is_asked: bool = True
+    """Whether a name server said so."""
+
+
+class Resolver:
+    """Answers from the host map, from the name itself when it is an address, else from DNS."""
+
+    def __init__(
+        self,
+        host_map: HostMap,
+        nameservers: str = "",
+        *,
+        concurrency: int = 500,
+        timeout_s: float = 3.0,
+        tries: int = 3,
+        ip_versions: str = "4,6",
+        ttl_bounds_s: tuple[float, float] = (60.0, 3600.0),
+    ) -> None:
+        """*nameservers* is ``address[:port]`` separated by commas, empty for the system's; *ip_versions* is
+        4 or 6, or both, the preferred one first.
+
+        Up to *concurrency* queries run at once, any number may wait: all answers come through one
+        UDP socket, whose default buffer holds a burst of a few hundred.
+        *timeout_s* is that of the first try; c-ares lengthens it and asks the next server.
+        Raises BadInput for a name server that is no address.
+        """
+        self._host_map = host_map
+        self._servers = _servers(nameservers)
+        self._timeout_s = timeout_s
+        self._tries = tries
+        self._record_types = [_RECORD_TYPES[version] for version in ip_versions.split(",")]
+        self._ttl_bounds_s = ttl_bounds_s
+        self._slots = asyncio.Semaphore(concurrency)
+        self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
+        self._running: dict[str, asyncio.Task[Resolution]] = {}
+        self._channel: aiodns.DNSResolver | None = None
+        self._asked = 0
+
+    @classmethod
+    def from_options(cls, options: Options, host_map: HostMap) -> Resolver:
+        """The resolver of a crawl; raises BadInput."""
+        return cls(
+            host_map,
+            options.nameservers,
+            concurrency=options.dns_concurrency,
+            timeout_s=options.dns_timeout_s,
+            ip_versions=options.ip_versions,
+            ttl_bounds_s=(options.dns_min_ttl_s, options.dns_max_ttl_s),
+        )
+
+    async def resolve(self, name: str) -> Resolution:
+        """The addresses of *name*; raises NameNotFound or NameServerFailure.
+
+        Callers that ask for the same name at the same time share one query; a caller that is
+        cancelled does not disturb the others.
+        """
+        name = name.lower().rstrip(".")
+        known = self._without_dns(name)
+        if known is not None:
+            return Resolution((known,), self._ttl_bounds_s[1], is_asked=False)
+        if not _is_dns_name(name):
+            raise NameNotFound(f"{name[:100]!r} is not a host name")
+        task = self._running.get(name)
+        if task is None:
+            task = self._running[name] = asyncio.ensure_future(self._look_up(name))
+            task.add_done_callback(_seen)
+            task.add_done_callback(lambda done: self._running.pop(name))
+        return await asyncio.shield(task)
+
+    def forget(self) -> None:
+        """Put the next questions to a name server, whatever was answered before."""
+        self._channel = None  # which keeps answers; queries that still run hold it
+
+    async def close(self) -> None:
+        """End all look-ups and close the sockets; the resolver can not be used after."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    def _without_dns(self, name: str) -> str | None:
+        mapped = self._host_map.lookup(name)
+        if mapped is not None:
+            return mapped.address
+        if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3
+            return "127.0.0.1"
+        return literal_address(name)
+
+    async def _look_up(self, name: str) -> Resolution:
+        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in self._record_types]
+        try:
+            found = await self._answers(*queries)
+        finally:
+            for query in queries:
+                query.cancel()
+                query.add_done_callback(_seen)
+        records = [record for answer in found for record in answer]
+        if not records:
+            raise NameNotFound(f"{name} has no address")
+        low, high = self._ttl_bounds_s
+        addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
+        return Resolution(addresses, min(max(float(min(record.ttl for record in records)), low), high))
+
+    async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
+        """Those to be used, the preferred one first; raises as `resolve` does."""
+        try:
+            answer = await first
+        except NameServerFailure:
+            if not others or not (answer := await others[0]):
+                raise
+            return [answer]
+        if not answer:
+            return [await query for query in others]
+        done, _ = await asyncio.wait(others, timeout=RESOLUTION_DELAY_S) if others else (set(), None)
+        return [answer, *(query.result() for query in done if not query.exception())]
+
+    async def _query(self, name: str, record_type: str) -> list[pycares.DNSRecord]:
+        """The answer for one record type, CNAMEs included, empty when there is no address; raises as `resolve`."""
+        try:
+            async with self._slots:
+                result = await self._ask(name, record_type)
+        except aiodns.error.DNSError as error:
+            code = error.args[0] if error.args else None
+            if code == aiodns.error.ARES_ENODATA:
+                return []
+            message = f"{name}: {error.args[-1] if error.args else 'DNS error'}"
+            raise (NameNotFound if code in _NO_SUCH_NAME else NameServerFailure)(message) from error
+        records = list(result.answer)
+        return records if any(isinstance(record.data, _ADDRESS) for record in records) else []
+
+    async def _ask(self, name: str, record_type: str) -> pycares.DNSResult:
+        """The answer; raises DNSError.
+
+        c-ares gives up a socket, and all queries that run over it, for one malformed answer: what
+        failed so is asked again over a socket of its own, where only the culprit fails.
+        """
+        try:
+            return await self._current_channel().query_dns(name, record_type)
+        except aiodns.error.DNSError as error:
+            if not error.args or error.args[0] != aiodns.error.ARES_EBADRESP:
+                raise
+        async with self._alone:
+            channel = self._new_channel()
+            try:
+                return await channel.query_dns(name, record_type)
+            finally:
+                await channel.close()
+
+    def _new_channel(self) -> aiodns.DNSResolver:
+        return aiodns.DNSResolver(self._servers, timeout=self._timeout_s, tries=self._tries)
+
+    def _current_channel(self) -> aiodns.DNSResolver:
+        """The channel to ask; made on first use, when the event loop runs, and renewed in between."""
+        if self._asked % _QUERIES_PER_CHANNEL == 0:
+            self._channel = None  # queries that still run hold it; it closes with the last of them
+        if self._channel is None:
+            self._channel = self._new_channel()
+        self._asked += 1
+        return self._channel
+
+
+def _seen(task: asyncio.Future[Any]) -> None:
+    """An outcome that nobody waits for any more is no error."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _is_dns_name(name: str) -> bool:
+    """Whether *name* can be asked for: ASCII, within the lengths of RFC 1035, no empty label."""
+    return (
+        len(name) <= 253
+        and name.isascii()
+        and name.isprintable()
+        and all(0 < len(label) <= 63 for label in name.split("."))
+        and not _NOT_IN_NAMES.intersection(name)
+    )
+
+
+def _servers(option: str) -> list[str]:
+    servers = []
+    for part in (piece.strip() for piece in option.split(",")):
+        if part:
+            address, port = parse_endpoint(part, "SPIDERLING_NAMESERVERS")
+            servers.append(f"[{address}]:{port or 53}" if ":" in address else f"{address}:{port or 53}")
+    return servers

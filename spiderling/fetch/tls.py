@@ -1,0 +1,79 @@
+"""TLS as a crawler needs it: any certificate is accepted and what is wrong with it is noted, or only valid ones.
+
+A text is not worse for an expired certificate, and half of the small web has one some day; but who wants to
+know which texts came over such a connection finds it in the document's attribute ``tls``.  What is noted is read
+off the server's own certificate; whether a chain leads to a trusted root is asked only when ``strict``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+from scrapy.utils.ssl import _make_ssl_context
+
+from spiderling.base.addresses import literal_address
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+FLAG = "tls-"
+"""Prefix of such a problem among the flags of a response."""
+
+
+def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
+    """What connections are made with; *strict* (or Scrapy's DOWNLOAD_VERIFY_CERTIFICATES): valid ones only."""
+    made = _make_ssl_context(settings)
+    if strict:
+        made.check_hostname = True
+        made.verify_mode = ssl.CERT_REQUIRED
+        made.load_default_certs()
+    return made
+
+
+def problems(certificate: bytes, name: str) -> tuple[str, ...]:
+    """What is wrong now with a DER *certificate* shown for host *name*.
+
+    Any of expired, not-yet-valid, self-signed, wrong-name (RFC 9525: only subjectAltName counts); or unreadable.
+    """
+    facts = _facts(certificate)
+    if facts is None:
+        return ("unreadable",)
+    now = datetime.now(timezone.utc)
+    found = {
+        "expired": facts.not_valid_after_utc < now,
+        "not-yet-valid": facts.not_valid_before_utc > now,
+        "self-signed": facts.subject == facts.issuer,
+        "wrong-name": not _is_for(certificate, name),
+    }
+    return tuple(problem for problem, holds in found.items() if holds)
+
+
+@lru_cache(maxsize=1024)
+def _facts(certificate: bytes) -> x509.Certificate | None:
+    try:
+        facts = x509.load_der_x509_certificate(certificate)
+        _ = facts.not_valid_after_utc, facts.not_valid_before_utc, facts.subject, facts.issuer  # parsed only now
+    except ValueError:
+        return None
+    return facts
+
+
+@lru_cache(maxsize=1024)
+def _is_for(certificate: bytes, name: str) -> bool:
+    facts = _facts(certificate)
+    assert facts is not None
+    try:
+        names = facts.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        return False
+    address = literal_address(name)
+    if address is not None:
+        return ipaddress.ip_address(address) in names.get_values_for_type(x509.IPAddress)
+    wanted = name.lower().rstrip(".")
+    wildcard = "*." + wanted.partition(".")[2]
+    return not {wanted, wildcard}.isdisjoint(given.lower() for given in names.get_values_for_type(x509.DNSName))

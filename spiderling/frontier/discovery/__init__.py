@@ -1,0 +1,1 @@
+"""How URLs become known: links, redirects, sitemaps, site files, archives."""

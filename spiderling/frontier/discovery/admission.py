@@ -1,0 +1,159 @@
+"""Which mentions of URLs become discovered URLs: scope, distance, seen set, the state of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, canonicalize, port_of, url_key
+from spiderling.frontier.discovery.traps import Traps
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
+from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.storage.lines import line_of, plain_line
+
+
+class Admission:
+    """Accepts or refuses; an accepted URL waits in its host's queue or ends at once."""
+
+    def __init__(self, options: Options, books: Books, strategy: Strategy) -> None:
+        self._books = books
+        self._strategy = strategy
+        self._scope = books.scope
+        self.traps = Traps(options, books.hosts)
+        self.allows_port = self._scope.allows_port
+        self._of_usual_ports = self._by_port(80), self._by_port(443)
+        self._max_distance = options.max_distance
+        self._follow = options.follow
+        self.is_blocked: Callable[[str], bool] = lambda name: False
+        """Whether the user blocked a host of this name."""
+        self._is_wanted: Callable[[str], bool] = lambda name: True
+        self._takes_all = options.follow == "all" and not options.tlds
+        """Whether no host is out of scope."""
+
+    def accept(
+        self, target: CanonicalUrl, distance: int, rank: int,
+        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"", page: int = 0,
+    ) -> int | Reason:  # fmt: skip
+        """The id of the host that the URL waits for; or why not: a refused mention, or an end at once.
+
+        *page*: key of that it was found on.
+        """
+        books = self._books
+        host_id = books.hosts.find(target.host)
+        if host_id:
+            distance = self.lower(host_id, distance)
+            key = url_key(host_id, target.url, salt)
+            if key in books.seen:
+                return self.refuse(Reason.SEEN)
+        named = rank == SEED_RANK or bool(payload)
+        refusal = self._refusal(target, host_id, distance, rank, payload, named or redirects > 0)
+        refusal = refusal or (None if named else self.traps.refusal(host_id, target.host, target.path))
+        if refusal is not None:
+            return self.refuse(refusal)
+        if not host_id:
+            host_id = self.host_id(target.host, distance)
+            key = url_key(host_id, target.url, salt)
+        books.seen.add(key)
+        books.ledger.discover()
+        books.trail.found([key], page)
+        rank = min(rank, LAST_RANK)
+        line = None if payload is not None or redirects else plain_line(target, rank)
+        if line is None:
+            host = books.hosts.by_id(host_id)
+            line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, redirects, payload))
+        return books.wait(host_id, rank, line, payload is not None) or host_id
+
+    def left_out(self, url: QueuedUrl) -> Reason | None:
+        """Why a link that waited ends unfetched, by what was learnt meanwhile; None when it is fetched."""
+        if url.rank == SEED_RANK or url.payload:
+            return None
+        if self._strategy.is_stale(url.rank, self._books.ledger.totals["pages"]):
+            return Reason.PASSED_OVER
+        return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
+
+    def lower(self, host_id: int, distance: int) -> int:
+        """The distance of a known host that was found at *distance*."""
+        known = self._books.marks.distance(host_id)
+        if distance < known:
+            self._books.marks.set_distance(host_id, distance)
+            self._books.hosts.nearer.add(host_id)
+        return min(distance, known)
+
+    def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
+        """Why links to a host, known if it has an id, are refused whatever their paths: with http and with https."""
+        if host_id and self._takes_all and distance <= self._max_distance and ":" not in name:
+            return self._of_usual_ports
+        reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
+        if reason is None and distance > self._max_distance:
+            reason = Reason.TOO_FAR
+        if reason is None and not host_id:
+            reason = self.traps.refusal(0, name, "")
+        if reason is not None or ":" not in name:
+            return (reason, reason) if reason is not None else self._of_usual_ports
+        return self._by_port(port_of(name, False)), self._by_port(port_of(name, True))
+
+    def _by_port(self, port: int) -> Reason | None:
+        return None if self.allows_port(port) else Reason.PORT_FORBIDDEN
+
+    def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
+        """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
+        self._is_wanted, self._takes_all = is_wanted, False
+
+    def unwanted(self, target: CanonicalUrl) -> Reason | None:
+        """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
+        return self._refusal(target, 0, 0, SEED_RANK, None, True)
+
+    def refuse(self, reason: Reason, number: int = 1) -> Reason:
+        """Count refused mentions."""
+        self._books.ledger.mentions[reason] += number
+        return reason
+
+    def host(self, name: str, distance: int) -> Host:
+        """The record of *name*, created if it is new."""
+        return self._books.hosts.by_id(self.host_id(name, distance))
+
+    def host_id(self, name: str, distance: int) -> int:
+        """Its id."""
+        hosts = self._books.hosts
+        host_id = hosts.find(name)
+        if not host_id:
+            host_id = hosts.create(name, distance)
+            if self.is_blocked(name) or hosts.is_unit_retired(name):
+                host = hosts.by_id(host_id)
+                hosts.set_closed(host, self.verdict(host) or host.state)
+        return host_id
+
+    def verdict(self, host: Host) -> HostState | None:
+        """The state to close *host* in, since its name is blocked or its unit retired; None to leave it open."""
+        if host.exempt:
+            return None
+        if self.is_blocked(host.name):
+            return HostState.BLOCKED
+        return HostState.RETIRED if not host.leniency and self._books.hosts.is_unit_retired(host.name) else None
+
+    def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
+        """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""
+        page = canonicalize(source) if source else None
+        host = self._books.hosts.get(page.host) if page else None
+        if page is None or host is None:
+            return 0, 0
+        return host.distance + (target.host != host.name), url_key(host.id, page.url)
+
+    def _astray(self, name: str, host_id: int, asked_for: bool) -> Reason | None:
+        """OUT_OF_SCOPE for a host that is not wanted, and for a link that is not to be followed."""
+        strays = not asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
+        return Reason.OUT_OF_SCOPE if strays or not self._is_wanted(name) else None
+
+    def _refusal(
+        self, target: CanonicalUrl, host_id: int, distance: int, rank: int, payload: bytes | None, asked_for: bool
+    ) -> Reason | None:
+        if (reason := self._astray(target.host, host_id, asked_for)) is not None:
+            return reason
+        if not self.allows_port(target.port):
+            return Reason.PORT_FORBIDDEN
+        # what a subclass asks for by a Request of its own is not judged by its form
+        refusal = None if payload else self._scope.refusal(target)
+        return Reason.TOO_FAR if refusal is None and rank != SEED_RANK and distance > self._max_distance else refusal

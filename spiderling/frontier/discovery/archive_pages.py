@@ -1,0 +1,78 @@
+"""Pages that come without a request, from an archive: their URLs are judged and accounted for as if they were fetched.
+
+A URL enters the books when its page ends, and not before: what was in work at a kill is as if it had never
+been read.  Hosts get no turn and wait for nothing; they may be closed (blocked, retired) as in a crawl.
+"""
+
+from __future__ import annotations
+
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, canonicalize, url_key
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
+from spiderling.frontier.hosts.ranks import SEED_RANK
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.robots import Robots
+from spiderling.frontier.values import Fetch
+
+
+class Captures:
+    """``begin`` when a page has been read, ``enter`` right before it is reported."""
+
+    def __init__(self, books: Books, admission: Admission, robots: Robots) -> None:
+        self._books, self._admission, self._robots = books, admission, robots
+        self._in_work: dict[int, QueuedUrl] = {}
+
+    def unwanted(self, target: CanonicalUrl) -> Reason | None:
+        """Why no URL like *target* is taken, by its form and host; nothing is changed, so any thread may ask."""
+        return self._admission.unwanted(target)
+
+    def refuse(self, reason: Reason) -> None:
+        """Count what is no page, or not wanted."""
+        self._admission.refuse(reason)
+
+    def robots_txt(self, url: str, status: int, body: bytes, now: float) -> None:
+        """The robots.txt that an archive holds: it counts for the pages that come after it, however old it gets."""
+        target = canonicalize(url)
+        if target is not None:
+            self._robots.answered(target.origin, status, body, now)
+
+    def begin(self, url: str, distance: int = 0) -> Fetch | Reason:
+        """A page at the canonical *url* is in work; or why it is not: the first one at a URL counts.
+
+        *distance*: that of its host if it is a new one.
+        A URL whose host is closed, or that robots.txt keeps us out of, ends here.
+        """
+        target = canonicalize(url)
+        if target is None:
+            return self._admission.refuse(Reason.BAD_URL)
+        host = self._admission.host(target.host, distance)
+        key = url_key(host.id, target.url)
+        if key in self._in_work or key in self._books.seen:
+            return self._admission.refuse(Reason.SEEN)
+        entry = self._in_work[key] = QueuedUrl(key, target.url, host, SEED_RANK, target)
+        host.in_transit += 1  # keeps its record in memory
+        end = CLOSED_STATES.get(host.state)
+        if end is None and self._robots.forbids(target.origin, target.url):
+            end = Reason.ROBOTS_FORBIDDEN
+        if end is None:
+            return Fetch(key, entry.url, "", host)
+        self.enter(key)
+        self._books.take_back(key)
+        self._books.end_in_transit(entry, end)
+        host.in_transit -= 1
+        return end
+
+    def holds(self, key: int | None) -> bool:
+        """Whether a page of this key is in work."""
+        return key in self._in_work
+
+    def enter(self, key: int) -> None:
+        """The page in work enters the books: discovered and in transit, to be reported in the same step."""
+        url, books = self._in_work.pop(key), self._books
+        books.seen.add(key)
+        books.trail.found([key], 0)
+        books.ledger.discover()
+        books.ledger.hand_out()
+        books.in_transit[key] = url.host.fetching = url
+        books.hosts.changed.add(url.host)

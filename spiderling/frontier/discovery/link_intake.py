@@ -1,0 +1,166 @@
+"""How the links of a page come in: one batch, of which only the new ones are looked at.
+
+Known hosts are found by name once a batch, and the keys that are in the seen set by one pass over them.  What a new
+link has to pass is in admission.py; those that pass are ranked side by side (ranking/strategies.py).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import PREFIXES, canonicalize
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.traps import Visit
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+from spiderling.frontier.ranking.strategies import LinkingPage
+from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.storage.lines import HEADS
+
+_PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
+Entry = tuple[int, bytes, int]
+"""Rank and line of a URL that comes into a queue, and its place in the batch."""
+
+
+class Intake:
+    """Accepts what is new in a batch; a batch that a worker made up harms no more than the page's own links could."""
+
+    def __init__(self, books: Books, admission: Admission, schedule: Schedule) -> None:
+        self._books, self._admission, self._schedule = books, admission, schedule
+
+    def put(
+        self, linking: LinkingPage, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        """Accept the links of a page, ranked by *rank_of*; *page* is its key."""
+        source = linking.host
+        if links.bad:
+            self._admission.refuse(Reason.BAD_URL, links.bad)
+        if visit is not None and visit.is_copy:
+            links = self._leaving(links, visit)
+        if links.size:
+            self._put_columns(source, links, rank_of, now, page, visit)
+        for url, _, flags, _, _ in links.others:
+            self._put_other(source, url, flags, rank_of, now, page, visit)
+
+    def _put_columns(
+        self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        books, ids = self._books, self._ids(source, links.hosts)
+        of_host, hashes = np.frombuffer(links.of_host, np.uint16), np.frombuffer(links.hashes, np.uint64)
+        places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
+        if len(places) < links.size:
+            self._admission.refuse(Reason.SEEN, links.size - len(places))
+        if not places:
+            return
+        new = NewLinks(links, places, ids)
+        new.places = self._allowed(source, links, new, ids)
+        if not new.places:
+            return
+        keys, waiting = self._entered(source, links, new, ids, rank_of(new))
+        books.ledger.discover(len(keys))
+        books.trail.found(keys, page)
+        for host_id, entries in waiting.items():
+            if visit is not None and visit.fruitless:
+                self._wait_singly(host_id, entries, links, visit, now)
+            elif books.wait_all(host_id, entries):
+                self._schedule.wake(host_id, now, min(entries)[0])
+
+    def _entered(
+        self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
+    ) -> tuple[list[int], dict[int, list[Entry]]]:
+        """The keys of *new* links, seen from now on, and what comes into each host's queue."""
+        numbers, digests, lines, places = new.numbers, new.digests, new.lines, new.places
+        if DROPPED in ranks:
+            places = [at for at, rank in zip(places, ranks, strict=True) if rank != DROPPED]
+            self._admission.refuse(Reason.UNPROMISING, len(ranks) - len(places))
+            ranks = [rank for rank in ranks if rank != DROPPED]
+        for at in places:
+            if not ids[number := numbers[at]]:
+                ids[number] = self._admission.host_id(links.hosts[number], source.distance + 1)
+        hosts = [ids[numbers[at]] for at in places]
+        keys = self._books.seen.enter(hosts, [digests[at] for at in places])
+        waiting: dict[int, list[Entry]] = {host_id: [] for host_id in hosts}
+        for at, rank, host_id, key in zip(places, ranks, hosts, keys, strict=True):
+            if key:
+                waiting[host_id].append((rank, HEADS[links.prefixes[at]][rank] + lines[at], at))
+        if 0 in keys:  # twice in the batch
+            self._admission.refuse(Reason.SEEN, keys.count(0))
+            return [key for key in keys if key], {host_id: some for host_id, some in waiting.items() if some}
+        return keys, waiting
+
+    def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
+        """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
+        ids = self._books.hosts.find_all(names)
+        for host_id in self._books.marks.farther(ids, source.distance + 1):
+            if host_id != source.id:
+                self._admission.lower(host_id, source.distance + 1)
+        return ids
+
+    def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
+        """The places of those *new* links that are not refused."""
+        scope, closed, names = self._books.scope, self._admission.traps.closed, links.hosts
+        fetched, max_depth, max_chars = scope.fetched, scope.max_depth, scope.max_chars
+        numbers, lines, prefixes, forms, depths = new.numbers, new.lines, links.prefixes, links.forms, links.depths
+        gates: dict[int, tuple[Reason | None, Reason | None]] = {}
+        allowed = []
+        for at in new.places:
+            number, prefix, path = numbers[at], prefixes[at], lines[at]
+            if number not in gates:
+                gates[number] = self._gate(source, names[number], ids[number])
+            chars = _PREFIX_CHARS[prefix] + len(names[number]) + len(path)
+            reason = gates[number][prefix & 1]
+            if reason is None and (forms[at] not in fetched or depths[at] > max_depth or chars > max_chars):
+                reason = scope.refusal_of_form(forms[at], depths[at], chars)
+            if reason is None and ids[number] in closed:
+                reason = self._admission.traps.refusal(ids[number], names[number], path.decode("ascii"))
+            if reason is None:
+                allowed.append(at)
+            else:
+                self._admission.refuse(reason)
+        return allowed
+
+    def _gate(self, source: Host, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
+        """``Admission.gate``; a name that no worker of ours makes is no host."""
+        if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
+            return Reason.BAD_URL, Reason.BAD_URL
+        distance = self._books.marks.distance(host_id) if host_id else source.distance + 1
+        return self._admission.gate(name, host_id, distance)
+
+    def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:
+        """Each is shown to *visit* as soon as it waits."""
+        for entry in entries:
+            if self._books.wait_all(host_id, [entry]):
+                self._schedule.wake(host_id, now, entry[0])
+                visit.found(links.target(entry[2]))
+
+    def _put_other(
+        self, source: Host, url: str, flags: int, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
+    ) -> None:
+        target = canonicalize(url)
+        if target is None:
+            self._admission.refuse(Reason.BAD_URL)
+            return
+        link = FoundLink.to(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK))
+        if (rank := rank_of(NewLinks.of(link))[0]) == DROPPED:
+            self._admission.refuse(Reason.UNPROMISING)
+            return
+        accepted = self._admission.accept(target, source.distance + (target.host != source.name), rank, page=page)
+        if not isinstance(accepted, Reason):
+            self._schedule.wake(accepted, now, rank)
+            if visit is not None:
+                visit.found(target)
+
+    def _leaving(self, links: LinkBatch, visit: Visit) -> LinkBatch:
+        """The links of a copy that lead out of its domain."""
+        stays = [visit.refuses(name) for name in links.hosts]
+        places = [at for at, number in enumerate(array("H", links.of_host)) if not stays[number]]
+        others = tuple(other for other in links.others if not visit.refuses(other[1]))
+        self._admission.refuse(Reason.TRAP_COPY, links.size - len(places) + len(links.others) - len(others))
+        return links.only(places, others)

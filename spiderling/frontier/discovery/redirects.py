@@ -1,0 +1,46 @@
+"""Where a redirect leads: a new URL, or the same one once more, as the server spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize, serialize
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
+from spiderling.frontier.lifecycle.url_states import Books
+
+
+class Redirects:
+    """Of one crawl."""
+
+    def __init__(
+        self, books: Books, admission: Admission, accept: Callable[..., Reason | None], max_redirects: int
+    ) -> None:
+        """*accept* takes a target as a new URL."""
+        self._books, self._admission, self._accept, self._max_redirects = books, admission, accept, max_redirects
+
+    def follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
+        """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
+
+        The target is a new URL at the same distance, asked for by *payload* or else the same request.
+        """
+        own, target = url.target, canonicalize(location)
+        if target is None:
+            self._admission.refuse(Reason.BAD_URL)
+            return Reason.REDIRECTED
+        if target.url == own.url and payload is None:
+            spelled = serialize(location)
+            if spelled is None or spelled == url.url or url.url != target.url:
+                return Reason.REDIRECT_LOOP
+            if url.host.is_closed:
+                return CLOSED_STATES[url.host.state]
+            url.url = spelled
+            self._books.wait_again(url, first=True)
+            return None
+        if url.redirects >= self._max_redirects:
+            return Reason.REDIRECT_LOOP
+        salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
+        payload = payload or url.payload
+        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload, salt, url.key)
+        return Reason.REDIRECTED

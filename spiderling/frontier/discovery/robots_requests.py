@@ -1,0 +1,93 @@
+"""The requests for robots.txt and its like that are queued or in transit, and the hosts that wait for the answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spiderling.base.options import Options
+from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.sitemaps import Sitemaps
+from spiderling.frontier.hosts.host import Host, RobotsTask
+from spiderling.frontier.robots import Robots
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.site_files import SiteFile
+from spiderling.frontier.storage.host_table import HostTable
+
+
+class RobotsTasks:
+    """One request per origin at a time; a redirect moves it to the queue of another host."""
+
+    def __init__(
+        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, hosts: HostTable
+    ) -> None:
+        self._max_redirects = options.max_redirects
+        self._max_delay_s = options.max_crawl_delay_s
+        self._robots = robots
+        self._admission = admission
+        self._schedule = schedule
+        self.sitemaps = Sitemaps(options, admission, schedule)
+        self._hosts = hosts
+        self._awaited: dict[str, Host] = {}
+        """The host that goes on when the file that an origin was asked for is there."""
+
+    def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
+        """Let *host* fetch the file that *target*'s origin lacks first; False: another host is on the way to it."""
+        if target.origin in self._awaited:
+            self._schedule.set_aside(host)
+            return False
+        self._awaited[target.origin] = host
+        file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
+        host.tasks.append(RobotsTask(target.origin, target.origin + file.value, target.name, file=file))
+        return True
+
+    def answered(
+        self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
+    ) -> Host | None:
+        """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
+        target = canonicalize(location) if location else None
+        if target and task.redirects < self._max_redirects and self._admission.allows_port(target.port):
+            self._follow(task, target, now)
+            return None
+        return self._settle(task, status, body, now, retry_after_s)
+
+    def fail(self, task: RobotsTask, now: float) -> None:
+        """*task* cannot be carried out."""
+        self._settle(task, 0, b"", now)
+
+    def drop(self, host: Host) -> None:
+        """*host* was closed; hosts whose robots.txt redirects to it ask again when they are due."""
+        while host.tasks:
+            waiting = self._awaited.pop(host.tasks.popleft().origin, None)
+            if waiting is not None and waiting is not host:
+                self._schedule.place(waiting, waiting.due)
+
+    def _follow(self, task: RobotsTask, target: CanonicalUrl, now: float) -> None:
+        """Ask the redirect's host, under its own politeness."""
+        waiting = self._awaited.get(task.origin)
+        host = self._admission.host(target.host, waiting.distance if waiting else 0)
+        if host.is_closed:
+            self.fail(task, now)
+            return
+        host.tasks.append(replace(task, url=target.url, name=target.name, redirects=task.redirects + 1))
+        self._schedule.place(host, now)
+
+    def _settle(
+        self, task: RobotsTask, status: int, body: bytes, now: float, retry_after_s: float = 0.0
+    ) -> Host | None:
+        if status:
+            self._robots.answered(task.origin, status, body, now, task.file, retry_after_s)
+        else:
+            self._robots.failed(task.origin, now, task.file)
+        host = self._awaited.pop(task.origin, None)
+        if host is None or host.is_closed:
+            return None
+        if task.file is SiteFile.ROBOTS:
+            self.sitemaps.named(host, self._robots.sitemaps(task.origin), now)
+            host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
+        host.due = max(host.due, host.last_start + self._schedule.interval(host))
+        self._hosts.changed.add(host)
+        if host.crawl_delay_s > self._max_delay_s and not host.exempt:
+            return host
+        self._schedule.place(host, now)
+        return None

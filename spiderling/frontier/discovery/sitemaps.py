@@ -1,0 +1,83 @@
+"""Discovery by sitemaps: the files that a robots.txt names, and the URLs that they hold (text/sitemap.py reads them).
+
+A sitemap is a URL in its host's queue with a payload of ours, so that all that holds for pages holds for it:
+robots.txt, opt-outs, politeness, limits, retries, restarts, a full account of its bytes.  It ends as
+``sitemap`` and is no page.  It waits, as its URLs do, behind the links of pages with text, and so is
+asked for when a host's links give no more.  A URL of another host would have to be allowed by that host's
+robots.txt (cross submits); it is left to the links.
+
+Of each robots.txt at most MAX_FILES sitemaps are asked for, those in indexes included: a payload says how
+many more its index may name, so that nothing need be counted over restarts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts.ranks import SITEMAP_RANK
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.values import Fetch
+
+MAX_FILES = 50
+MAX_DEPTH = 2
+"""Of an index in an index the sitemaps are asked for, and no others below it."""
+_PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
+
+
+def is_sitemap(fetch: Fetch) -> bool:
+    """Whether *fetch* is for a sitemap that was found here."""
+    return fetch.payload is not None and _PAYLOAD.fullmatch(fetch.payload) is not None
+
+
+class Sitemaps:
+    """Accepts what robots.txt and sitemaps name, when ``SPIDERLING_SITEMAPS`` is on."""
+
+    def __init__(self, options: Options, admission: Admission, schedule: Schedule) -> None:
+        self._is_on = options.sitemaps == "on"
+        self._admission = admission
+        self._schedule = schedule
+
+    def named(self, host: Host, addresses: list[str], now: float) -> None:
+        """A robots.txt of *host* names the sitemaps at *addresses*."""
+        if self._is_on and addresses:
+            self._put_files(host, addresses, MAX_DEPTH, MAX_FILES, 0, now)
+
+    def found_files(self, fetch: Fetch, addresses: list[str], now: float) -> None:
+        """The index that was fetched names the sitemaps at *addresses*."""
+        place = _PAYLOAD.fullmatch(fetch.payload or b"")
+        if place is not None and addresses:
+            self._put_files(fetch.host, addresses, int(place[1]) - 1, int(place[2]), fetch.id, now)
+
+    def found(self, fetch: Fetch, urls: Iterable[str], now: float) -> None:
+        """The sitemap that was fetched names *urls*: to be given in batches, since each takes its time."""
+        for url in urls:
+            self._put(fetch.host, url, fetch.id, now)
+
+    def left_out(self, number: int) -> None:
+        """Count URLs that were not looked at."""
+        if number:
+            self._admission.refuse(Reason.TOO_MANY_LINKS, number)
+
+    def _put_files(self, host: Host, addresses: list[str], depth: int, most: int, page: int, now: float) -> None:
+        """Those of *addresses* that fit into the bounds; what remains of *most* is shared among them."""
+        files = list(dict.fromkeys(addresses))
+        chosen = files[:most] if depth >= 0 else []
+        self.left_out(len(files) - len(chosen))
+        for address in chosen:
+            payload = b"sitemap %d %d" % (depth, (most - len(chosen)) // len(chosen))
+            self._put(host, address, page, now, payload)
+
+    def _put(self, host: Host, url: str, page: int, now: float, payload: bytes | None = None) -> None:
+        target = canonicalize(url)
+        if target is None or target.host != host.name:
+            self._admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
+            return
+        accepted = self._admission.accept(target, host.distance, SITEMAP_RANK, payload=payload, page=page)
+        if not isinstance(accepted, Reason):
+            self._schedule.wake(accepted, now, SITEMAP_RANK)

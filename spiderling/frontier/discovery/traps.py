@@ -1,0 +1,260 @@
+"""Traps: URLs without end that give nothing new.  What they are, how they are told, and what is refused then.
+
+Only what was fetched tells; nothing is probed.  Each page that ends leaves a ``Visit``, and:
+
+- *sections*: the part of a host that a URL belongs to, its path with the digits left out, its
+  directory, each of its parameters.  A section is closed when its fruitless pages outweigh the
+  others by ``trap_pages`` (twice as many for a directory, or a parameter on any path).
+  Fruitless is a page that repeats another or says next to nothing; in a section of dates also
+  one without running text.  A page that says something new, in whatever language, counts two
+  against it, and one that is kept, or that leads to something new outside, begins anew.
+- *copies*: pages of one registrable domain with the same sketch (text/sketch.py).  Beyond
+  ``trap_copies`` they are soft 404s: not kept, and their links within the domain are not
+  followed, so that relative links cannot grow for ever.
+- *subdomains*: when the first pages of ``trap_subdomains`` hosts of one registrable domain in
+  a row are copies, names are made up on request (wildcard DNS) and no new one is admitted.
+- *mirrors*: when ``trap_mirror`` pages of a host had the same clean text as those of another host under
+  the same paths, and hardly any differed, the host that gave less is closed.
+
+The form of a single URL (length, depth, repeated segments) is judged in scope.py.  The
+tables of counts have a fixed size (6 MB for the crawl), what was found by them a bounded one
+(13 MB at most); a new entry takes the place of an old one, so that a trap may be noticed late,
+but nothing is taken for a trap wrongly.  They are not kept over a restart; a mirror stays closed.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+
+import xxhash
+
+from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, registrable_domain
+from spiderling.frontier.hosts.host import Host, HostState
+from spiderling.frontier.storage.host_table import HostTable
+
+_REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
+_WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.BAD_QUALITY})
+_NOVELTY = 2
+"""Fruitless pages that one with something new outweighs."""
+_WIDE = 2
+_DOUBTFUL = 3
+"""A link into a section with so many fruitless pages in a row bears no fruit."""
+_MAX_PARAMETERS = 8
+_MISMATCHES = 0.1
+_MOST_CLOSED = 20_000
+"""Closed sections that are kept, at most 370 bytes each: beyond it those of the host with the first one go."""
+_MOST_DOMAINS = 5000
+"""Domains of made-up names that are kept, some 120 bytes each; the one found first goes."""
+_MOST_MIRRORS, _MOST_HOSTS = 4000, 16
+"""Hosts with texts of others, at most 1.3 kB each, the first one goes; and how many others are looked at for each."""
+_DIGITS = re.compile(r"\d+")
+_DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
+
+
+def sections_of(path: str) -> dict[str, int]:
+    """The sections of a path with query, each with the factor on the pages that close it."""
+    address, _, query = path.partition("?")
+    masked = _DIGITS.sub("0", address)
+    if query:
+        names = [part.partition("=")[0] for part in query.split("&", _MAX_PARAMETERS)[:_MAX_PARAMETERS]]
+        return {**{f"{masked}?{name}": 1 for name in names}, **{f"?{name}": _WIDE for name in names}}
+    directory = masked.rpartition("/")[0] + "/*"
+    return {directory: _WIDE} if masked == address else {masked: 1, directory: _WIDE}
+
+
+class Counts:
+    """Counters of 64-bit keys in a table of fixed size; a new key may displace an old one."""
+
+    def __init__(self, bits: int = 17) -> None:
+        self._mask = (1 << bits) - 1
+        self._keys = array("Q", bytes(8 << bits))
+        self._counts = array("H", bytes(2 << bits))
+
+    def get(self, key: int) -> int:
+        slot = key & self._mask
+        return self._counts[slot] if self._keys[slot] == key else 0
+
+    def add(self, key: int) -> int:
+        """Count *key* once more; returns how often by now (65,535 at most)."""
+        slot = key & self._mask
+        number = min(self.get(key) + 1, 65535)
+        self._keys[slot], self._counts[slot] = key, number
+        return number
+
+    def lower(self, key: int, by: int = 65535) -> None:
+        """Take *by* off, down to 0."""
+        if number := self.get(key):
+            self._counts[key & self._mask] = max(number - by, 0)
+
+
+class Visit:
+    """One page that has ended; its links are shown to it one by one, since they may be its fruit."""
+
+    def __init__(self, traps: Traps, host: Host, path: str, outcome: Outcome, alike: int, is_copy: bool) -> None:
+        """*alike*: pages of the domain with its sketch, itself included; 0 when it has none."""
+        self.host, self.path, self.text_key = host, path, outcome.text_key
+        self.is_copy = is_copy
+        self.fruitful = outcome.reason is Reason.KEPT and not is_copy
+        is_bare = outcome.reason in _WITHOUT_TEXT and (not alike or _DATE.search(path) is not None)
+        self.fruitless = not self.fruitful and (outcome.reason in _REPEATS or alike > 1 or is_bare)
+        """Neither is a page with something new that is not kept, and a failure, which tells nothing of a trap."""
+        self.is_new = alike == 1
+        self.sections = sections_of(path)
+        self._traps = traps
+
+    def refuses(self, name: str) -> bool:
+        """Whether links to a host are not followed: those of a copy that stay within its registrable domain."""
+        return self.is_copy and registrable_domain(name) == registrable_domain(self.host.name)
+
+    def found(self, target: CanonicalUrl) -> None:
+        """The page has a link to *target*, which nobody knew before."""
+        if self.fruitless and self._traps.is_promising(self, target):
+            self.fruitful, self.fruitless = True, False
+
+
+class Mirror:
+    """What is known of a host whose pages stand on other hosts too."""
+
+    __slots__ = ("differing", "hosts", "same")
+
+    def __init__(self) -> None:
+        self.hosts: set[int] = set()
+        self.same = self.differing = 0
+
+
+class Traps:
+    """The detectors of one crawl."""
+
+    def __init__(self, options: Options, hosts: HostTable) -> None:
+        self._pages, self._copies = options.trap_pages, options.trap_copies
+        self._subdomains, self._mirror = options.trap_subdomains, options.trap_mirror
+        self._hosts = hosts
+        self._fruitless, self._alike, self._made_up = Counts(), Counts(), Counts(12)
+        self.closed: dict[int, set[int]] = {}
+        """Keys of sections, by the host's id."""
+        self._number_closed = 0
+        self._made_up_in: dict[str, None] = {}
+        self._paths = Paths()
+        self._mirrors: dict[int, Mirror] = {}
+
+    # -- what is refused
+
+    def refusal(self, host_id: int, name: str, path: str) -> Reason | None:
+        """TRAP_SECTION or TRAP_SUBDOMAINS for a mention of a URL, whose host is new if *host_id* is 0."""
+        if not host_id:
+            return Reason.TRAP_SUBDOMAINS if self._is_made_up(name) else None
+        return Reason.TRAP_SECTION if self._is_closed(host_id, path) else None
+
+    def holds(self, host: Host, target: CanonicalUrl) -> bool:
+        """Whether a URL that waits is in a trap by now."""
+        return self._is_closed(host.id, target.path) or (not host.account.pages and self._is_made_up(host.name))
+
+    def is_copy(self, host_name: str, sketch: int) -> bool:
+        """Whether as many pages with *sketch* as may be kept are known."""
+        if not (sketch and self._copies):
+            return False
+        return self._alike.get(_key(registrable_domain(host_name), sketch)) >= self._copies
+
+    def _is_closed(self, host_id: int, path: str) -> bool:
+        closed = self.closed.get(host_id)
+        return (
+            closed is not None
+            and host_id not in self._hosts.exempt
+            and not closed.isdisjoint(map(_key, sections_of(path)))
+        )
+
+    def _is_made_up(self, name: str) -> bool:
+        return bool(self._made_up_in) and registrable_domain(name) in self._made_up_in
+
+    # -- what is learned
+
+    def visit(self, host: Host, path: str, outcome: Outcome) -> Visit | None:
+        """A page of *host* at *path* has ended; None for a host that the user wants whatever it gives."""
+        if host.exempt:
+            return None
+        alike = self._count(host, outcome.sketch) if outcome.sketch else 0
+        return Visit(self, host, path, outcome, alike, 0 < self._copies < alike)
+
+    def is_promising(self, visit: Visit, target: CanonicalUrl) -> bool:
+        """Whether a new URL is a fruit of the page that it was found on."""
+        if target.host != visit.host.name:
+            other = self._hosts.find(target.host)
+            account = self._hosts.account_at_hand(other)
+            # links to a known host may be made up as well, as those of share buttons are
+            is_new = account is not None and not account.pages and self._hosts.marks.queued[other] == 1
+            return is_new and registrable_domain(target.host) != registrable_domain(visit.host.name)
+        sections = sections_of(target.path)
+        if not visit.sections.keys().isdisjoint(sections):
+            return False
+        return all(self._fruitless.get(_key(visit.host.name, section)) < _DOUBTFUL for section in sections)
+
+    def leave(self, visit: Visit) -> Host | None:
+        """All links of *visit* were shown to it; gives the host that turned out to be a mirror."""
+        for section, factor in visit.sections.items():
+            key = _key(visit.host.name, section)
+            if visit.fruitful or not visit.fruitless:
+                self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
+            elif self._fruitless.add(key) >= self._pages * factor and self._pages:
+                self._close(visit.host.id, _key(section))
+        return self._mirror_of(visit) if visit.text_key and self._mirror and visit.path != "/" else None
+
+    def _close(self, host_id: int, section: int) -> None:
+        closed = self.closed.setdefault(host_id, set())
+        self._number_closed += section not in closed
+        closed.add(section)
+        if self._number_closed > _MOST_CLOSED:
+            self._number_closed -= len(self.closed.pop(next(iter(self.closed))))
+
+    def _mirror_of(self, visit: Visit) -> Host | None:
+        host = visit.host
+        other_id, other_text = self._paths.exchange(_key(visit.path), host.id, visit.text_key)
+        known, same = self._mirrors.get(host.id), other_text == visit.text_key
+        if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
+            return None
+        known = self._mirrors.setdefault(host.id, Mirror())
+        if len(self._mirrors) > _MOST_MIRRORS:
+            del self._mirrors[next(iter(self._mirrors))]
+        if len(known.hosts) < _MOST_HOSTS:
+            known.hosts.add(other_id)
+        known.same, known.differing = known.same + same, known.differing + (not same)
+        if known.same < self._mirror or known.differing > _MISMATCHES * known.same:
+            return None
+        other = self._hosts.by_id(other_id)
+        worse = min(host, other, key=lambda one: one.account.kept_bytes)
+        return None if HostState.MIRROR in (host.state, other.state) or worse.exempt else worse
+
+    def _count(self, host: Host, sketch: int) -> int:
+        domain = registrable_domain(host.name)
+        number = self._alike.add(_key(domain, sketch))
+        if host.account.pages == 1 and host.name != domain and self._subdomains:
+            if number == 1:
+                self._made_up.lower(_key(domain))
+            elif self._made_up.add(_key(domain)) >= self._subdomains:
+                self._made_up_in[domain] = None
+                if len(self._made_up_in) > _MOST_DOMAINS:
+                    del self._made_up_in[next(iter(self._made_up_in))]
+        return number
+
+
+class Paths:
+    """The host and the text of the page last seen at each path, in a table of fixed size."""
+
+    def __init__(self, bits: int = 17) -> None:
+        self._mask = (1 << bits) - 1
+        self._keys, self._texts = array("Q", bytes(8 << bits)), array("Q", bytes(8 << bits))
+        self._hosts = array("L", bytes(array("L").itemsize << bits))
+
+    def exchange(self, key: int, host_id: int, text_key: int) -> tuple[int, int]:
+        """Enter a page; gives the host and the text that stood at its path, 0 and 0 when none did."""
+        slot = key & self._mask
+        former = (self._hosts[slot], self._texts[slot]) if self._keys[slot] == key else (0, 0)
+        self._keys[slot], self._hosts[slot], self._texts[slot] = key, host_id, text_key
+        return former
+
+
+def _key(*parts: object) -> int:
+    return int(xxhash.xxh3_64_intdigest(" ".join(map(str, parts)).encode("utf-8", "surrogatepass")))

@@ -1,0 +1,178 @@
+"""Hosts that are left alone and hosts that come back: retired by yield, spent, blocked, forbidden, reopened."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from spiderling.base.option_values import parse_yield_profile
+from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.robots_requests import RobotsTasks
+from spiderling.frontier.hosts.host import Host, HostState
+from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.storage.history import AT_WORK
+from spiderling.frontier.storage.protocol import Shelf
+
+_FAILURES_PER_RETRY = 3
+"""A host's queue is given up after so many times (retries + 1) failures in a row."""
+
+
+class Closing:
+    """Closes and reopens; what becomes of the URLs is in lifecycle/url_states.py."""
+
+    def __init__(
+        self, options: Options, books: Books, admission: Admission, tasks: RobotsTasks, schedule: Schedule,
+        strategy: Strategy,
+    ) -> None:  # fmt: skip
+        self._options, self._gives_up = options, strategy.gives_up
+        self._own_factor = options.yield_factor() if strategy.retires else None
+        self.judge_by(None)
+        self.reopened: list[Host] = []
+        """Hosts that went on because the web ran dry, for whoever writes the log; to be emptied by him."""
+        self._floor = options.min_active_hosts
+        self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
+        """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
+        self._max_documents = options.max_host_documents
+        self._max_bytes = options.max_host_bytes
+        self._books = books
+        self._admission = admission
+        self._tasks = tasks
+        self._schedule = schedule
+
+    def judge_by(self, profile: str | None) -> None:
+        """The yield profile from now on; None: that of the options, and none where the strategy retires no host."""
+        factor = self._own_factor if profile is None else parse_yield_profile(profile)
+        self.rule = RetirementRule(factor, self._options.yield_min_pages, self._options.yield_min_bytes)
+
+    def close(self, host: Host, state: HostState) -> int:
+        """RETIRED, SPENT, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
+
+        A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
+        """
+        if host.is_closed:
+            return 0
+        number = self._books.close(host, state)
+        self._schedule.rest(host)
+        self._tasks.drop(host)
+        return number
+
+    def reopen(self, host: Host, now: float, exempt: bool = True) -> int:
+        """Let a closed host go on with its parked URLs, whose number is returned; *exempt*: it is not retired again."""
+        if not host.is_closed:
+            return 0
+        number = self._books.reopen(host, exempt)
+        self._schedule.wake(host.id, now)
+        return number
+
+    def vet(self, host: Host) -> None:
+        """Close *host*, which comes from the backlog, if it should have been closed meanwhile."""
+        state = self._admission.verdict(host)
+        if state is not None:
+            self.close(host, state)
+
+    def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
+        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
+
+        Hosts that are not in memory are blocked when their turn comes.
+        """
+        self._admission.is_blocked = is_blocked
+        hosts = self._books.hosts
+        reopened = [hosts.by_id(host_id) for host_id in hosts.exempt]  # that is not asked of them when their turn comes
+        known = {*hosts.in_memory(), *reopened}
+        blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
+        for host in blocked:
+            self.close(host, HostState.BLOCKED)
+        return blocked
+
+    def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
+        """Pause a host that fails; give up its queue when it fails for too long."""
+        host.failures += 1
+        pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
+        if outcome.retry_after_s is not None:
+            pause = max(outcome.retry_after_s, self._schedule.interval(host))
+        host.due = max(host.due, now + min(pause, self._options.max_snooze_s))
+        if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
+            self._books.purge(host, outcome.reason)
+
+    def review(self, host: Host) -> tuple[Host, ...]:
+        """Close *host* if it has given too little, or as much as it may; returns those retired."""
+        retired = self.retire_if_poor(host)
+        if not host.is_closed and self.is_spent(host):
+            self.close(host, HostState.SPENT)
+        return retired
+
+    def is_spent(self, host: Host) -> bool:
+        """Whether *host* has reached one of the budgets for a host; 0 is no limit."""
+        documents, downloaded = self._max_documents, self._max_bytes
+        return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
+
+    def restore(self, shelf: Shelf, now: float) -> None:
+        """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
+        spent: list[int] = []
+        states = self._books.marks.hosts_by_state()
+        is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
+        for mark in shelf.host_marks() if is_asked else ():
+            if mark.state == HostState.SPENT.value:
+                spent.append(mark.id)
+            elif mark.state == HostState.RETIRED.value and self._floor:
+                account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
+                self._note_retired(mark.id, account, max(0, -mark.exempt))
+        for host_id in spent:
+            host = self._books.hosts.by_id(host_id)
+            if not self.is_spent(host):
+                self.reopen(host, now, exempt=host.exempt)
+
+    def relax(self, now: float) -> bool:
+        """When too few hosts are at work: reopen the best retired ones, at the next milder step first.
+
+        Whether any was.  What they gave so far stays on their account, and the Reason of their URLs on the trail.
+        """
+        if not any(self._second_chances):
+            return False
+        states = self._books.marks.hosts_by_state()
+        wanted = self._floor - sum(states.get(state, 0) for state in AT_WORK)
+        before = len(self.reopened)
+        for step, heap in enumerate(self._second_chances):
+            while wanted > 0 and heap:
+                host = self._books.hosts.by_id(heapq.heappop(heap)[1])
+                if host.state is HostState.RETIRED and host.queued:
+                    self._give_chance(host, step, now)
+                    wanted -= 1
+        return len(self.reopened) > before
+
+    def _give_chance(self, host: Host, step: int, now: float) -> None:
+        host.leniency = step
+        number = self.reopen(host, now, exempt=False)
+        factor = self.rule.milder(step).factor
+        what = (
+            f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
+        )
+        self._books.journal.event(now, what)
+        self.reopened.append(host)
+
+    def _note_retired(self, host_id: int, account: YieldAccount, taken: int) -> None:
+        step = self.rule.steps_for(account, taken)
+        if self._floor and step is not None:
+            heapq.heappush(self._second_chances[step], (-account.rate, host_id))
+
+    def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
+        """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
+        hosts = self._books.hosts
+        rule = self.rule.milder(host.leniency)
+        if host.is_closed or host.exempt:
+            return ()
+        if self._gives_up(host):
+            unit: tuple[Host, ...] = (host,)
+        elif rule.retires(hosts.account_of(host)):
+            unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
+        else:
+            return ()
+        for member in unit:
+            self.close(member, HostState.RETIRED)
+            self._note_retired(member.id, member.account, member.leniency)
+        return unit

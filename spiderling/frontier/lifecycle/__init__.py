@@ -1,0 +1,1 @@
+"""What happens to a URL, each time it changes its state."""

@@ -1,0 +1,40 @@
+"""URLs that have ended and are to be asked for once more: the trail knows them, the books take them back."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
+from spiderling.frontier.hosts.host import QueuedUrl
+from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.storage.lines import line_of
+from spiderling.frontier.storage.url_log import End
+
+
+class AskedAgain(NamedTuple):
+    """What became of URLs that had ended."""
+
+    waiting: int = 0
+    closed: int = 0
+    """Those of closed hosts and full queues, which have ended once more."""
+
+
+def ask_again(books: Books, schedule: Schedule, ends: Iterable[End], now: float) -> AskedAgain:
+    """Let URLs wait again, each behind the others of its rank, that ended as *ends* say and did not wait since."""
+    waiting = closed = 0
+    for end in ends:
+        host, target = books.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID), canonicalize(end.url)
+        if target is None:
+            raise ValueError(f"{end.url!r} has ended and is no URL")
+        payload = b64decode(end.payload) if end.payload else None
+        line = line_of(QueuedUrl(end.key, end.url, host, end.rank, target, payload=payload))
+        if books.ask_again(host.id, end.rank, line, Reason.of(end.reason), payload is not None) is None:
+            waiting += 1
+            schedule.wake(host.id, now, end.rank)
+        else:
+            closed += 1
+    return AskedAgain(waiting, closed)

@@ -1,0 +1,137 @@
+"""The frontier's counts: *discovered = ends + waiting + in transit*, mentions apart, and totals.
+
+A retry is waiting or in transit; a purge counts each URL; mentions were never accepted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from spiderling.base.errors import DamageError
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.storage.history import TICK_S, HistoryRow, at_work
+
+if TYPE_CHECKING:
+    from spiderling.frontier.storage.host_table import HostTable
+
+_MAX_FACTS = 500
+"""Pages can name any licence; of more only the kind is counted."""
+
+
+class Ledger:
+    """Counts of one crawl, over all its sessions."""
+
+    def __init__(self, counts: dict[str, int] | None = None) -> None:
+        self.ends: Counter[Reason] = Counter()
+        self.mentions: Counter[Reason] = Counter()
+        self.totals: Counter[str] = Counter()
+        """requests, pages, documents, words, and bytes: wire, downloaded, kept."""
+        self.languages: Counter[str] = Counter()
+        """Documents kept by language."""
+        self.facts: Counter[str] = Counter()
+        """Kept documents by what they are (``encoding/utf-8``, ``licence/...``), and words kept (``words/cs``)."""
+        self.discovered = 0
+        self.waiting = 0
+        self.in_transit = 0
+        for key, value in (counts or {}).items():
+            self._restore(key, value)
+
+    def discover(self, number: int = 1) -> None:
+        self.discovered += number
+        self.waiting += number
+
+    def end_waiting(self, reason: Reason, number: int = 1) -> None:
+        """*number* URLs end without being fetched."""
+        self.waiting -= number
+        self.ends[reason] += number
+
+    def reopen(self, reason: Reason, number: int) -> None:
+        """*number* URLs that had ended as *reason* wait again."""
+        self.waiting += number
+        self.ends[reason] -= number
+
+    def hand_out(self) -> None:
+        self.waiting -= 1
+        self.in_transit += 1
+
+    def give_back(self) -> None:
+        self.waiting += 1
+        self.in_transit -= 1
+
+    def end_in_transit(self, reason: Reason) -> None:
+        self.in_transit -= 1
+        self.ends[reason] += 1
+
+    def add(self, outcome: Outcome) -> None:
+        """Add the sizes of one outcome to the totals."""
+        totals = self.totals
+        totals["wire_bytes"] += outcome.wire_bytes
+        totals["downloaded_bytes"] += outcome.body_bytes
+        totals["kept_bytes"] += outcome.kept_bytes
+        totals["words"] += outcome.words
+        totals["pages"] += outcome.is_judged
+        if outcome.links_cut:
+            self.mentions[Reason.TOO_MANY_LINKS] += outcome.links_cut
+        if outcome.reason is Reason.KEPT:
+            totals["documents"] += 1
+            self.languages[outcome.language or ""] += 1
+            self.facts[f"words/{outcome.language or ''}"] += outcome.words
+            for fact in outcome.facts:
+                is_known = fact in self.facts or len(self.facts) < _MAX_FACTS
+                self.facts[fact if is_known else fact.partition("/")[0] + "/other"] += 1
+
+    @property
+    def imbalance(self) -> int:
+        """discovered - ends - waiting - in transit; 0 unless there is a bug."""
+        return self.discovered - self.ends.total() - self.waiting - self.in_transit
+
+    @property
+    def yield_rate(self) -> float:
+        down = self.totals["downloaded_bytes"]
+        return self.totals["kept_bytes"] / down if down else 0.0
+
+    def counts(self) -> dict[str, int]:
+        """All counts under one name space, for the store; what is in transit counts as waiting again."""
+        counts = {f"end/{reason.value}": number for reason, number in self.ends.items()}
+        counts |= {f"mention/{reason.value}": number for reason, number in self.mentions.items()}
+        counts |= {f"total/{key}": number for key, number in self.totals.items()}
+        counts |= {f"language/{key}": number for key, number in self.languages.items()}
+        counts |= {f"fact/{key}": number for key, number in self.facts.items()}
+        return counts | {"discovered": self.discovered, "waiting": self.waiting + self.in_transit}
+
+    def _restore(self, key: str, value: int) -> None:
+        kind, _, name = key.partition("/")
+        if kind == "end":
+            self.ends[_reason(name)] = value
+        elif kind == "mention":
+            self.mentions[_reason(name)] = value
+        elif kind == "total":
+            self.totals[name] = value
+        elif kind == "language":
+            self.languages[name] = value
+        elif kind == "fact":
+            self.facts[name] = value
+        elif kind == "discovered":
+            self.discovered = value
+        elif kind == "waiting":
+            self.waiting = value
+
+
+def _reason(key: str) -> Reason:
+    try:
+        return Reason.of(key)
+    except KeyError:
+        raise DamageError(f"the state counts URLs that ended as {key[:80]!r}, which is no way to end.") from None
+
+
+def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
+    """What is known at *now*."""
+    states, totals = hosts.marks.hosts_by_state(), ledger.totals
+    return HistoryRow(
+        int(now // TICK_S), now, totals["time_s"], totals["pages"], totals["documents"], totals["words"],
+        totals["downloaded_bytes"], totals["kept_bytes"], ledger.discovered, ledger.waiting + ledger.in_transit,
+        len(hosts), at_work(hosts), states.get(HostState.RETIRED, 0),
+    )  # fmt: skip

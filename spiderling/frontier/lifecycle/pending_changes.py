@@ -1,0 +1,53 @@
+"""What the store does not know yet: collected while the crawl goes on, drained into one batch."""
+
+from __future__ import annotations
+
+from spiderling.frontier.lifecycle.ledger import Ledger
+from spiderling.frontier.robots import Robots, robots_row
+from spiderling.frontier.storage.host_table import HostTable
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.queues import Queues
+from spiderling.frontier.storage.rows import host_row
+from spiderling.frontier.storage.seen import SeenSet
+
+GENERATION = "generation"
+"""The count under which the store holds the number of the last flush."""
+
+
+class Journal:
+    """Changed hosts and queues, and events; a URL that came and ended between two batches leaves only its seen key."""
+
+    def __init__(self, hosts: HostTable, queues: Queues) -> None:
+        self._hosts, self._queues = hosts, queues
+        self._events: list[tuple[float, str]] = []
+
+    def event(self, now: float, what: str) -> None:
+        """Something that a person did or should know."""
+        self._events.append((now, what))
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._hosts.changed or self._hosts.nearer or self._queues.has_changed or self._events)
+
+    def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
+        """One immutable batch of everything since the last call."""
+        queues, flush = self._queues.drain()
+        hosts = [host_row(host, self._queues) for host in self._hosts.changed] + self._hosts.drain()
+        marked = (queues.grown | self._hosts.nearer).difference([row.id for row in hosts])
+        changes = Changes(
+            marked=[self._hosts.marked(host_id) for host_id in marked],
+            hosts=hosts,
+            added=queues.added,
+            popped=queues.popped,
+            used=queues.used,
+            dropped=queues.dropped,
+            flush=flush,
+            seen=seen.drain(),
+            robots=[robots_row(origin, robots.records[origin]) for origin in robots.changed],
+            consent=robots.ledger,
+            counts=ledger.counts() | {GENERATION: self._queues.generation},
+            events=self._events,
+        )
+        self._hosts.changed, self._hosts.nearer, self._events = set(), set(), []
+        robots.changed, robots.ledger = set(), []
+        return changes

@@ -1,0 +1,186 @@
+"""The books: every host and URL of the crawl, and the only places where a URL changes its state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, Marks, QueuedUrl
+from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.lifecycle.ledger import Ledger
+from spiderling.frontier.lifecycle.pending_changes import GENERATION, Journal
+from spiderling.frontier.ranking.draws import Draw
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.scope import Scope
+from spiderling.frontier.storage.host_table import HostTable
+from spiderling.frontier.storage.lines import line_of, url_of
+from spiderling.frontier.storage.protocol import Shelf, State
+from spiderling.frontier.storage.queues import Queues
+from spiderling.frontier.storage.seen import SeenSet
+from spiderling.frontier.storage.url_log import Trail
+
+
+class Books:
+    """Hosts, queues, seen set and counts, changed together so that they always agree.
+
+    The queue of a closed host is parked as it stands, or dropped: its URLs have ended, and wait again when the
+    host is reopened.
+    """
+
+    def __init__(self, options: Options, shelf: Shelf, strategy: Strategy) -> None:
+        self.scope = Scope(options)
+        self.marks = Marks()
+        self.queues = Queues(shelf, self.marks, Draw(strategy.power, options.random_seed))
+        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers, strategy.host_rank)
+        self.journal = Journal(self.hosts, self.queues)
+        self.ledger = Ledger()
+        self.seen = SeenSet(max_exact=options.max_exact_keys)
+        self.trail = Trail(options.trail)
+        self.in_transit: dict[int, QueuedUrl] = {}
+        self.ended: Callable[[QueuedUrl, Reason], None] = lambda url, reason: None
+        """Is told of each URL that ends by itself."""
+        self._max_exact_keys = options.max_exact_keys
+        self._max_queue = options.max_host_queue
+        self._parks_retired = options.retired_queue == "park"
+
+    @property
+    def totals(self) -> Counter[str]:
+        return self.ledger.totals
+
+    def account_at_hand(self, host_id: int) -> YieldAccount | None:
+        return self.hosts.account_at_hand(host_id)
+
+    def rank_of_host(self, host_id: int) -> int:
+        return self.marks.ranks[host_id]
+
+    def restore(self, state: State, shelf: Shelf) -> list[int]:
+        """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.
+
+        What was in transit waits again, or is parked if its host was closed.
+        """
+        self.ledger = Ledger(state.counts)
+        self.seen = SeenSet(state.seen, self._max_exact_keys)
+        open_hosts = self.hosts.restore()
+        for mark in shelf.host_marks():
+            self.hosts.take_up(mark)
+            if mark.in_transit and (reason := CLOSED_STATES.get(STATE_OF[mark.state])) is not None:
+                self.ledger.end_waiting(reason)
+        self.queues.restore(state.tails, state.counts.get(GENERATION, 0))
+        return open_hosts
+
+    def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
+        """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.
+
+        Where the queue is full, a URL of a worse band has to go for it, and of the worst band the oldest; requests of
+        a subclass (*is_request*) are never refused.
+        """
+        state, is_full = self.marks.state(host_id), self.marks.queued[host_id] >= self._max_queue
+        if state in CLOSED_STATES:
+            reason = CLOSED_STATES[state]
+            self.ledger.end_waiting(reason)
+            if self._parks(reason) and (is_request or not is_full):
+                self.queues.push(host_id, rank, line)
+            else:
+                self._trail_end(line, host_id, reason)
+            return reason
+        if is_full and not is_request:
+            self.ledger.end_waiting(Reason.HOST_FULL)
+            host = self.hosts.by_id(host_id)
+            if rank >= self.queues.worst_band(host):
+                self._trail_end(line, host_id, Reason.HOST_FULL)
+                return Reason.HOST_FULL
+            self.trail.ended(self.queues.drop_worst(host), Reason.HOST_FULL)
+            self.hosts.changed.add(host)
+        self.queues.push(host_id, rank, line)
+        return None
+
+    def ask_again(self, host_id: int, rank: int, line: bytes, reason: Reason, is_request: bool) -> Reason | None:
+        """A URL that had ended as *reason* waits again; or ends as ``wait`` says."""
+        self.ledger.reopen(reason, 1)
+        return self.wait(host_id, rank, line, is_request)
+
+    def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
+        """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
+        if not self.marks.is_closed(host_id) and self.marks.queued[host_id] + len(entries) <= self._max_queue:
+            self.queues.push_all(host_id, entries)
+            return True
+        return any([self.wait(host_id, rank, line, False) is None for rank, line, _ in entries])
+
+    def _trail_end(self, line: bytes, host_id: int, reason: Reason) -> None:
+        if self.trail.keeps_ends:
+            self.trail.ended(url_of(line, self.hosts.by_id(host_id)), reason)
+
+    def hand_out(self, host: Host) -> None:
+        """The head of its host's queue is in transit."""
+        url = self.queues.pop(host)
+        self.in_transit[url.key] = host.fetching = url
+        self.hosts.changed.add(host)
+        self.ledger.hand_out()
+
+    def take_back(self, url_id: int | None) -> QueuedUrl | None:
+        """The URL in transit of this id; the caller says what becomes of it."""
+        url = self.in_transit.pop(url_id, None) if url_id is not None else None
+        if url is not None:
+            url.host.fetching = None
+            self.hosts.changed.add(url.host)
+        return url
+
+    def wait_again(self, url: QueuedUrl, first: bool) -> None:
+        """A URL that was in transit waits again: *first*, or behind those of its band."""
+        self.ledger.give_back()
+        if first:
+            self.queues.push_first(url)
+        else:
+            self.queues.push(url.host.id, url.rank, line_of(url))
+        if url.host.is_closed:
+            reason = CLOSED_STATES[url.host.state]
+            self.ledger.end_waiting(reason)
+            if not self._parks(reason):
+                self.queues.drop(url.host)
+                self.trail.ended(url, reason)
+
+    def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
+        self.ledger.end_in_transit(reason)
+        self.trail.ended(url, reason)
+        self.ended(url, reason)
+
+    def end_head(self, host: Host, reason: Reason) -> None:
+        """The head of the queue ends without being fetched."""
+        url = self.queues.pop(host)
+        self.trail.ended(url, reason)
+        self.ended(url, reason)
+        self.hosts.changed.add(host)
+        self.ledger.end_waiting(reason)
+
+    def purge(self, host: Host, reason: Reason) -> int:
+        """End all URLs in the queue of *host*; returns how many."""
+        number = self.queues.drop(host)
+        self.hosts.changed.add(host)
+        self.ledger.end_waiting(reason, number)
+        self.trail.purged(host, reason, number)
+        return number
+
+    def close(self, host: Host, state: HostState) -> int:
+        """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
+        number, reason = host.queued, CLOSED_STATES[state]
+        self.ledger.end_waiting(reason, number)
+        self.trail.purged(host, reason, number)
+        self.hosts.set_closed(host, state)
+        if not self._parks(reason):
+            self.queues.drop(host)
+        return number
+
+    def reopen(self, host: Host, exempt: bool) -> int:
+        """The parked URLs of a closed host wait again; returns how many.  *exempt*: it is not retired again."""
+        self.ledger.reopen(CLOSED_STATES[host.state], host.queued)
+        self.hosts.set_closed(host, HostState.EXHAUSTED)
+        if exempt:
+            host.exempt = True
+            self.hosts.exempt.add(host.id)
+        return host.queued
+
+    def _parks(self, reason: Reason) -> bool:
+        """Whether URLs that end so may come back when their host is reopened."""
+        return reason is not Reason.HOST_RETIRED or self._parks_retired

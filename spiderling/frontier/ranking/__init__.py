@@ -1,0 +1,1 @@
+"""Which link is worth more: estimators, ranks and strategies."""

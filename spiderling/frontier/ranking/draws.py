@@ -1,0 +1,52 @@
+"""Which rank is served next: drawn at random, the better the likelier; and nobody waits for ever.
+
+After HeidiX (Schäfer et al. 2014, section 5), whose ranked queues are popped with a
+probability inversely proportional to their rank.  Here it is 1 / (rank + 1) ** power:
+power 1 is the paper's, 0 makes all ranks alike, infinity serves the best one.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+from spiderling.frontier.hosts.ranks import RANKS
+
+FAIR = 64
+"""Of so many draws among hosts, one goes round all ranks."""
+
+
+def chance(seed: int) -> Callable[[], float]:
+    """Numbers from 0 up to 1, the same ones with the same seed."""
+    return random.Random(seed).random  # noqa: S311 - nothing secret
+
+
+class Draw:
+    """Calling it with the ranks that are waited in gives one of them; the same calls give the same with one seed."""
+
+    def __init__(self, power: float, seed: int, fair: int = 0) -> None:
+        """*fair*: of so many draws one goes round all ranks, so that the worst has its turn; 0: none does."""
+        self._weights = [] if math.isinf(power) else [(rank + 1) ** -power for rank in range(RANKS)]
+        self._random = chance(seed)
+        self._fair, self._until_fair, self._last = fair, fair, -1
+
+    def __call__(self, ranks: Sequence[int]) -> int:
+        """One of *ranks*, which ascend and are not empty."""
+        if len(ranks) == 1:
+            return ranks[0]
+        if self._fair:
+            self._until_fair -= 1
+            if not self._until_fair:
+                self._until_fair = self._fair
+                self._last = next((rank for rank in ranks if rank > self._last), ranks[0])
+                return self._last
+        if not self._weights:
+            return ranks[0]
+        weights = self._weights
+        at = self._random() * math.fsum(weights[rank] for rank in ranks)
+        for rank in ranks:
+            at -= weights[rank]
+            if at < 0:
+                return rank
+        return ranks[-1]

@@ -1,0 +1,134 @@
+"""What pages taught, kept with the crawl: notes of them in each batch, in every so-manyth the tables made of them.
+
+A batch has few pages beside the tables that they change.  So what goes to the store are the notes, one line for each
+batch; and every LINES batches the tables as they are then, after which the lines begin anew.  Restoring takes up the
+tables and then the lines behind them, in order: what was learnt is then what it was at the last commit.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import zstandard
+
+KEY = "learnt"
+"""Of the tables in the store's ``meta``; the lines stand under it with a number."""
+LINES = 128
+_DAMAGES = (
+    ValueError, TypeError, KeyError, LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError,
+    binascii.Error, zstandard.ZstdError,
+)  # fmt: skip
+_MOST = 1e6
+"""Yield rate; that of packed documents may be above 1."""
+_compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
+
+
+class Note(NamedTuple):
+    """What one page gave."""
+
+    host_id: int
+    section: int
+    """wordhashes.section_of its path."""
+    rate: float
+    """Yield rate of its host, not 0."""
+    kept_bytes: int
+    body_bytes: int
+    repeats: bool
+    """Whether it repeated another page."""
+    is_wanted: bool | None
+    """Whether it is in a wanted language; None: nobody knows."""
+    words: list[int]
+    """Of its URL (base/url_features.py), if that is known."""
+
+
+class Tables(Protocol):
+    """What is made of notes."""
+
+    def take(self, note: Note) -> None: ...
+
+    def columns(self) -> Sequence[bytes]:
+        """All of it."""
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        """Take up what ``columns`` gave; raises ValueError for what that cannot be."""
+
+    def forget(self) -> None:
+        """Be as before the first note."""
+
+
+class Notes:
+    """Of one crawl; ``entries`` is for the store's ``meta``."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._line: list[Note] = []
+        self._number = 0
+        """Of the last batch that had notes."""
+        self._is_whole = True
+        """Whether the store has what the tables hold, but for the current line."""
+
+    def add(self, note: Note) -> None:
+        self._tables.take(note)
+        self._line.append(note)
+
+    def entries(self) -> dict[str, str]:
+        """What the store must learn since the last call, in JSON."""
+        if not self._line:
+            return {}
+        self._number += 1
+        entries = {f"{KEY}:{self._number % LINES}": json.dumps([self._number, self._line])}
+        if not self._is_whole:  # what stands there is of no use to anybody
+            entries = {f"{KEY}:{place}": "null" for place in range(LINES)}
+        if not self._is_whole or self._number % LINES == 0:
+            entries[KEY] = json.dumps(_packed(self._number, self._tables.columns()))
+        self._line, self._is_whole = [], True
+        return entries
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Take up what ``entries`` gave; where that is damaged all is learnt anew."""
+        try:
+            if KEY in meta:
+                self._number, columns = _unpacked(json.loads(meta[KEY]))
+                self._tables.fill(columns)
+            lines = [json.loads(meta.get(f"{KEY}:{place}", "null")) for place in range(LINES)]
+            for number, notes in sorted(line for line in lines if line is not None and line[0] > self._number):
+                if number != self._number + 1:
+                    raise ValueError("a line is missing")
+                for note in notes:
+                    self._tables.take(_checked(note))
+                self._number = number
+        except _DAMAGES:
+            self._tables.forget()
+            self._number, self._is_whole = 0, False
+
+
+def _packed(number: int, columns: Sequence[bytes]) -> str:
+    head = json.dumps([number, *map(len, columns)]).encode()
+    return base64.b64encode(_compressor.compress(b"\n".join((head, b"".join(columns))))).decode("ascii")
+
+
+def _unpacked(text: str) -> tuple[int, list[bytes]]:
+    data = zstandard.ZstdDecompressor().decompress(base64.b64decode(text, validate=True))
+    head, _, rest = data.partition(b"\n")
+    number, *lengths = json.loads(head)
+    columns, at = [], 0
+    for length in lengths:
+        columns.append(rest[at : at + length])
+        at += length
+    if at != len(rest):
+        raise ValueError("columns that do not fit")
+    return int(number), columns
+
+
+def _checked(row: Any) -> Note:
+    """A note as it came from the store; raises ValueError for what is none."""
+    note = Note(*row)
+    match note:
+        case (int(), int(), float(rate), int(), int(), bool(), bool() | None, list(words)) if 0 < rate < _MOST:
+            if all(type(word) is int and word >= 0 for word in (*note[:2], *note[3:5], *words)):
+                return note
+    raise ValueError("no note")

@@ -1,0 +1,308 @@
+"""Strategies: in which order a crawl fetches what it has found, and what it leaves out.
+
+A Strategy is a small object without I/O or clock that the Frontier asks: for the rank of
+each link of a page, or whether to drop it; whether a host is worth no more requests;
+whether hosts are retired by yield.  ``parse("lswc:s=3,t=5")`` makes one; the fields of
+its dataclass are what a user may set.  docs/strategies.md says how to write another.
+
+``distance`` in this module is the number of links from the latest relevant ancestor of a
+URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar
+
+from spiderling.base.errors import BadInput
+from spiderling.base.link_batch import batch_of
+from spiderling.base.option_values import parse_tlds
+from spiderling.base.reasons import Reason
+from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
+from spiderling.frontier.ranking.draws import chance
+from spiderling.frontier.ranking.estimators import ESTIMATORS, parse_weights
+from spiderling.frontier.ranking.linking_page import LinkingPage as LinkingPage
+from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+from spiderling.frontier.ranking.strategy import _RANK, DROPPED, STATE, BatchRanker, Ranker, Strategy
+from spiderling.frontier.ranking.worth import Worth
+
+if TYPE_CHECKING:
+    from spiderling.base.options import Options
+    from spiderling.base.outcome import Outcome
+    from spiderling.base.urls import CanonicalUrl
+    from spiderling.frontier.hosts.host import Host
+    from spiderling.frontier.hosts.yields import YieldAccount
+    from spiderling.frontier.ranking.strategy import CrawlView
+
+
+@dataclass
+class Bfs(Strategy):
+    """Breadth first; nothing is left out."""
+
+
+@dataclass
+class Yield(Strategy):
+    """Breadth first, and hosts of low yield rate are retired (Suchomel & Pomikálek 2012)."""
+
+    retires = True
+
+
+@dataclass
+class Heidix(Strategy):
+    """Quality of the linking page and block, host yield and the URL's language; nobody is retired (F14, section 5)."""
+
+    power: float = 1.0
+    """The better ranks are drawn with probability 1 / rank to this power."""
+    estimators: ClassVar[tuple[str, ...]] = (
+        "host", "page-inside", "page-outside", "block-inside", "block-outside", "url"
+    )  # fmt: skip
+    learns: ClassVar[bool] = False
+    ranks_hosts = True
+
+    def weights(self, options: Options) -> dict[str, float]:
+        """Of the estimators, before anything was learnt."""
+        return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
+
+    def begin(self, crawl: CrawlView, options: Options) -> None:
+        learns, tlds = self.learns and options.learning == "on", parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
+        self.worth = Worth(self.weights(options), learns, crawl, options.lang.split(","), tlds)
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]
+
+    def batch_ranker(self, page: LinkingPage) -> BatchRanker:
+        return lambda links: self.worth.ranks(page, links)
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+        return self.worth.host_rank(host_id, account, head)
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
+
+    def state(self) -> dict[str, str]:
+        return ({STATE: self.worth.state()} if self.worth.steps else {}) | self.worth.notes.entries()
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        self.worth.restore(meta.get(STATE, ""))
+        self.worth.notes.restore(meta)
+
+
+@dataclass
+class Spiderling(Heidix):
+    """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
+
+    power: float = 20.0
+    haste: int = 400
+    patience: int = 10
+    """Pages in other languages after which a host that gave none in a wanted one is left alone; 0: it is not."""
+    estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
+    learns: ClassVar[bool] = True
+    retires = True
+
+    def begin(self, crawl: CrawlView, options: Options) -> None:
+        super().begin(crawl, options)
+        if options.yield_profile == "off":  # who wants nobody retired means this too
+            self.patience = 0
+
+    def gives_up(self, host: Host) -> bool:
+        return 0 < self.patience <= self.worth.foreign_pages(host.id) and not host.documents
+
+
+@dataclass
+class _ByHead(Strategy):
+    """Hosts by the rank of what they have next, so that the order is one over the whole crawl."""
+
+    ranks_hosts = True
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+        return head
+
+
+@dataclass
+class Hard(Strategy):
+    """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = _RANK if page.is_relevant else DROPPED
+        return lambda link: rank
+
+
+@dataclass
+class Soft(_ByHead):
+    """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = _RANK - 1 if page.is_relevant else _RANK + 1
+        return lambda link: rank
+
+
+@dataclass
+class Dfs(_ByHead):
+    """Depth first (left open by Somboonviwat et al.): the deepest links first, down to nine below the seeds."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        rank = LAST_RANK if page.rank == SEED_RANK else max(1, page.rank - 1)
+        return lambda link: rank
+
+
+@dataclass
+class RandomWalk(_ByHead):
+    """Random walks, as many at once as requests (ClaraX, Schäfer et al. 2014, 5), with weights against their bias.
+
+    A page's walk goes on to one of its links, drawn among all; with the probability *jump*, and when the link drawn
+    is known, it ends, and another begins at a link that was passed by (back-tracking).  A walk meets a page the more
+    often the more links it has (Henzinger et al. 2000): its weight is 1 / links.  Theirs also count the links to it,
+    and come back to pages; here each is fetched once.
+    """
+
+    jump: float = 0.1
+
+    def begin(self, crawl: CrawlView, options: Options) -> None:
+        self._random = chance(options.random_seed)
+        self._links = 0
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        self._links = batch_of(outcome.links).number
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        left, self._links = self._links, 0
+        goes_on = self._random() >= self.jump
+
+        def rank(link: FoundLink) -> int:
+            nonlocal left, goes_on
+            is_drawn = goes_on and self._random() * left < 1
+            left -= 1
+            goes_on = goes_on and not is_drawn
+            return 1 if is_drawn else LAST_RANK
+
+        return rank
+
+    def weight(self, links: int) -> float:
+        return 1 / max(1, links)
+
+
+@dataclass
+class Distance(_ByHead):
+    """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
+
+    t: int = LAST_RANK
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        distance = 1 if page.is_relevant else page.rank + 1
+        rank = DROPPED if distance > self.t else min(distance, LAST_RANK)
+        return lambda link: rank
+
+
+@dataclass
+class Lswc(_ByHead):
+    """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
+
+    Servers that gave text go first.  Ranks: 1 and 2 on relevant pages, within their server
+    and to others; then d + 2 at distance d, one less where a relevant page led to an English
+    one and that to the URL.
+    """
+
+    s: int = 1
+    """Downloads without a relevant page after which a server that never gave one is left alone."""
+    t: int = 1
+    """Longest distance that is not dropped."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        name = page.host.name
+        if page.is_relevant:
+            return lambda link: 1 if link.host == name else 2
+        distance = self.distance(page.rank) + 1
+        bonus = distance == 2 and page.language == "en"
+        rank = DROPPED if distance > self.t else min(distance + 2 - bonus, LAST_RANK)
+        return lambda link: rank
+
+    @staticmethod
+    def distance(rank: int) -> int:
+        """The distance that the rank of a URL stands for."""
+        return 1 if rank <= 2 else max(2, rank - 2)
+
+    def begin(self, crawl: CrawlView, options: Options) -> None:
+        self._relevant: set[int] = set()
+
+    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        if page.is_relevant:
+            self._relevant.add(page.host.id)
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+        return 0 if account.kept_bytes or host_id in self._relevant else head
+
+    def gives_up(self, host: Host) -> bool:
+        return host.account.pages >= self.s and not (host.documents or host.id in self._relevant)
+
+
+@dataclass
+class Cyclic(Strategy):
+    """Breadth first in phases; each new one begins with what the good pages linked to (Schäfer et al. 2014, 3).
+
+    Links of good pages, from blocks of running text, have the rank 1 and stay; the others have
+    the rank 2 + phase, and end when their turn comes in a later phase.
+    """
+
+    burn_in: int = 1_000_000
+    """Pages of the first phase ..."""
+    phase: int = 10_000_000
+    """... and of each of the others."""
+    phases: int = 4
+    """Phases after the first; the last one has no end."""
+    badness: float = 10.0
+    """Highest badness of a good page."""
+    power: float = 0.0
+
+    def number(self, pages: int) -> int:
+        """The phase after *pages*, 0 for the burn-in."""
+        return 0 if pages < self.burn_in else min(self.phases, 1 + (pages - self.burn_in) // self.phase)
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        is_good = page.reason is Reason.KEPT and page.badness <= self.badness
+        rank = 2 + self.number(page.pages)
+        return lambda link: 1 if is_good and link.text_block else rank
+
+    def is_stale(self, rank: int, pages: int) -> bool:
+        return 1 < rank < 2 + self.number(pages)
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "spiderling": Spiderling, "yield": Yield, "bfs": Bfs, "heidix": Heidix, "lswc": Lswc, "hard": Hard, "soft": Soft,
+    "dfs": Dfs, "random-walk": RandomWalk, "distance": Distance, "cyclic": Cyclic,
+}  # fmt: skip
+"""By the name that ``-a strategy=`` takes."""
+_HIGHEST = {"power": 100, "jump": 1, "haste": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+
+
+def parse(text: str) -> Strategy:
+    """The strategy of a name with parameters, such as ``lswc:s=3,t=5``; raises BadInput for anything else."""
+    name, _, rest = text.strip().partition(":")
+    cls = STRATEGIES.get(name)
+    if cls is None:
+        near = difflib.get_close_matches(name, STRATEGIES, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint}known are {', '.join(STRATEGIES)}.")
+    defaults = {spec.name: spec.default for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
+    values: dict[str, int | float] = {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, _, value = part.partition("=")
+        if key not in defaults:
+            known = f"it takes {', '.join(defaults)}" if defaults else "it takes none"
+            raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {name} has no parameter {key!r}, {known}.")
+        values[key] = _number(text, key, value, type(defaults[key]))
+    return cls(**values)
+
+
+def _number(text: str, key: str, value: str, kind: type) -> int | float:
+    try:
+        number: int | float = kind(value)
+    except ValueError:
+        number = -1
+    least = int(kind is int and key not in ("haste", "patience"))
+    if not least <= number <= _HIGHEST.get(key, 10**12):
+        most = f" to {_HIGHEST[key]}" if key in _HIGHEST else ""
+        what = f"a whole number from {least}{most}" if kind is int else "a number, 0 or more"
+        raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {key} must be {what}.")
+    return number

@@ -1,0 +1,340 @@
+"""What a link and a host are worth: the estimators of estimators.py weighed, by weights that the crawl learns.
+
+The model is a logistic regression of a page's yield (kept / downloaded bytes) on what the
+estimators said of its link, fitted while the crawl goes on (AdaGrad, one step a page) and
+drawn towards the weights it began with; |weight| is bounded.  A sample of the links that
+wait is remembered for that.  Worth beside the mean of the hosts that gave text makes the rank.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spiderling.base.reasons import Reason
+from spiderling.base.url_features import section_of, words_of_name, words_of_path
+from spiderling.base.urls import name_of, url_hash
+from spiderling.frontier.hosts.ranks import LAST_RANK
+from spiderling.frontier.ranking.estimators import ESTIMATORS, HIGHEST_WEIGHT, OF_HOST, Cues, page_quality
+from spiderling.frontier.ranking.host_languages import HostLanguages
+from spiderling.frontier.ranking.notes import Note, Notes
+from spiderling.frontier.ranking.url_words import UrlWords
+
+if TYPE_CHECKING:
+    from spiderling.frontier.hosts.yields import YieldAccount
+    from spiderling.frontier.ranking.new_links import NewLinks
+    from spiderling.frontier.ranking.strategies import LinkingPage
+    from spiderling.frontier.ranking.strategy import CrawlView
+
+_REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
+_USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
+"""The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts ..."""
+_FRUITFUL_BYTES, _FRUITFUL_RATE = 100_000, 0.001
+"""... of hosts that gave text, which are those that have at least so much of it for their bytes."""
+_YOUNG_PAGES = 1.5
+"""Pages, of the usual size, for which what its links promised counts of a host: after as many it is half of what is
+expected ..."""
+_SECTION_PAGES = 4.0
+"""... and those for which the host's yield rate counts of its section."""
+_USUAL_PAGE_BYTES, _USUAL_PAGES = 27_000, 20
+"""Size of a page before any was read, and the pages for which that counts."""
+_SECTIONS = 50_000
+_SCALE = 3.0
+"""Log-odds that stand for certainty, 1 or -1."""
+_WATCHED = 20_000
+_MOST = 2**50
+"""Bytes or pages, far beyond any crawl."""
+_BEST, _STEP = math.log(6.0), math.log(1.7)
+"""Rank 1 begins at six times the yield rate of hosts that gave text, and each rank is worth that much less."""
+_LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
+"""The yield rate of such hosts over that of a link is above these from rank 2, 3 ... on."""
+_RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
+_FEW = 24
+"""Up to so many links of a page arrays cost more than they save."""
+_Hosts = dict[int, tuple[bool, float, float, list[float]]]
+"""What is the same for all links to a host, by its id: same_host and trust as in Cues, the log-odds by the estimators
+OF_HOST and the bias, and what those say, with 0 in place of the others."""
+_SECTION, _CUES = Struct("=6d"), Struct("=2d")
+"""``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
+_NOTHING = bytes(_SECTION.size)
+
+
+def _logit(share: float) -> float:
+    return math.log(share / (1.0 - share))
+
+
+class Worth:
+    """The estimators with their weights, and what they look at."""
+
+    def __init__(
+        self, weights: Mapping[str, float], learns: bool, crawl: CrawlView, languages: Iterable[str] = (),
+        top_level_domains: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
+        whose URLs have them as words or are under *top_level_domains*.
+        """
+        self._crawl = crawl
+        self._learns = learns
+        self.names = [name for name in ESTIMATORS if weights.get(name)]
+        estimators = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names)]
+        self._of_hosts = [(at, of) for at, of in estimators if self.names[at] in OF_HOST]
+        self._of_links = [(at, of) for at, of in estimators if self.names[at] not in OF_HOST]
+        self._first = [*(weights[name] for name in self.names), _logit(_USUAL_RATE)]
+        self.weights = list(self._first)
+        """In the order of ``names``; the bias last."""
+        self._gradients = [1e-3] * len(self.weights)
+        self.steps = 0
+        self.errors = [0.0, 0.0]
+        """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
+        self._watched: dict[int, bytes] = {}
+        self._every = 1
+        self._known = tuple(languages), tuple(top_level_domains)
+        self.forget()
+        self.notes = Notes(self)
+
+    # -- the crawl's mean, and ranks beside it
+
+    @property
+    def usual(self) -> float:
+        """The yield rate of the crawl so far."""
+        totals = self._crawl.totals
+        kept = totals["kept_bytes"] + _USUAL_RATE * _USUAL_BYTES
+        return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
+
+    @property
+    def fruitful(self) -> float:
+        """The yield rate, so far, of the hosts that gave text, beside which ranks are made.
+
+        That of the whole crawl falls while many poor hosts are tried, until all links seem rich beside it.
+        """
+        kept, downloaded = self._fruitful
+        given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
+        return max(1e-4, min(0.5, given))
+
+    @property
+    def page_bytes(self) -> float:
+        """Mean size of a page of the crawl."""
+        pages, downloaded = self._read
+        return (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
+
+    def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
+        """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
+        fruitful = self.fruitful
+        promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
+        young = _YOUNG_PAGES * self.page_bytes
+        given = (account.kept_bytes + young * promised) / (account.downloaded_bytes + young)
+        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / fruitful)
+        return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
+
+    # -- links
+
+    def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
+        """Those of links of *page*: many are worked out side by side, a few faster one by one."""
+        quality = page_quality(page.reason, page.is_relevant, page.badness)
+        cues = Cues(quality=quality, distance=page.host.distance)
+        hosts: _Hosts = {}
+        usual = self.usual
+        for _, host_id, _ in links.parts():
+            if host_id not in hosts:
+                cues.same_host, cues.language = host_id == page.host.id, self._of_language(host_id)
+                cues.host, cues.trust = self._of_host(host_id, usual)
+                said = [0.0] * len(self.names)
+                for at, estimator in self._of_hosts:
+                    said[at] = estimator(cues)
+                odds = math.fsum(map(mul, self.weights, said)) + self.weights[-1]
+                hosts[host_id] = cues.same_host, cues.trust, odds, said
+        rank = self._singly if len(links) <= _FEW else self._side_by_side
+        return rank(links, cues, hosts, self.fruitful)
+
+    def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
+        guess, ranks = self._words.guesser(), []
+        estimators, weights = [of for _, of in self._of_links], [self.weights[at] for at, _ in self._of_links]
+        for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
+            cues.same_host, cues.trust, odds, of_host = hosts[host_id]
+            cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
+            cues.url = guess(words, 1.0 - cues.trust)
+            said = [estimator(cues) for estimator in estimators]
+            if self._learns and not key % self._every:
+                self._watch(key, of_host, said)
+            odds += math.fsum(map(mul, weights, said))
+            ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
+        return ranks
+
+    def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
+        keys = links.parts()
+        of_hosts = [cue for _, host_id, _ in keys for cue in hosts[host_id][:3]]
+        cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
+        told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
+        cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
+        cues.block, cues.anchor, cues.said = links.blocks, links.anchors, links.said
+        cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
+        said = np.array([estimator(cues) for _, estimator in self._of_links]).reshape(-1, len(keys))
+        for at, (key, host_id, _) in enumerate(keys if self._learns else ()):
+            if not key % self._every:
+                self._watch(key, hosts[host_id][3], said[:, at].tolist())
+        odds = odds + np.array([self.weights[at] for at, _ in self._of_links]) @ said
+        return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
+
+    def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
+        """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
+        account = self._crawl.account_at_hand(host_id) if host_id else None
+        if account is None:
+            rank = self._crawl.rank_of_host(host_id) if host_id else 5
+            return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
+        young = _YOUNG_PAGES * self.page_bytes
+        given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)
+        return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
+
+    def _of_language(self, host_id: int) -> float:
+        """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
+        expected = self._languages.expected(host_id)
+        return 0.0 if expected is None else _beside(expected, self._languages.mean)
+
+    def foreign_pages(self, host_id: int) -> int:
+        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
+        return self._languages.foreign_pages(host_id)
+
+    # -- learning
+
+    def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
+        """What the page at *url* gave."""
+        host, rate = page.host, max(page.host.account.rate, _FRUITFUL_RATE)
+        is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
+        line = path.encode("utf-8", "surrogatepass")
+        words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
+        key, repeats = section_of(line), page.reason in _REPEATS
+        self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
+        values = self._watched.pop(url_hash(url), None)
+        if values is not None and body_bytes:
+            self._step([*array("d", values), 1.0], min(1.0, kept_bytes / body_bytes))
+
+    def _watch(self, key: int, of_host: list[float], of_link: list[float]) -> None:
+        """Remember what was said of a link, by its URL's hash, in a sample that is halved whenever it is full."""
+        if len(self._watched) >= _WATCHED:
+            self._every *= 2
+            self._watched = {key: value for key, value in self._watched.items() if not key % self._every}
+        values = of_host.copy()
+        for (at, _), value in zip(self._of_links, of_link, strict=True):
+            values[at] = value
+        self._watched[key] = array("d", values).tobytes()
+
+    def _step(self, values: list[float], given: float) -> None:
+        weights, usual = self.weights, self.usual
+        odds = math.fsum(map(mul, weights, values))
+        error = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, odds)))) - given
+        self.steps += 1
+        self.errors[0] += error * error
+        self.errors[1] += (usual - given) ** 2
+        for at, value in enumerate(values):
+            gradient = error * value + _PULL * (weights[at] - self._first[at])
+            self._gradients[at] += gradient * gradient
+            moved = weights[at] - _RATE * gradient / math.sqrt(self._gradients[at])
+            weights[at] = max(-_BOUND, min(_BOUND, moved))
+
+    # -- tables of what pages gave
+
+    def forget(self) -> None:
+        self._words = UrlWords(*self._known)
+        self._sections: dict[int, bytes] = {}
+        self._languages = HostLanguages()
+        self._fruitful, self._read = [0, 0], [0, 0]
+
+    def take(self, note: Note) -> None:
+        key = note.host_id << 32 | note.section
+        _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
+        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
+        self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
+        prior = _SECTION_PAGES * self.page_bytes
+        expected = (given[0] + prior * note.rate) / (given[1] + prior)
+        self._sections[key] = _SECTION.pack(_beside(expected, note.rate), given[3] / given[2], *given)
+        if len(self._sections) > _SECTIONS:
+            del self._sections[next(iter(self._sections))]
+        if note.rate > _FRUITFUL_RATE:
+            self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
+        if note.is_wanted is not None:
+            self._languages.learn(note.host_id, note.is_wanted)
+            self._words.count(note.words, note.is_wanted)
+
+    def columns(self) -> list[bytes]:
+        wide = array("Q", self._fruitful + self._read).tobytes(), array("Q", self._sections).tobytes()
+        return [*wide, b"".join(self._sections.values()), *self._languages.columns(), *self._words.columns()]
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        kinds = (np.uint64, np.uint64, np.float64)
+        sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
+        about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
+        if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
+            raise ValueError("sections that are none")
+        if len(sums) != 4 or sums.max() >= _MOST:
+            raise ValueError("sums that are none")
+        self._fruitful, self._read = sums[:2].tolist(), sums[2:].tolist()
+        size, packed = _SECTION.size, bytes(columns[2])
+        self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
+        self._languages.fill(columns[3:6])
+        self._words.fill(columns[6:])
+
+    # -- kept with the crawl
+
+    def state(self) -> str:
+        """What was learnt, as JSON."""
+        learnt = dict(zip([*self.names, "bias"], self.weights, strict=True))
+        return json.dumps(
+            {
+                "weights": learnt,
+                "gradients": self._gradients,
+                "steps": self.steps,
+                "errors": self.errors,
+                "first": self._first,
+            }
+        )
+
+    def restore(self, state: str) -> None:
+        """Take up what ``state`` gave, unless the weights began otherwise then, or it is damaged: learnt anew."""
+        saved = learnt_of(state)
+        if saved is not None and list(saved.weights) == [*self.names, "bias"] and saved.first == self._first:
+            self.weights, self._gradients = list(saved.weights.values()), saved.gradients
+            self.steps, self.errors = saved.steps, saved.errors
+
+
+class Learnt(NamedTuple):
+    """What a crawl keeps of a Worth."""
+
+    weights: dict[str, float]
+    gradients: list[float]
+    steps: int
+    errors: list[float]
+    first: list[float]
+    """Weights to begin with."""
+
+
+def learnt_of(state: str) -> Learnt | None:
+    """What ``Worth.state`` gave; None for anything that it cannot have given."""
+    try:
+        saved = json.loads(state)
+        weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
+        lists = ([float(value) for value in saved[name]] for name in ("gradients", "errors", "first"))
+        gradients, errors, first = lists
+        learnt = Learnt(weights, gradients, int(saved["steps"]), errors, first)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None
+    fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0
+    bounded = all(abs(weight) <= _BOUND for weight in weights.values()) and all(value > 0 for value in gradients)
+    return learnt if fits and bounded and all(0 <= value < math.inf for value in gradients + errors) else None
+
+
+def _is_foreign(page: LinkingPage) -> bool:
+    """Whether a page that is not relevant is known to be in another language, though it may have no text to keep."""
+    return page.reason is Reason.WRONG_LANGUAGE or (page.reason is Reason.BOILERPLATE_ONLY and page.language != "")
+
+
+def _beside(rate: float, usual: float) -> float:
+    """log(rate / usual) on a scale of -1 to 1, which stand for a twentieth and for twenty times."""
+    return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))

@@ -1,0 +1,1 @@
+"""Which host is asked next, and when."""

@@ -1,0 +1,101 @@
+"""Hosts that wait behind others of their own group, because that holds its share of places (shares.py).
+
+The line of all others does not stand behind them: of a farm of twenty thousand hosts no more
+wait there than may have a place.  Each group's hosts stand in a backlog of its own, 4 bytes
+each, and come back into the line one for each place that is free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.scheduling.backlog import Backlog
+from spiderling.frontier.scheduling.shares import Group
+
+_LOOKS = 256
+"""Hosts that are set apart in one call at most, so that none takes long."""
+
+
+class FairBacklog:
+    """A ``Backlog`` in which a group waits apart while it holds its share of places."""
+
+    def __init__(
+        self, new_line: Callable[[], Backlog], domain_of: Callable[[int], int], is_full: Callable[[Group, int], bool]
+    ) -> None:
+        """*is_full*: whether a group has as many places as it may have, so many that it is to get counted."""
+        self._new_line, self._domain_of, self._is_full = new_line, domain_of, is_full
+        self._line = new_line()
+        self.push, self.extend = self._line.push, self._line.extend
+        self._apart: dict[Group, Backlog] = {}
+        self._called: dict[int, Group] = {}
+        """Hosts that came back into the line, by id, with the group that they waited behind ..."""
+        self._number_called: Counter[Group] = Counter()
+        """... and how many of each group."""
+
+    def __len__(self) -> int:
+        return len(self._line) + sum(map(len, self._apart.values()))
+
+    def has_others(self, now: float) -> bool:
+        """Whether at *now* a host waits in the line."""
+        due = self._line.next_due()
+        return due is not None and due <= now
+
+    def set_apart(self, group: Group, host_id: int, due: float, now: float) -> None:
+        """*host_id* waits behind the others of *group*, which has as many places as it may have."""
+        line = self._apart.get(group)
+        if line is None:
+            line = self._apart[group] = self._new_line()
+        line.push(host_id, due, now)
+
+    def pop(self, now: float) -> int | None:
+        """The host that is next in the line at *now*; None may mean that more are to be looked at in the next call."""
+        for _ in range(_LOOKS):
+            self._call(now)
+            if (host_id := self._line.pop(now)) is None:
+                return None
+            if (called := self._called.pop(host_id, None)) is not None:
+                self._number_called[called] -= 1
+                if not self._number_called[called]:
+                    del self._number_called[called]
+            domain = self._domain_of(host_id)
+            if not self._is_full(domain, 0):
+                return host_id
+            self.set_apart(domain, host_id, now, now)
+        return None
+
+    def pop_apart(self, now: float) -> int | None:
+        """A host that waits behind others of its group, for a place that nobody else needs; groups take turns."""
+        for group in list(self._apart):
+            line = self._apart.pop(group)
+            host_id = line.pop(now)
+            if len(line):
+                self._apart[group] = line
+            if host_id is not None:
+                return host_id
+        return None
+
+    def _call(self, now: float) -> None:
+        """Look at one group: does it have a place to give, the first of its hosts comes to the end of the line."""
+        if not self._apart:
+            return
+        group = next(iter(self._apart))
+        line = self._apart.pop(group)
+        if not self._is_full(group, self._number_called[group]) and (host_id := line.pop(now)) is not None:
+            if host_id not in self._called:
+                self._called[host_id] = group
+                self._number_called[group] += 1
+            self._line.push(host_id, now, now)
+        if len(line):
+            self._apart[group] = line
+
+    def best_rank(self) -> int:
+        """The best rank that is waited in, or one beyond the worst; of those that wait apart if there are no others."""
+        best = self._line.best_rank()
+        return min((line.best_rank() for line in self._apart.values()), default=RANKS) if best == RANKS else best
+
+    def next_due(self) -> float | None:
+        """When there will next be a host: 0 at once."""
+        dues = [line.next_due() for line in (self._line, *self._apart.values())]
+        return min((due for due in dues if due is not None), default=None)

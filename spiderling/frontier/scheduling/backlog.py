@@ -1,0 +1,119 @@
+"""Hosts that have URLs and no place on the workbench: by rank, and then first come, first served, 4 bytes each.
+
+After BUbiNG's virtualiser (Boldi et al. 2018), which keeps the queues of most hosts on
+disk; here the hosts themselves are there as well.  Who is due much later waits apart, and
+those that are preferred (``SPIDERLING_PREFER_TLDS``) have a line of their own, which is
+served three times of four while both are waited in.  Both consist of a line for each rank,
+of which one is drawn (ranking/draws.py): nobody waits for ever.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from spiderling.frontier.hosts.ranks import RANKS
+
+_APART_AFTER_S = 60.0
+_COMPACT_ABOVE = 1024
+PREFERRED_TURNS = 4
+"""Of so many hosts, one comes from the line of the others."""
+_RANKS_IN = [[rank for rank in range(RANKS) if mask >> rank & 1] for mask in range(1 << RANKS)]
+"""The ranks that a mask stands for, bit n for rank n."""
+
+
+class _Line:
+    """Ids in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.ring = array("I")
+        self._used = 0
+
+    def __len__(self) -> int:
+        return len(self.ring) - self._used
+
+    def pop(self) -> int:
+        host_id = self.ring[self._used]
+        self._used += 1
+        if self._used > _COMPACT_ABOVE and 2 * self._used > len(self.ring):
+            del self.ring[: self._used]
+            self._used = 0
+        return host_id
+
+
+class Backlog:
+    """Ids of hosts, each line in the order in which they came.
+
+    A host whose rank has changed is to be pushed once more; where it stood before it is passed over.
+    """
+
+    def __init__(
+        self, prefers: Callable[[int], int] = lambda host_id: 0,
+        rank_of: Callable[[int], int] = lambda host_id: 0, draw: Callable[[Sequence[int]], int] = min,
+    ) -> None:  # fmt: skip
+        self._prefers, self._rank_of, self._draw = prefers, rank_of, draw
+        self._lines = [[_Line() for _ in range(RANKS)] for _ in range(2)]
+        """Of the others, and of those that are preferred; by rank."""
+        self._waited_in = [0, 0]
+        """A mask of the ranks whose line is not empty: this is asked several times a request."""
+        self._number = 0
+        self._turn = 0
+        self._snoozed: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return self._number + len(self._snoozed)
+
+    def push(self, host_id: int, due: float, now: float) -> None:
+        """*host_id* comes to the end; a host that is not due for a minute comes back when it is."""
+        if due > now + _APART_AFTER_S:
+            heapq.heappush(self._snoozed, (due, host_id))
+        else:
+            which, rank = self._prefers(host_id), self._rank_of(host_id)
+            self._lines[which][rank].ring.append(host_id)
+            self._waited_in[which] |= 1 << rank
+            self._number += 1
+
+    def extend(self, host_ids: Sequence[int]) -> None:
+        """These come to the end, in this order."""
+        ids = np.array(host_ids, np.uint32)
+        preferred, ranks = (np.fromiter(map(of, host_ids), np.uint8, len(ids)) for of in (self._prefers, self._rank_of))
+        for which, lines in enumerate(self._lines):
+            for rank, line in enumerate(lines):
+                line.ring.frombytes(ids[(preferred == which) & (ranks == rank)].tobytes())
+                self._waited_in[which] |= bool(len(line)) << rank
+        self._number += len(host_ids)
+
+    def pop(self, now: float) -> int | None:
+        """The host that is next at *now*."""
+        if self._snoozed and self._snoozed[0][0] <= now:
+            return heapq.heappop(self._snoozed)[1]
+        others, preferred = self._waited_in
+        while others or preferred:
+            which = int(not others)
+            if others and preferred:
+                self._turn = (self._turn + 1) % PREFERRED_TURNS
+                which = int(self._turn > 0)
+            rank = self._draw(_RANKS_IN[self._waited_in[which]])
+            line = self._lines[which][rank]
+            host_id = line.pop()
+            self._number -= 1
+            if not len(line):
+                self._waited_in[which] &= ~(1 << rank)
+            if self._rank_of(host_id) == rank:
+                return host_id
+            others, preferred = self._waited_in
+        return None
+
+    def best_rank(self) -> int:
+        """The best rank that is waited in, or one beyond the worst."""
+        mask = self._waited_in[0] | self._waited_in[1] | 1 << RANKS
+        return (mask & -mask).bit_length() - 1
+
+    def next_due(self) -> float | None:
+        """When ``pop`` will next give a host: 0 at once."""
+        if self.best_rank() < RANKS:
+            return 0.0
+        return self._snoozed[0][0] if self._snoozed else None

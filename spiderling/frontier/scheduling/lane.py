@@ -1,0 +1,142 @@
+"""A lane of the workbench: hosts with work, ordered by the time they are due, and of those that are due by rank.
+
+Two nested heaps, after BUbiNG (Boldi et al. 2018; Mercator's back queues before it):
+addresses ordered by the later of their own due time and that of their first host;
+in each address the hosts ordered by their due time.  So a thousand hosts on one
+address cost one entry of the outer heap.  Addresses that are due stand in a heap for
+each rank, that of their first host.
+
+Invariant: an entry whose ticket is not the host's, or whose key is not the queue's, is
+stale and skipped.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts.ranks import RANKS
+
+
+@dataclass(slots=True, eq=False)
+class Address:
+    """When an address may be connected to, whatever the host; times are the caller's."""
+
+    name: str
+    due: float = 0.0
+    last_start: float = -math.inf
+    last_connect: float = -math.inf
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """The hosts of one address."""
+
+    address: Address
+    key: float = -1.0
+    """Its time in the outer heap; -1 when it is not there."""
+    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
+    """(due, serial number, ticket, host)"""
+
+
+Entry = tuple[float, int, _Queue]
+"""(due, serial number, queue)"""
+
+
+class Lane:
+    """Hosts under their addresses."""
+
+    def __init__(self, rank_of: Callable[[Host], int], serial: Callable[[], int]) -> None:
+        """*serial* numbers what comes in, so that of those due at one time the first comes first."""
+        self._rank_of, self._serial = rank_of, serial
+        self._queues: dict[str, _Queue] = {}
+        self._heap: list[Entry] = []
+        self._ready: list[list[Entry]] = [[] for _ in range(RANKS)]
+
+    def add(self, host: Host, address: Address) -> None:
+        """*host* comes in under *address*; its ticket is a new one."""
+        queue = self._queues.get(address.name)
+        if queue is None:
+            queue = self._queues[address.name] = _Queue(address)
+        heapq.heappush(queue.hosts, (host.due, self._serial(), host.ticket, host))
+        self._schedule(queue)
+
+    def charged(self, address: str) -> None:
+        """*address* is due later than it was."""
+        queue = self._queues.get(address)
+        if queue is not None:
+            self._schedule(queue)
+
+    def ripen(self, now: float) -> list[int]:
+        """The ranks that hold a host that is due at *now*, best first."""
+        ranks = self.waited_in()  # who stands there no more goes back to the heap, maybe to be due at once
+        while (due := self._front(self._heap)) is not None and due <= now:
+            entry = heapq.heappop(self._heap)
+            rank = self._rank_of(entry[2].hosts[0][3])
+            heapq.heappush(self._ready[rank], entry)
+            if rank not in ranks:
+                insort(ranks, rank)
+        return ranks
+
+    def waited_in(self, first: int = 0) -> list[int]:
+        """The ranks from *first* on that hold a host that was due at the last ``ripen``."""
+        ready = self._ready
+        return [rank for rank in range(first, RANKS) if ready[rank] and self._front(ready[rank]) is not None]
+
+    def waits_since(self, rank: int) -> tuple[float, int]:
+        """When the first host of *rank*, in which one waits, was due, and its number."""
+        return self._ready[rank][0][:2]
+
+    def take(self, rank: int) -> tuple[Host, str]:
+        """The host of *rank*, in which one waits, that has waited longest, and its address; it leaves."""
+        queue = heapq.heappop(self._ready[rank])[2]
+        queue.key = -1.0
+        host = heapq.heappop(queue.hosts)[3]
+        host.ticket += 1
+        self._schedule(queue)
+        return host, queue.address.name
+
+    def next_due(self) -> float | None:
+        """When it will next hold a host that is due; None when it holds none."""
+        dues = [self._ready[rank][0][0] for rank in self.waited_in()]
+        later = self._front(self._heap)
+        return min(dues if later is None else [*dues, later], default=None)
+
+    def forget_empty(self) -> set[str]:
+        """Drop addresses without hosts; gives those with some."""
+        self._queues = {name: queue for name, queue in self._queues.items() if queue.hosts}
+        return set(self._queues)
+
+    def _front(self, heap: list[Entry]) -> float | None:
+        """When the first of *heap* is due, once those are dropped that stand elsewhere by now."""
+        while heap:
+            due, _, queue = heap[0]
+            if due == queue.key:
+                _drop_stale(queue)
+                if _key(queue) == due:
+                    return due
+                queue.key = -1.0
+                self._schedule(queue)
+            heapq.heappop(heap)
+        return None
+
+    def _schedule(self, queue: _Queue) -> None:
+        _drop_stale(queue)
+        key = _key(queue)
+        if key != queue.key:
+            queue.key = key
+            if key >= 0:
+                heapq.heappush(self._heap, (key, self._serial(), queue))
+
+
+def _key(queue: _Queue) -> float:
+    return max(queue.address.due, queue.hosts[0][0], 0.0) if queue.hosts else -1.0
+
+
+def _drop_stale(queue: _Queue) -> None:
+    while queue.hosts and queue.hosts[0][2] != queue.hosts[0][3].ticket:
+        heapq.heappop(queue.hosts)

@@ -1,0 +1,55 @@
+"""How many places on the workbench each address and each registrable domain holds, and how many it may (shares.py)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.scheduling.crowd import Crowd
+from spiderling.frontier.scheduling.shares import Group
+
+_LEAST = 8
+"""Places that a group may hold, however few there are: with ten of them, a tenth would be one host an address."""
+
+
+class Places:
+    """The places that are taken; only groups that hold some are counted."""
+
+    def __init__(self, crowd: Crowd, most: float) -> None:
+        """*most*: the share of one group."""
+        self._crowd, self._most = crowd, most
+        self.held: Counter[Group] = Counter()
+
+    def take(self, host: Host) -> None:
+        """*host* gets a place, under the address that it had last."""
+        self._count(host.domain, 1)
+        self.move(host, host.address)
+
+    def leave(self, host: Host) -> None:
+        """*host* gives its place up."""
+        self._count(host.domain, -1)
+        self.move(host, "")
+
+    def move(self, host: Host, address: str) -> None:
+        """*host* holds its place under *address* now."""
+        self._count(host.place, -1)
+        self._count(address, 1)
+        host.place = address
+
+    def is_full(self, group: Group, more: int = 0) -> bool:
+        """Whether *group* would have its share of the places with so many *more*."""
+        return bool(group) and self.held.get(group, 0) + more >= max(_LEAST, self._most * self._crowd.places)
+
+    def full_group(self, host: Host) -> Group | None:
+        """The group of *host* that has its share of the places."""
+        return next((group for group in (host.domain, host.address) if self.is_full(group)), None)
+
+    def has_too_many(self, host: Host) -> bool:
+        """Whether a group of *host*, which has one, holds places beyond its share: nobody else needed them."""
+        return self.is_full(host.domain, -1) or self.is_full(host.place, -1)
+
+    def _count(self, group: Group, change: int) -> None:
+        if group:
+            self.held[group] += change
+            if not self.held[group]:
+                del self.held[group]

@@ -1,0 +1,395 @@
+"""Where each host stands: on the workbench, waiting for its name's address, in the backlog, or at rest.
+
+The workbench has a bounded number of places, whose hosts are in memory; the other hosts
+with URLs wait in the backlog for a place, first come, first served.  While hosts wait
+there, a place is given up after some requests, or when its host is not due for long; so
+every host with URLs is served.  Hosts whose address holds as many places as it can use
+are passed over, three times out of four; and those whose address or registrable domain
+holds its share of all places wait in lines of their own (apart.py, places.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from spiderling.base.options import Options
+from spiderling.base.urls import canonicalize_again
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.hosts.ranks import LAST_RANK
+from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.ranking.draws import FAIR, Draw
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.scheduling.apart import FairBacklog
+from spiderling.frontier.scheduling.backlog import Backlog
+from spiderling.frontier.scheduling.crowd import Crowd
+from spiderling.frontier.scheduling.holding import Holding
+from spiderling.frontier.scheduling.names import Name, Names, NameStatus
+from spiderling.frontier.scheduling.places import Places
+from spiderling.frontier.scheduling.slowdown import Pace
+from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Workbench
+from spiderling.frontier.storage.host_table import HostTable
+from spiderling.frontier.storage.queues import Queues
+
+_RESOLVE_AHEAD_S = 60.0
+"""Names of hosts that are due later than this are not resolved yet."""
+_LONG_S = 60.0
+"""A host that is due later than this makes room at once."""
+_LOOKS_PER_STEP = 16
+"""Hosts of the backlog that are looked at in one call, so that none takes long."""
+_LET_IN = 4
+"""Of so many hosts of crowded addresses in a row, one is let in."""
+_NOTHING = YieldAccount()
+
+
+def next_up(host: Host, queues: Queues) -> RobotsTask | QueuedUrl:
+    """The robots.txt to be fetched first, or else the best URL; it stays where it is.  There must be work."""
+    return host.tasks[0] if host.tasks else queues.peek(host)
+
+
+def name_in(head: RobotsTask | QueuedUrl) -> str:
+    """The host name (or address literal) to connect to."""
+    return head.name if isinstance(head, RobotsTask) else head.target.name
+
+
+class Schedule:
+    """Names, workbench and backlog together; the intervals may be changed while the crawl runs."""
+
+    def __init__(
+        self, options: Options, hosts: HostTable, queues: Queues, allows: Callable[[str], bool],
+        vet: Callable[[Host], None], yield_rate: Callable[[], float], strategy: Strategy,
+    ) -> None:  # fmt: skip
+        """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
+        self._strategy, ranks = strategy, hosts.marks.ranks
+        draw = Draw(strategy.power, options.random_seed, FAIR)
+        self.host_interval_s = options.host_interval_s
+        self.ip_interval_s = options.ip_interval_s
+        self._hosts, self._queues, self._vet = hosts, queues, vet
+        self.crowd = Crowd(options.active_hosts, options.crowd == "adaptive", yield_rate)
+        self._places_used = 0
+        self._places = Places(self.crowd, options.max_share)
+        self._passed_over = 0
+        self._backlog = FairBacklog(
+            lambda: Backlog(hosts.marks.preferred.__getitem__, ranks.__getitem__, draw),
+            hosts.marks.domains.__getitem__, self._places.is_full,
+        )  # fmt: skip
+        self._restored_at = self._quiet_until = -math.inf
+        self._names = Names(options, allows)
+        self._holding = Holding(strategy, lambda: self.host_interval_s)
+        self.gave = self._holding.learn
+        self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
+        self._pace = Pace(options)
+        self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
+        self.names_wanted = self._names.take_wanted
+        self.forget_idle = self._workbench.forget_idle
+        self.forget_addresses = self._names.forget
+
+    def interval(self, host: Host) -> float:
+        """Seconds between the starts of two requests to *host*."""
+        interval_s = max(self.host_interval_s, host.crawl_delay_s)
+        return interval_s if host.slowdown == 1.0 else self._pace.interval(host, interval_s)
+
+    def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
+        """What is known at *now* of the name that *head* needs."""
+        return self._names.lookup(name_in(head), now)
+
+    def held_back(self, now: float) -> tuple[int, int]:
+        """Hosts that could be asked at *now* and are held back for better ones, of so many with a place."""
+        return self._holding.number(now), self._places_used
+
+    def next_due(self) -> float | None:
+        """When ``pop`` will next have something to look at; None when nothing waits for a time."""
+        waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
+        dues = (self._workbench.next_due(), self._holding.next_due(), waiting)
+        return min((due for due in dues if due is not None), default=None)
+
+    def pop(self, now: float) -> tuple[Host, str] | None:
+        """A host of those due at *now*, as the strategy ranks them, with its address; it leaves the workbench."""
+        if (released := self._holding.released(now)) is not None:
+            self._bench(*released, now)
+        self._make_room(now)
+        self._fill(now)
+        while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
+            pass  # better ones have come since it was let go
+        if found is not None:
+            host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
+            self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
+        return found
+
+    def _make_room(self, now: float) -> None:
+        """Where all places are taken, a host that has waited in vain gives its own to one that is worth more."""
+        if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
+            host = self._holding.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
+            if host is not None:
+                self._leave_place(host)
+                self._put_back(host.id, host.due, now)
+
+    def restore(self, waiting: Sequence[int], now: float) -> None:
+        """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
+        self._restored_at = now
+        if len(self._hosts):
+            self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
+        self._hosts.marks.wake(waiting)
+        self._backlog.extend(waiting)
+
+    # -- names
+
+    def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
+        """The answer to a wanted name; the hosts that waited for it go on."""
+        for host in self._names.resolved(name, addresses, ttl_s, now):
+            self.place(host, now)
+
+    def unresolved(self, name: str, permanent: bool, now: float) -> None:
+        for host in self._names.unresolved(name, permanent, now):
+            self.place(host, now)
+
+    # -- places
+
+    def wake(self, host_id: int, now: float, rank: int = 0) -> None:
+        """The host has new work, the best of it of *rank*: if it was at rest it is due from *now* on."""
+        marks = self._hosts.marks
+        is_at_rest = marks.is_at_rest(host_id)
+        if not is_at_rest and rank >= marks.heads[host_id]:
+            return  # it has as good a one already
+        if self._strategy.ranks_hosts:
+            self._rank(host_id, rank, now, is_at_rest)
+        if not is_at_rest:
+            return
+        if self._places_used < self.crowd.places and not len(self._backlog):
+            host = self._hosts.by_id(host_id)
+            self._vet(host)
+            host.due = max(host.due, now)
+            if not host.is_closed:
+                self._give_place(host, now)
+        else:
+            live = self._hosts.live(host_id)
+            self._put_back(host_id, self._due(live, now) if live else now, now)
+
+    def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
+        """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
+        marks, live = self._hosts.marks, self._hosts.live(host_id)
+        worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
+        marks.heads[host_id] = rank
+        if is_at_rest:
+            marks.ranks[host_id] = worth
+        elif worth < marks.ranks[host_id]:
+            marks.ranks[host_id] = worth
+            if live is not None and live.active:
+                self.place(live, now)
+            elif marks.state(host_id) is HostState.READY:
+                self._backlog.push(host_id, now, now)
+
+    def place(self, host: Host, now: float) -> None:
+        """Put *host* where it belongs; a host in transit is left alone until it is released."""
+        if host.in_transit:
+            return
+        if host.is_closed or not host.has_work:
+            self.rest(host)
+            return
+        if not host.active:
+            self.wake(host.id, now)
+            return
+        head = next_up(host, self._queues)
+        name = self.lookup(head, now)
+        if isinstance(head, QueuedUrl):
+            marks = self._hosts.marks
+            marks.heads[host.id] = head.rank
+            marks.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
+        self._holding.count(host, self._hosts.marks.ranks[host.id])
+        if not host.tasks and self._makes_room(host, name, now):
+            self._leave_place(host)
+            self._put_back(host.id, host.due, now)
+            return
+        if name.status is NameStatus.UNKNOWN and host.due <= now + _RESOLVE_AHEAD_S:
+            host.state = HostState.RESOLVING
+            self._workbench.remove(host)
+            self._names.want(name_in(head), host)
+            return
+        if name.status is NameStatus.PAUSED:
+            host.due = max(host.due, name.expires)
+        self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
+
+    def _makes_room(self, host: Host, name: Name, now: float) -> bool:
+        """Whether *host* goes to the end of the backlog: its turn is over, it is not due, or its address is crowded."""
+        others_wait = len(self._backlog) > 0
+        if host.turns and self._backlog.has_others(now) and self._places.has_too_many(host):
+            return True
+        if host.turns and self.crowd.makes_room(host, self._places_used, others_wait):
+            return True
+        if not others_wait or host.due > now + _LONG_S:
+            return others_wait
+        if name.status is NameStatus.FRESH and name.address != host.place and self._is_crowded(name.address):
+            host.address = name.address  # by which it is passed over next time
+            return True
+        return False
+
+    def wait_at(self, host: Host, address: str, now: float) -> None:
+        """Put *host* on the workbench under *address*, until it and the address are due."""
+        host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
+        if address != host.place:
+            self._places.move(host, address)
+        if host.due > now + _LONG_S + self.interval(host):
+            self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
+        if not self._keeps(host, address, now):
+            self._bench(host, address, now)
+
+    def _keeps(self, host: Host, address: str, now: float) -> bool:
+        """Whether *host* is held back, which it is not while another host waits for a file that it redirects to it."""
+        is_awaited = bool(host.tasks) and host.tasks[0].redirects > 0
+        return not is_awaited and self._holding.keeps(host, address, self._hosts.marks.ranks[host.id], now)
+
+    def set_aside(self, host: Host) -> None:
+        """*host* waits for what another one is asked for; nobody waits for its sake meanwhile."""
+        host.state = HostState.SNOOZED
+        self._holding.count(host, None)
+
+    def _bench(self, host: Host, address: str, now: float) -> None:
+        host.benched = now
+        self._workbench.add(host, address)
+
+    def rest(self, host: Host) -> None:
+        """*host* has no work or is closed."""
+        if not host.is_closed:
+            host.state = HostState.EXHAUSTED
+        self._leave_place(host)
+
+    def _fill(self, now: float) -> None:
+        """Give free places to the hosts that are next in the backlog."""
+        for _ in range(_LOOKS_PER_STEP):
+            if self._places_used >= self.crowd.places:
+                return
+            host_id = self._backlog.pop(now)
+            is_alone = host_id is None and not self._backlog.has_others(now)
+            if is_alone:
+                host_id = self._backlog.pop_apart(now)
+            if host_id is None:
+                return
+            if self._hosts.marks.state(host_id) is HostState.READY:  # else it was closed meanwhile
+                self._consider(self._hosts.by_id(host_id), is_alone, now)
+
+    def _consider(self, host: Host, is_alone: bool, now: float) -> None:
+        """Give a place to *host*, unless its groups have enough of them; *is_alone*: nobody else needs one."""
+        if host.active:
+            return
+        self._vet(host)
+        if host.is_closed or not host.has_work:
+            self.rest(host)
+            return
+        full = None if is_alone else self._places.full_group(host)
+        if full is not None:
+            self._backlog.set_apart(full, host.id, self._due(host, now), now)
+        elif self._is_crowded(host.address):
+            self._backlog.push(host.id, self._due(host, now), now)
+        else:
+            self._give_place(host, now)
+
+    def _is_crowded(self, address: str) -> bool:
+        """Whether *address* holds twice as many places as its interval lets it use; not always, so that all get in."""
+        enough = 2 * self.host_interval_s / max(self.ip_interval_s, 0.001) + 8
+        if not address or self._places.held[address] < enough:
+            return False
+        self._passed_over += 1
+        return self._passed_over % _LET_IN > 0
+
+    def _due(self, host: Host, now: float) -> float:
+        """When *host* is due: no later than any pause of ours can last, though its row says so.
+
+        The row may be from a time when the clock was ahead of *now*.
+        """
+        host.due = min(host.due, now + max(self._longest_pause_s, self.interval(host)))
+        return host.due
+
+    def _give_place(self, host: Host, now: float) -> None:
+        host.due = max(self._due(host, now), self._restored_at + self.interval(host), self._quiet_until)
+        host.active, host.turns = True, 0
+        self._places_used += 1
+        self._places.take(host)
+        self.place(host, now)
+
+    def _leave_place(self, host: Host) -> None:
+        self._workbench.remove(host)
+        if host.active:
+            host.active = False
+            self._places_used -= 1
+            self._places.leave(host)
+            self._holding.count(host, None)
+            self._hosts.changed.add(host)
+            self._hosts.leave(host)
+
+    def _put_back(self, host_id: int, due: float, now: float) -> None:
+        self._hosts.marks.set_state(host_id, HostState.READY)
+        self._backlog.push(host_id, due, now)
+
+    # -- requests
+
+    def hand_out(self, host: Host, address: str, now: float) -> None:
+        """A request to *host* at *address* was handed out: both are charged."""
+        self._workbench.remove(host)
+        self._workbench.charge(address, now + self.ip_interval_s)
+        self._workbench.shares.charge(host.domain, address)
+        host.state = HostState.IN_PROCESS
+        host.in_transit += 1
+        host.turns += 1
+        host.address = address
+        host.due = now + self.interval(host)
+
+    def earliest_start(self, host: Host, address: str) -> float:
+        """When the next connection to *host* at *address* may be opened."""
+        return max(
+            self._workbench.last_start(address) + self.ip_interval_s,
+            host.last_start + self.interval(host),
+        )
+
+    def probe_in(self, host: Host, address: str, now: float) -> float | None:
+        """Seconds until *host* may be asked at *address* whether it is there; None: not soon."""
+        due = max(host.due, self.earliest_start(host, address))
+        return None if host.in_transit or due > now + _LONG_S else max(0.0, due - now)
+
+    def probe(self, host: Host, address: str, now: float) -> None:
+        """*host* is being asked whether it is there: until ``release``, that is its request in transit."""
+        self._workbench.remove(host)
+        host.in_transit += 1
+        self.started(host, address, now)
+
+    def granted(self, host: Host, address: str, now: float) -> None:
+        """The connection may be opened: both intervals count from here, until it is."""
+        host.last_start = now
+        host.due = max(host.due, now + self.interval(host))
+        self._workbench.start(address, now)
+        self._workbench.charge(address, now + self.ip_interval_s)
+
+    def connect_in(self, address: str, now: float) -> float:
+        """Seconds until a connection that was granted may be opened, when one granted before was opened late."""
+        return max(0.0, self._workbench.last_connect(address) + self.ip_interval_s - now)
+
+    def started(self, host: Host, address: str, now: float) -> None:
+        """The connection is being opened: both intervals count from here."""
+        self.granted(host, address, now)
+        self._workbench.connect(address, now)
+
+    def may_also_start(self, address: str, now: float) -> bool:
+        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        if self._workbench.last_start(address) + self.ip_interval_s > now:
+            return False
+        self._workbench.connect(address, now)
+        self._workbench.charge(address, now + self.ip_interval_s)
+        return True
+
+    def fallback_of(self, url: str, address: str) -> str:
+        """The address of the other family that the name in *url* has besides *address*; '' for none."""
+        target = canonicalize_again(url)
+        return self._names.fallback(target.name, address) if target is not None else ""
+
+    def answered(self, host: Host, now: float) -> None:
+        """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
+        host.due = max(host.due, now + self._pace.rest_s(now - host.last_start))
+
+    def heard(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
+        """The status of an answer: a busy host's interval grows from its last start on, and it may name a time."""
+        self._pace.heard(host, status)
+        host.due = max(host.due, host.last_start + self.interval(host), quiet_until)
+
+    def release(self, host: Host, now: float) -> None:
+        """The request in transit is over."""
+        host.in_transit -= 1
+        self.place(host, now)

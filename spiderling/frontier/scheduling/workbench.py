@@ -1,0 +1,143 @@
+"""The workbench: hosts with work, in lanes (lane.py), and the times at which their addresses may be connected to.
+
+All hosts stand in one lane, until some group of them has had more than its share of the
+requests (shares.py); then its hosts come into a lane of their own, where one finds them
+at once when the group has its turn again.  Of the lanes that hold a host that is due, those
+that have had too much are passed over as long as there are others.  Which rank is next is drawn
+(ranking/draws.py), among all lanes that may be served.
+
+Invariant: a host stands on the workbench at most once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.scheduling import shares
+from spiderling.frontier.scheduling.lane import Address, Lane
+from spiderling.frontier.scheduling.shares import Shares
+
+NO_ADDRESS = ""
+"""Hosts whose next step needs no connection (dead names, names to be asked again)."""
+
+_PRUNE_ABOVE = 1000
+_COMMON: shares.Lane = ()
+
+
+class Workbench:
+    """Acquire with ``pop``, give back with ``add``; times are the caller's."""
+
+    def __init__(
+        self, draw: Callable[[Sequence[int]], int] = min, rank_of: Callable[[Host], int] = lambda host: 0,
+        most: float = 1.0,
+    ) -> None:  # fmt: skip
+        """*draw* chooses one of several ranks; *most*: the share of one address and of one domain."""
+        self._draw, self._rank_of = draw, rank_of
+        self.shares = Shares(most)
+        self._addresses: dict[str, Address] = {}
+        self._serial = itertools.count(1).__next__
+        self._common = Lane(rank_of, self._serial)
+        self._lanes = {_COMMON: self._common}
+        self._prune_above = _PRUNE_ABOVE
+
+    def add(self, host: Host, address: str) -> None:
+        """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
+        host.ticket += 1
+        self._lane(self.shares.lane(host.domain, address)).add(host, self._address(address))
+
+    def remove(self, host: Host) -> None:
+        """Take *host* off; nothing happens if it is not there."""
+        host.ticket += 1
+
+    def charge(self, address: str, due: float) -> None:
+        """No host of *address* is popped before *due*."""
+        entry = self._address(address)
+        if due > entry.due:
+            entry.due = due
+            for lane in self._lanes.values():
+                lane.charged(address)
+
+    def start(self, address: str, now: float) -> None:
+        """A connection to *address* may be opened."""
+        self._address(address).last_start = now
+
+    def connect(self, address: str, now: float) -> None:
+        """A connection to *address* is being opened."""
+        entry = self._address(address)
+        entry.last_start = entry.last_connect = now
+
+    def last_start(self, address: str) -> float:
+        """When a connection to *address* was last allowed or opened; -inf once that is over by its interval."""
+        entry = self._addresses.get(address)
+        return entry.last_start if entry else -math.inf
+
+    def last_connect(self, address: str) -> float:
+        """When a connection to *address* was last opened, as in ``last_start``."""
+        entry = self._addresses.get(address)
+        return entry.last_connect if entry else -math.inf
+
+    def pop(self, now: float) -> tuple[Host, str] | None:
+        """A host that is due at *now*, of its rank the one that has waited longest, and its address; it leaves."""
+        while (found := self._next(now)) is not None:
+            groups, rank = found
+            host, address = self._lanes[groups].take(rank)
+            if self.shares.lane(host.domain, address) == groups:
+                return host, address
+            self.add(host, address)  # since it came, one of its groups has had too much, or has paid for all
+        return None
+
+    def _next(self, now: float) -> tuple[shares.Lane, int] | None:
+        """The lane and the rank that are to be served at *now*."""
+        if len(self._lanes) == 1:
+            ranks = self._common.ripen(now)
+            return (_COMMON, self._draw(ranks)) if ranks else None
+        waited_in = {groups: ranks for groups, lane in self._lanes.items() if (ranks := lane.ripen(now))}
+        if not waited_in:
+            return None
+        excess = {groups: self.shares.excess(groups) for groups in waited_in}
+        least = min(excess.values())
+        served = [groups for groups in waited_in if excess[groups] == least]
+        rank = self._draw(sorted({rank for groups in served for rank in waited_in[groups]}))
+        lanes = [groups for groups in served if rank in waited_in[groups]]
+        return min(lanes, key=lambda groups: self._lanes[groups].waits_since(rank)), rank
+
+    def pop_worse(self, rank: int) -> Host | None:
+        """A host of the worst rank that was due at the last ``pop``, if that is worse than *rank*; it leaves."""
+        worst = max(((ranks[-1], lane) for lane in self._lanes.values() if (ranks := lane.waited_in(rank + 1))),
+                    key=lambda found: found[0], default=None)  # fmt: skip
+        return None if worst is None else worst[1].take(worst[0])[0]
+
+    def next_due(self) -> float | None:
+        """When ``pop`` will next give a host; None when it holds none."""
+        dues = [lane.next_due() for lane in self._lanes.values()]
+        return min((due for due in dues if due is not None), default=None)
+
+    def forget_idle(self, now: float) -> None:
+        """Drop lanes without hosts, and addresses without whose interval has passed: memory follows the active hosts.
+
+        Looks through all addresses only when their number has doubled since.
+        """
+        if len(self._lanes) > 1:
+            self._lanes = {
+                groups: lane for groups, lane in self._lanes.items() if not groups or lane.next_due() is not None
+            }
+        if len(self._addresses) < self._prune_above:
+            return
+        held = {name for lane in self._lanes.values() for name in lane.forget_empty()}
+        self._addresses = {name: entry for name, entry in self._addresses.items() if name in held or entry.due > now}
+        self._prune_above = max(_PRUNE_ABOVE, 2 * len(self._addresses))
+
+    def _address(self, name: str) -> Address:
+        entry = self._addresses.get(name)
+        if entry is None:
+            entry = self._addresses[name] = Address(name)
+        return entry
+
+    def _lane(self, groups: shares.Lane) -> Lane:
+        lane = self._lanes.get(groups)
+        if lane is None:
+            lane = self._lanes[groups] = Lane(self._rank_of, self._serial)
+        return lane

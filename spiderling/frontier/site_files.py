@@ -1,0 +1,223 @@
+"""The files in which a site speaks to crawlers, parsed: robots.txt, /.well-known/tdmrep.json, /ai.txt.
+
+Each parser takes any bytes and never raises; what it cannot read says nothing.  Each is
+asked ``statements(url, path)`` for the opt-outs that hold for one URL (base/opt_outs.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, TypeAlias
+from urllib.parse import quote
+
+from protego import Protego
+
+from spiderling.base.opt_outs import TRAINING, Signal, Statement, reservation, usage
+from spiderling.base.options import Options
+
+MAX_FILE_BYTES = 500 * 1024
+"""RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
+MAX_RATE_S = 10**9
+MAX_RULES = 1000
+"""Of a tdmrep.json; and of usage lines in a robots.txt."""
+MAX_STARS = 4000
+"""More stars than anybody means, in a robots.txt or ai.txt: matching them would take milliseconds a URL, so that
+nothing is allowed.  A single pattern of ours matches nothing beyond a hundredth of it."""
+
+# as Google's parser reads it, the token ends where no letter, '-' or '_' follows (RFC 9309, 2.2.1)
+_AGENT_LINE = re.compile(
+    r"^([ \t]*user[ -]?agent[ \t]*:[ \t]*)([a-z_-]+)[^#\r\n]*", re.IGNORECASE | re.MULTILINE | re.ASCII
+)
+_USAGE = {"content-signal": Signal.CONTENT_SIGNAL, "content-usage": Signal.CONTENT_USAGE}
+_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+_EXTENSION = re.compile(r"(?:\.[a-z0-9]{1,8})?(?:\?.*)?$", re.IGNORECASE | re.DOTALL)
+
+
+class SiteFile(Enum):
+    """A file that speaks for a whole origin, by its path."""
+
+    ROBOTS = "/robots.txt"
+    TDMREP = "/.well-known/tdmrep.json"
+    AI_TXT = "/ai.txt"
+
+
+Wanted: TypeAlias = Callable[[Signal], bool]
+
+
+def all_signals(signal: Signal) -> bool:
+    return True
+
+
+class Rules(Protocol):
+    """A parsed file."""
+
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+        """What it says of the use of *url* by signals that are *wanted*; *path* is its path with query."""
+
+
+class RobotsTxt:
+    """RFC 9309, with Crawl-delay, Request-rate, Sitemap, and the usage lines of AIPREF and Content-Signal.
+
+    A group is ours when its product token *is* ours, whatever the case; groups of the same token are
+    one; without one those of ``*`` count.  (Protego alone would take a group for ``spider`` as ours.)
+    """
+
+    def __init__(self, body: bytes, options: Options) -> None:
+        text = _AGENT_LINE.sub(r"\1\2", body.decode("utf-8-sig", "replace"))
+        self._rules = Protego.parse(text if text.count("*") <= MAX_STARS else "User-agent: *\nDisallow: /")
+        self._usage, named = _usage_lines(text, options.robots_agent.lower())
+        self._agent = options.robots_agent if options.robots_agent.lower() in named else "*"
+        ai_agents = map(str.strip, options.ai_agents.split(","))
+        self._ai_agents = [agent for agent in ai_agents if agent.lower() in named]
+
+    def allows(self, url: str) -> bool:
+        return self._rules.can_fetch(url, self._agent)
+
+    def crawl_delay_s(self) -> float:
+        """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
+        rate = self._rules.request_rate(self._agent)
+        # a file may state any number of digits, more than a float can hold
+        per_request = min(rate.seconds, MAX_RATE_S) / rate.requests if rate and rate.requests else 0.0
+        return max(self._rules.crawl_delay(self._agent) or 0.0, per_request)
+
+    def sitemaps(self) -> list[str]:
+        """Addresses on the Sitemap lines, as written."""
+        return list(self._rules.sitemaps)
+
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+        """Preferences for the longest path that matches, as for Allow and Disallow; and AI crawlers kept out."""
+        found: list[Statement] = []
+        for signal in filter(wanted, _USAGE.values()) if self._usage else ():
+            lines = [line for line in self._usage if line.signal is signal and line.pattern.matches(path)]
+            longest = max((line.pattern.length for line in lines), default=0)
+            for line in lines:
+                if line.pattern.length == longest:
+                    found += usage(signal, line.value)
+        if self._ai_agents and wanted(Signal.AI_AGENTS):
+            kept_out = (agent for agent in self._ai_agents if not self._rules.can_fetch(url, agent))
+            found += [Statement(Signal.AI_AGENTS, agent, TRAINING) for agent in kept_out]
+        return found
+
+
+class _UsageLine(NamedTuple):
+    signal: Signal
+    pattern: PathPattern
+    value: str
+
+
+def _usage_lines(text: str, agent: str) -> tuple[list[_UsageLine], set[str]]:
+    """The usage lines of the groups of *agent*, else of ``*``, and of no group; and the tokens that have groups."""
+    lines: dict[str, list[_UsageLine]] = {"": []}
+    group, is_open = [""], False
+    for line in text.splitlines():
+        field, colon, value = (part.strip() for part in line.partition("#")[0].partition(":"))
+        field = field.lower()
+        if field in ("user-agent", "useragent", "user agent"):
+            group = [*(group if is_open else []), value.lower()]
+            lines.setdefault(value.lower(), [])
+            is_open = True
+        elif colon and field not in ("sitemap", "host"):
+            is_open = False
+            if field in _USAGE:
+                path, _, rest = value.replace("\t", " ").partition(" ") if value.startswith("/") else ("", "", value)
+                for name in group:
+                    lines[name].append(_UsageLine(_USAGE[field], PathPattern(path), rest))
+    ours = lines.get(agent, lines.get("*", []))
+    return [*lines[""], *ours][:MAX_RULES], lines.keys() - {""}
+
+
+class TdmRep:
+    """``/.well-known/tdmrep.json`` of the TDM Reservation Protocol (W3C Community Group report, section 4.1)."""
+
+    def __init__(self, body: bytes) -> None:
+        try:
+            rules = json.loads(body.decode("utf-8-sig", "replace"))
+        except (ValueError, RecursionError):
+            rules = []
+        rules = rules if isinstance(rules, list) else [rules]
+        self._rules = [
+            (PathPattern(_encodable(rule["location"]).partition("#")[0].strip()), _said(rule))
+            for rule in rules[:MAX_RULES]
+            if isinstance(rule, dict) and isinstance(rule.get("location"), str)
+        ]
+
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+        """By the first rule whose location matches: "the most specific match is the first in sequence"."""
+        return list(next((said for pattern, said in self._rules if pattern.matches(path)), ()))
+
+
+def _said(rule: dict[str, Any]) -> list[Statement]:
+    value, policy = rule.get("tdm-reservation"), rule.get("tdm-policy")
+    return reservation(Signal.TDM_FILE, value, _encodable(policy) if isinstance(policy, str) else None)
+
+
+def _encodable(text: str) -> str:
+    """*text* without lone surrogates: an escape in JSON may make one, and neither a path nor the state can hold it."""
+    return text.encode("utf-8", "replace").decode()
+
+
+class AiTxt:
+    """``/ai.txt`` as Spawning makes it: robots.txt rules on kinds of files, for those who train models.
+
+    Where ``*.txt`` is disallowed text is meant, and a page is text: it counts under its own address and
+    under the same one with that extension.
+    """
+
+    def __init__(self, body: bytes, options: Options) -> None:
+        self._rules = RobotsTxt(body, options)
+
+    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+        as_text = _EXTENSION.sub(".txt", url, count=1)
+        if self._rules.allows(url) and self._rules.allows(as_text):
+            return []
+        return [Statement(Signal.AI_TXT, refuses=TRAINING)]
+
+
+def parsed(file: SiteFile, body: bytes, options: Options) -> Rules:
+    """The rules in *body*."""
+    if file is SiteFile.TDMREP:
+        return TdmRep(body)
+    return RobotsTxt(body, options) if file is SiteFile.ROBOTS else AiTxt(body, options)
+
+
+class PathPattern:
+    """A path as rules have it: ``*`` is any characters, ``$`` the end (RFC 9309, 2.2.3)."""
+
+    def __init__(self, pattern: str) -> None:
+        pattern = _normal(pattern)
+        self.length = len(pattern)
+        """The longest of the patterns that match counts (2.2.2)."""
+        self._at_end = pattern.endswith("$")
+        self._first, *self._parts = pattern.removesuffix("$").split("*")
+
+    def matches(self, path: str) -> bool:
+        """Whether *path* begins so; in time linear in the path for each star."""
+        path = _normal(path)
+        if not path.startswith(self._first) or len(self._parts) > MAX_STARS // 100:
+            return False
+        position = len(self._first)
+        if not self._parts:
+            return not self._at_end or len(path) == position
+        for part in self._parts[:-1]:
+            position = path.find(part, position)
+            if position < 0:
+                return False
+            position += len(part)
+        last = self._parts[-1]
+        return path[position:].endswith(last) if self._at_end else path.find(last, position) >= 0
+
+
+def _normal(text: str) -> str:
+    """Percent-encoding in one form, so that equal paths are equal strings (RFC 9309, 2.2.2)."""
+    if text.isascii() and "%" not in text and " " not in text:
+        return text
+    return _ESCAPE.sub(_unescaped, quote(text, safe="!#$%&'()*+,/:;=?@[]~"))
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    character = chr(int(match[1], 16))
+    return character if _UNRESERVED.fullmatch(character) else match[0].upper()

@@ -1,0 +1,60 @@
+"""A URL in a queue as one line of bytes.
+
+A plain URL is its path behind one byte for its scheme, ``www.`` and rank: the host's
+name is known.  Whatever else (attempts, redirects, the payload of a subclass's request,
+a server's own spelling, unusual ports) is JSON behind a ``~``.  A line holds no newline.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from spiderling.base.errors import DamageError
+from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
+from spiderling.frontier.hosts.host import Host, QueuedUrl
+from spiderling.frontier.hosts.ranks import RANKS
+
+_FIRST = 0x40  # plain lines begin with '@' to 'g', in rank order for each prefix
+HEADS = [[bytes([_FIRST + number * RANKS + rank]) for rank in range(RANKS)] for number in range(len(PREFIXES))]
+"""What stands before the path in a plain line, by the URL's prefix and its rank."""
+_SPECIAL = b"~"
+
+
+def plain_line(target: CanonicalUrl, rank: int) -> bytes | None:
+    """The line of a URL that was never tried; None if it is not of the plain form."""
+    prefix = prefix_of(target)
+    if prefix is None or not target.path.isascii() or "\n" in target.path:
+        return None
+    return HEADS[prefix][rank] + target.path.encode("ascii")
+
+
+def line_of(url: QueuedUrl) -> bytes:
+    if not (url.tries or url.redirects or url.payload is not None) and url.url == url.target.url:
+        line = plain_line(url.target, url.rank)
+        if line is not None:
+            return line
+    payload = None if url.payload is None else base64.b64encode(url.payload).decode("ascii")
+    return _SPECIAL + json.dumps([url.key, url.url, url.rank, url.tries, url.redirects, payload]).encode("ascii")
+
+
+def url_of(line: bytes, host: Host) -> QueuedUrl:
+    """The URL of *host* that *line* holds; raises ValueError for what is no such line."""
+    if line.startswith(_SPECIAL):
+        key, url, rank, tries, redirects, payload = json.loads(line[1:])
+        target = canonicalize(url)
+        if target is None:
+            raise ValueError(f"{url!r} is no URL")
+        data = None if payload is None else base64.b64decode(payload)
+        return QueuedUrl(key, url, host, rank, target, tries, redirects, data)
+    number, rank = divmod(line[0] - _FIRST, RANKS)
+    target = assembled(number, host.name, line[1:].decode("ascii"))
+    return QueuedUrl(url_key(host.id, target.url), target.url, host, rank, target)
+
+
+def stored_url(line: bytes, host: Host) -> QueuedUrl:
+    """``url_of`` for lines from the store; raises DamageError."""
+    try:
+        return url_of(line, host)
+    except (ValueError, TypeError, IndexError) as error:
+        raise DamageError(f"the queue of {host.name} is damaged: {line[:80]!r} is no URL of it ({error}).") from error

@@ -1,0 +1,122 @@
+"""The store's contract without a file: for the simulator and for tests."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, HostColumns
+from spiderling.frontier.storage.protocol import (
+    HOST_SHIFT,
+    Changes,
+    ConsentRow,
+    HostMark,
+    HostRow,
+    RobotsRow,
+    SegmentRow,
+    State,
+    chunks_of,
+    replay,
+)
+
+
+def mark_of(row: HostRow) -> HostMark | None:
+    """What is marked of *row*, if anything."""
+    in_transit = row.transit is not None
+    if not (row.pages or row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
+        return None
+    return HostMark(
+        row.id, row.name, row.state, row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt, in_transit
+    )
+
+
+class MemoryStore:
+    """Holds what was committed for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[int, HostRow] = {}
+        self._chunks: dict[int, dict[int, list[bytes]]] = {}
+        """By host and id."""
+        self._tails: dict[int, list[bytes]] = {}
+        self._robots: dict[str, RobotsRow] = {}
+        self._consent: dict[tuple[str, ...], ConsentRow] = {}
+        self._segments: dict[str, SegmentRow] = {}
+        self._seen, self._digests = array("q"), array("q")
+        self._counts: dict[str, int] = {}
+        self._meta: dict[str, str] = {}
+        self._closed = False
+
+    def load(self) -> State:
+        return State(
+            tails={slot: list(lines) for slot, lines in self._tails.items()},
+            seen=array("q", self._seen),
+            digests=array("q", self._digests),
+            segments=sorted(self._segments.values()),
+            counts=dict(self._counts),
+            meta=dict(self._meta),
+        )
+
+    def host(self, host_id: int) -> HostRow:
+        try:
+            return self._hosts[host_id]
+        except KeyError:
+            raise StorageError(f"the store has no host {host_id}.") from None
+
+    def host_columns(self) -> Iterator[HostColumns]:
+        rows = [self._hosts[host_id] for host_id in sorted(self._hosts)]
+        if any(row.id != number for number, row in enumerate(rows, 1)):
+            raise JobdirError("a host is missing.")
+        fields = [(row.name, row.state, row.distance, row.waiting + row.parked, row.due) for row in rows]
+        if fields:
+            yield HostColumns(*map(list, zip(*fields, strict=True)))
+
+    def host_marks(self) -> Iterator[HostMark]:
+        marks = (mark_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
+        return (mark for mark in marks if mark is not None)
+
+    def chunk_ids(self, host_id: int) -> list[int]:
+        return sorted(self._chunks.get(host_id, ()))
+
+    def chunk(self, chunk_id: int) -> list[bytes]:
+        try:
+            return list(self._chunks[chunk_id >> HOST_SHIFT][chunk_id])
+        except KeyError:
+            raise StorageError(f"the store has no chunk {chunk_id}.") from None
+
+    def robots(self, key: str) -> RobotsRow | None:
+        return self._robots.get(key)
+
+    def commit(self, changes: Changes) -> None:
+        if self._closed:
+            raise StorageError("the store is closed.")
+        self._hosts.update((row.id, row) for row in changes.hosts)
+        for waiting, parked, distance, host_id in changes.marked:
+            former = self._hosts[host_id]
+            self._hosts[host_id] = former._replace(waiting=waiting, parked=parked, distance=distance)
+        for host_id in changes.dropped:
+            self._chunks.pop(host_id, None)
+        for chunk in changes.used:
+            self._chunks.get(chunk >> HOST_SHIFT, {}).pop(chunk, None)
+        if changes.flush is None:
+            replay(self._tails, changes.added, changes.popped.items())
+        else:
+            self._tails = {}
+            for slot, lines in changes.flush.tails.items():
+                for chunk, part in chunks_of(slot, changes.flush.generation, list(lines)):
+                    self._chunks.setdefault(chunk >> HOST_SHIFT, {})[chunk] = part
+        self._robots.update((row.origin, row) for row in changes.robots)
+        for row in changes.consent:
+            first = self._consent.get(row[:4], row).first
+            self._consent[row[:4]] = row._replace(first=first)
+        self._segments.update((row.name, row) for row in changes.segments)
+        self._seen.extend(changes.seen)
+        self._digests.extend(changes.digests)
+        self._counts.update(changes.counts)
+        self._meta.update(changes.meta)
+
+    def consents(self) -> list[ConsentRow]:
+        return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))
+
+    def close(self) -> None:
+        self._closed = True

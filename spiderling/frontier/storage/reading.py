@@ -1,0 +1,122 @@
+"""The queues as a person wants to see them: read from the file, beside a crawl that may be running."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from spiderling.base.errors import JobdirError
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
+from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.storage.checksums import whole_rows
+from spiderling.frontier.storage.lines import stored_url
+from spiderling.frontier.storage.protocol import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
+from spiderling.frontier.storage.soundness import SoundConnection, what_to_do
+from spiderling.frontier.storage.sqlite import tails_of, unpacked
+from spiderling.frontier.storage.state_file import as_it_is
+from spiderling.frontier.storage.url_log import End, unpack_ends
+
+
+class UrlRow(NamedTuple):
+    """A URL that has not ended, or is parked with its closed host."""
+
+    key: int
+    host: int
+    url: str
+    rank: int
+    tries: int
+    redirects: int
+    parked: int
+    payload: bytes | None
+
+
+def recorded_segments(database: Path) -> list[SegmentRow] | None:
+    """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
+
+    Nothing is written.  What lies behind the recorded lengths may be cut off, so each row is compared with its
+    checksum.  Raises JobdirError or sqlite3.Error when the file is damaged.
+    """
+    if not database.is_file():
+        return None
+    uri = f"{database.absolute().as_uri()}?{as_it_is(database)}"
+    with closing(sqlite3.connect(uri, uri=True, factory=SoundConnection)) as connection:
+        connection.path = str(database)
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if "file" not in tables:
+            return None
+        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name").fetchall()
+        try:
+            return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
+        except ValueError as error:
+            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
+
+
+def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    """The part of *counts* under ``prefix/``, without the prefix."""
+    return {key[len(prefix) + 1 :]: value for key, value in counts.items() if key.startswith(prefix + "/")}
+
+
+def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
+    """The committed URLs of a host that wait or are parked, in the order in which they will be handed out."""
+    query = "SELECT name, state, positions, first, transit FROM host WHERE id = ?"
+    row = connection.execute(query, (host,)).fetchone()
+    if row is None:
+        return []
+    name, state, positions, first, transit = row
+    is_parked = HostState(state) in CLOSED_STATES
+    lines = [line for line in (transit, *first.split(b"\n")) if line]
+    for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
+        lines += slot_lines
+    record = Host(host, name, Marks())
+    return [_row(stored_url(line, record), is_parked) for line in lines]
+
+
+def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
+    """The committed URL with this key, if it waits or is parked."""
+    return next((row for row in urls_of(connection, key >> HASH_BITS & MAX_HOST_ID) if row.key == key), None)
+
+
+def ends_as(connection: sqlite3.Connection, reason: str, after: int) -> Iterator[tuple[int, list[End]]]:
+    """The number of each batch of the trail behind the one numbered *after*, with its URLs that ended as *reason*."""
+    query = "SELECT batch, keys, ends FROM ended WHERE batch > ? ORDER BY batch"
+    for batch, keys, ends in connection.execute(query, (after,)):
+        if found := [end for end in unpack_ends(keys, ends) if end.reason == reason]:
+            yield batch, found
+
+
+def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
+    """Host id -> number of its committed URLs, waiting or parked, counted one by one."""
+    numbers: dict[int, int] = {}
+    tails: dict[int, dict[int, list[bytes]]] = {}
+    for slot, lines in tails_of(connection).items():
+        tails.setdefault(slot >> BAND_BITS, {})[slot] = lines
+    for host, positions, first, transit in connection.execute("SELECT id, positions, first, transit FROM host"):
+        slots = _slots_of(connection, host, positions, tails.get(host, {}))
+        numbers[host] = sum(map(len, slots.values())) + len([line for line in (transit, *first.split(b"\n")) if line])
+    strange = tails.keys() - numbers.keys()
+    strange |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")} - numbers.keys()
+    return {host: number for host, number in numbers.items() if number} | dict.fromkeys(strange, 1)
+
+
+def _slots_of(
+    connection: sqlite3.Connection, host: int, positions: str, tails: dict[int, list[bytes]]
+) -> dict[int, list[bytes]]:
+    """Slot -> lines of one host, without those that are used up."""
+    first = host << BAND_BITS
+    slots: dict[int, list[bytes]] = {slot: [] for slot in range(first, first + RANKS)}
+    bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
+    for chunk, packed in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
+        slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(packed))
+    for slot, used in used_of(host, positions).items():
+        del slots.get(slot, [])[:used]
+    for slot in slots:
+        slots[slot] += tails.get(slot, [])
+    return slots
+
+
+def _row(url: QueuedUrl, is_parked: bool) -> UrlRow:
+    return UrlRow(url.key, url.host.id, url.url, url.rank, url.tries, url.redirects, is_parked, url.payload)

@@ -1,0 +1,164 @@
+"""The seen set: 64-bit keys of all URLs ever discovered.  A key enters once; ``add`` tells whether it was new.
+
+Exact up to a stated number of keys (10 to 12 bytes each); beyond it a Bloom filter of
+the same memory takes over, and about one new URL in 10,000 is then taken for a known
+one.  What was a URL's key stays stored exactly either way.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, key_of
+from spiderling.frontier.storage.bloom import Bloom
+from spiderling.frontier.storage.key_table import PARTS, KeyTable
+
+BLOOM_KEYS_PER_EXACT = 4
+"""How many times more keys the filter is made for: the memory stays about the same."""
+_HASH_MASK = (1 << HASH_BITS) - 1
+_KEYS_MOVED_AT_ONCE = 4096
+_HASH_SHIFT = np.uint64(64 - HASH_BITS)
+_ID_SHIFT = np.uint64(HASH_BITS)
+_LEAST = np.uint64(1)
+Keys = NDArray[np.uint64]
+
+
+class SeenSet:
+    """Keys in memory, with the ones added since the last ``drain`` kept apart for the store."""
+
+    def __init__(self, keys: Iterable[int] = (), max_exact: int = 1 << 62) -> None:
+        """*keys* are signed 64-bit integers; more than *max_exact* are held in the Bloom filter."""
+        self._max_exact = max_exact
+        self._table = KeyTable()
+        self._bloom: Bloom | None = None
+        self._moving: list[NDArray[np.uint64]] = []
+        self._new = array("q")
+        self._table.update(_turned_all(np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)))
+        self._number = len(self._table)
+        if self._number > max_exact:
+            self._begin_bloom()
+            while self._moving:
+                self._move()
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __contains__(self, key: int) -> bool:
+        turned = _turned(key)
+        return turned in self._table or (self._bloom is not None and turned in self._bloom)
+
+    def missing(self, host_ids: Keys, digests: Keys) -> list[int]:
+        """The places of the URLs that were never entered, by the two parts of their keys."""
+        turned = _spread(host_ids, digests)
+        missing = self._table.missing(turned)
+        return missing if self._bloom is None else [at for at in missing if int(turned[at]) not in self._bloom]
+
+    @property
+    def error_rate(self) -> float:
+        """The share of new keys that are taken for known ones; 0 while the set is exact."""
+        return self._bloom.error_rate if self._bloom is not None else 0.0
+
+    def add(self, key: int) -> bool:
+        """Enter *key*; True if it was not there."""
+        turned = _turned(key)
+        if self._bloom is None:
+            if not self._table.add(turned):
+                return False
+            if self._number >= self._max_exact:
+                self._begin_bloom()
+        else:
+            if self._moving:
+                self._move()
+            if turned in self._table or not self._bloom.add(turned):
+                return False
+        self._number += 1
+        self._new.append(key)
+        return True
+
+    def enter(self, host_ids: Sequence[int], digests: Sequence[int]) -> list[int]:
+        """``add`` for keys by their two parts: each key, or 0 if it was there."""
+        keys = list(map(key_of, host_ids, digests))
+        if self._bloom is not None or self._number + len(keys) > self._max_exact:
+            return [key if self.add(key) else 0 for key in keys]
+        parts = zip(host_ids, digests, strict=True)
+        known = self._table.add_all([digest << 64 - HASH_BITS | host_id or 1 for host_id, digest in parts])
+        for at in known:
+            keys[at] = 0
+        self._number += len(keys) - len(known)
+        self._new.extend(filter(None, keys))
+        return keys
+
+    def drain(self) -> array[int]:
+        """The keys entered since the last call, in order."""
+        new, self._new = self._new, array("q")
+        return new
+
+    def _begin_bloom(self) -> None:
+        """From now on new keys go into the filter; the old ones are moved a few at a time."""
+        self._bloom = Bloom(BLOOM_KEYS_PER_EXACT * max(self._max_exact, 1))
+        self._moving = [self._table.keys_of(part) for part in range(PARTS)]
+
+    def _move(self) -> None:
+        assert self._bloom is not None
+        keys = self._moving[-1]
+        self._bloom.update(keys[:_KEYS_MOVED_AT_ONCE])
+        self._moving[-1] = keys[_KEYS_MOVED_AT_ONCE:]
+        if not len(self._moving[-1]):
+            self._moving.pop()
+        if not self._moving:
+            self._table = KeyTable()
+
+
+class DigestSet:
+    """Digests of pages and texts: those of pages in work may still be taken back, those kept stay."""
+
+    def __init__(self, digests: Iterable[int] = ()) -> None:
+        self._kept = SeenSet(digests)
+        self._kept.drain()
+        self._pending: set[int] = set()
+
+    def isdisjoint(self, digests: Iterable[int]) -> bool:
+        return not any(digest in self._pending or digest in self._kept for digest in digests)
+
+    def update(self, digests: Iterable[int]) -> None:
+        """Note the digests of a page in work."""
+        self._pending.update(digests)
+
+    def difference_update(self, digests: Iterable[int]) -> None:
+        """The page was not kept: forget its digests."""
+        self._pending.difference_update(digests)
+
+    def keep(self, digests: Iterable[int]) -> None:
+        """The page was kept."""
+        for digest in digests:
+            self._pending.discard(digest)
+            self._kept.add(digest)
+        self._kept.drain()
+
+
+def _turned(key: int) -> int:
+    """*key* with its hash in front, evenly spread, and its host id behind; 0, which no URL has, counts as 2**40."""
+    return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
+
+
+def _turned_all(keys: NDArray[np.int64]) -> Keys:
+    unsigned = keys.view(np.uint64)
+    return _spread(unsigned >> _ID_SHIFT, unsigned & np.uint64(_HASH_MASK))
+
+
+def _spread(host_ids: Keys, digests: Keys) -> Keys:
+    """``_turned`` of the keys that these are the parts of."""
+    turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _LEAST)
+    return turned
+
+
+def digest_key(digest: bytes) -> int:
+    """The first 64 bits of an xxh3_128 digest, as a signed integer.
+
+    At 10^7 kept pages, one crawl in 10^5 would take two different pages for duplicates.
+    """
+    return int.from_bytes(digest[:8], "big", signed=True)

@@ -1,0 +1,140 @@
+"""Is what stands in the tables of a state of the kind that their columns are for?
+
+SQLite writes any value into any column, and damage may make another of each.  So before a
+table is read it is looked through once, by SQLite itself, and those who read need not
+doubt what they get.  What is packed in a column is judged where it is unpacked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from spiderling.base.errors import JobdirError
+from spiderling.base.reasons import KEYS
+from spiderling.frontier.hosts.host import HostState
+
+_TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
+_KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
+_MAY_BE_NEGATIVE = ("exempt",)
+_SIZES = {"keys": 8, "pages": 16}
+"""Columns of bytes that hold numbers of 64 bits, or pairs of such."""
+_VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
+_MOST_SAID = 120
+"""Characters of SQLite's own message, which may quote what it could not read."""
+_ANEW = "put it back from a backup, or make it anew with the option --rebuild of `scrapy inspect`"
+_T = TypeVar("_T")
+
+
+def what_to_do(database: Path | str) -> str:
+    """What helps against damage in the state *database*, as the end of a sentence."""
+    directory = Path(database).parent.parent
+    return (
+        f"{to_check(directory)}make it anew with `scrapy inspect {directory} --rebuild`, put it back from a backup, or "
+        f"take out what is whole with `scrapy export {directory} --salvage`"
+    )
+
+
+def to_check(directory: Path) -> str:
+    """The part of that which a check leaves out."""
+    return f"see all damage with `scrapy inspect {directory} --check`, "
+
+
+class SoundConnection(sqlite3.Connection):
+    """Reads what one transaction sees; ``execute`` and its cursors raise JobdirError for a state that is not sound."""
+
+    def __init__(self, path: str, *args: Any, **options: Any) -> None:
+        super().__init__(path, *args, **options)
+        self.path = path
+        """As messages name the file."""
+        self.looks = True
+        """Whether tables are looked through; who compares each row with its checksum need not."""
+        self._known: set[str] = set()
+        """Tables and views that are sound."""
+
+    def execute(self, query: str, values: Any = ()) -> sqlite3.Cursor:
+        with _translated(self.path):
+            if self.looks:
+                self._look(query)
+            return self.cursor(_SoundCursor).execute(query, values)
+
+    def _look(self, query: str) -> None:
+        """Look through the tables that *query* reads, also by views."""
+        for name in _TABLES.findall(query):
+            if name not in self._known:
+                made = super().execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+                if made is not None and made[0] == "table":
+                    self._look_through(name)
+                self._known.add(name)
+                if made is not None and made[0] == "view":
+                    self._look(made[1])
+
+    def _look_through(self, table: str) -> None:
+        columns = super().execute(f"PRAGMA table_info({table})").fetchall()
+        cases = " ".join(f"WHEN {_is_strange(*column[1:4])} THEN '{column[1]}'" for column in columns)
+        query = f"SELECT {columns[0][1]}, CASE {cases} END AS strange FROM {table} WHERE strange IS NOT NULL"
+        row = super().execute(query).fetchone()
+        if row is not None:
+            raise JobdirError(
+                f"{self.path} is damaged: row {row[0]!r:.80} of the table {table} has a value that cannot be its "
+                f"{row[1]}; {what_to_do(self.path)}."
+            )
+
+
+class _SoundCursor(sqlite3.Cursor):
+    connection: SoundConnection
+
+    def __next__(self) -> Any:
+        with _translated(self.connection.path):
+            return super().__next__()
+
+    def fetchone(self) -> Any:
+        with _translated(self.connection.path):
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with _translated(self.connection.path):
+            return super().fetchall()
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise JobdirError(
+            f"{path} cannot be read as the state of a crawl: {str(error)[:_MOST_SAID]}; {what_to_do(path)}."
+        ) from error
+
+
+def _is_strange(column: str, kind: str, not_null: int) -> str:
+    """The condition under which a value was never written to *column*."""
+    strange = f"typeof({column}) <> '{_KINDS.get(kind, kind)}'"
+    if kind == "INTEGER" and column not in _MAY_BE_NEGATIVE:
+        strange += f" OR {column} < 0"
+    elif kind == "BLOB" and column in _SIZES:
+        strange += f" OR length({column}) % {_SIZES[column]}"
+    elif column in _VALUES:
+        strange += f" OR {column} NOT IN ({', '.join(map(repr, _VALUES[column]))})"
+    return strange if not_null else f"{column} IS NOT NULL AND ({strange})"
+
+
+def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
+    """What the table ``meta`` has as *key*, in JSON, or *default*; raises JobdirError for anything of another kind."""
+    try:
+        value = json.loads(meta[key]) if key in meta else default
+    except (ValueError, TypeError, RecursionError):
+        value = None
+    if not is_like(value, default):
+        raise JobdirError(f"the state is damaged: its note {key!r} cannot be read; {_ANEW}.")
+    return value  # type: ignore[return-value]
+
+
+def is_like(value: object, default: object) -> bool:
+    """Whether *value* is of the kind of *default*; any number is like any other."""
+    return isinstance(value, (int, float) if isinstance(default, (int, float)) else type(default))

@@ -1,0 +1,367 @@
+"""The durable state of a crawl: one SQLite file (memory.py is its twin without a file).
+
+``commit`` writes one batch of Changes in one transaction (WAL; survives any kill of the
+process; a power cut may lose the last batches but leaves the file whole, and loses
+nothing if the store is ``synced``).  What was committed is exactly what ``load`` and the reading methods
+give back.  URLs leave a queue in the store only when they end, so whatever was in
+transit at a kill waits again.  One thread commits; another one may read meanwhile,
+through a connection of its own that always sees the last commit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from spiderling.base.errors import DamageError, JobdirError, StorageError
+from spiderling.frontier.hosts.host import CLOSED_STATES, HostColumns
+from spiderling.frontier.storage import checksums, history, url_log
+from spiderling.frontier.storage.checksums import CheckedTables
+from spiderling.frontier.storage.protocol import (
+    HOST_SHIFT,
+    Changes,
+    ConsentRow,
+    Flush,
+    HostMark,
+    HostRow,
+    RobotsRow,
+    SegmentRow,
+    State,
+    chunks_of,
+    replay,
+)
+from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
+from spiderling.frontier.storage.soundness import what_to_do
+from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of
+
+_REFUSED = (sqlite3.Error, *checksums.UNFIT)
+"""What SQLite and array raise for a bad file or a value that they cannot hold."""
+_CACHE_KB = 32_000
+_HOSTS_AT_ONCE = 20_000
+_COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
+_HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
+    ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
+)
+"""Half of the time that it takes to make a row of each host."""
+_IS_MARKED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
+    ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
+)
+_FULL = "disk is full"
+"""Of SQLite's message SQLITE_FULL; its code is not told by Python 3.10."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+class SqliteStore:
+    """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
+
+    def __init__(self, path: Path, synced: bool = False, writes: bool = True) -> None:
+        """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
+
+        *synced*: a commit returns when it would survive a power cut (synchronous=FULL, else NORMAL).  *writes*: unless
+        it is true, nothing of a file that is there is changed before `begin_writing`, not even its write-ahead log,
+        which SQLite empties as soon as somebody who may write closes the file.
+        """
+        self._path = path
+        self._synchronous = "FULL" if synced else "NORMAL"
+        self._compress = zstandard.ZstdCompressor(level=3, write_checksum=True).compress
+        refuse_others(path)
+        self._writer: sqlite3.Connection | None = None
+        if writes or version_of(path) is None:
+            self._open_to_write()
+        else:
+            self._reader = self._connect(f"{path.absolute().as_uri()}?{as_it_is(path)}")
+
+    def begin_writing(self, path: Path) -> None:
+        """Open the file to write, after it was only read; *path*: its name now.  Nobody else uses the store meanwhile.
+
+        Raises JobdirError or StorageError; the store is closed then.
+        """
+        if self._writer is None:
+            self._reader.close()
+            self._path = path
+            self._open_to_write()
+
+    def _open_to_write(self) -> None:
+        self._reader = self._writer = self._connect(self._path.absolute().as_uri())
+        try:
+            self._prepare()
+            self._reader = self._connect(self._path.absolute().as_uri())
+        except sqlite3.Error as error:
+            self.close()
+            if _FULL in str(error):
+                raise StorageError(
+                    f"{self._path} cannot be written, {error}: free space on its disk and start again."
+                ) from error
+            raise JobdirError(
+                f"{self._path} cannot be read as the state of a crawl: {error}; {what_to_do(self._path)}; or give "
+                "another JOBDIR."
+            ) from error
+        except JobdirError:
+            self.close()
+            raise
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        try:
+            return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise JobdirError(f"{self._path} cannot be opened as the state of a crawl: {error}.") from error
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The one that writes."""
+        assert self._writer is not None
+        return self._writer
+
+    def _prepare(self) -> None:
+        execute = self._connection.execute
+        if not execute("PRAGMA application_id").fetchone()[0]:
+            self._connection.executescript(
+                f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
+            )
+        execute("PRAGMA journal_mode=WAL")
+        execute(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        )  # or what a kill left of the log would look like damage (write_ahead.py)
+        self._connection.executescript(VIEWS)
+        execute(f"PRAGMA synchronous={self._synchronous}")
+        execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+        self._tables = CheckedTables(self._connection)
+        self._counts = dict(execute("SELECT key, value FROM count").fetchall())
+
+    # -- reading
+
+    def load(self) -> State:
+        """Everything committed so far; raises JobdirError if it cannot be read, or is not as it was written."""
+        with self._reading():
+            return State(
+                tails=_replayed(row[1:] for row in self._whole("log")),
+                seen=_keys(self._whole("seen")),
+                digests=_keys(self._whole("digest")),
+                segments=[SegmentRow._make(row) for row in self._whole("file")],
+                counts=dict(self._whole("count")),
+                meta=dict(self._whole("meta")),
+            )
+
+    def _whole(self, table: str) -> Iterator[tuple[Any, ...]]:
+        return checksums.whole_rows(self._reader, table)
+
+    def host_columns(self) -> Iterator[HostColumns]:
+        with self._reading():
+            last = self._reader.execute("SELECT max(id) FROM host").fetchone()[0] or 0
+            for first in range(1, last + 1, _HOSTS_AT_ONCE):
+                ids = range(first, min(first + _HOSTS_AT_ONCE, last + 1))
+                found, *texts = self._reader.execute(_HOST_COLUMNS, (ids.start, ids.stop)).fetchone()
+                if found != "\n".join(map(str, ids)):
+                    raise ValueError(f"of the hosts {first} to {ids[-1]} some are missing")
+                names, states, *numbers = (text.split("\n") for text in texts)
+                distances, queued = ([*map(int, column)] for column in numbers[:2])
+                columns = HostColumns(names, states, distances, queued, [*map(float, numbers[2])])
+                if any(len(column) != len(ids) for column in columns):
+                    raise ValueError(f"a column of the hosts {first} to {ids[-1]} is not whole")
+                yield columns
+
+    def host_marks(self) -> Iterator[HostMark]:
+        columns = "id, name, state, pages, downloaded_bytes, kept_bytes, exempt, transit IS NOT NULL"
+        with self._reading():
+            rows = self._reader.execute(f"SELECT {columns} FROM host WHERE {_IS_MARKED} ORDER BY id")
+            yield from map(HostMark._make, rows)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (*_REFUSED, DamageError) as error:
+            raise JobdirError(
+                f"{self._path} is damaged: {error}; {what_to_do(self._path)}; or give another JOBDIR."
+            ) from error
+
+    def host(self, host_id: int) -> HostRow:
+        *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
+        row = HostRow._make(values)
+        self._compare(lambda: checksums.host_checksums(row) == (checksum, queue_checksum), f"host {host_id}")
+        return row
+
+    def chunk_ids(self, host_id: int) -> list[int]:
+        bounds = (host_id << HOST_SHIFT, host_id + 1 << HOST_SHIFT)
+        return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
+
+    def chunk(self, chunk_id: int) -> list[bytes]:
+        urls, packed, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
+        self._compare(lambda: checksums.chunk_checksum(chunk_id, urls, packed) == checksum, f"chunk {chunk_id}")
+        try:
+            return unpacked(packed)
+        except DamageError as error:
+            raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
+
+    def robots(self, key: str) -> RobotsRow | None:
+        rows = self._rows(
+            "SELECT origin, status, fetched, expires, failures, body, checksum FROM robots WHERE origin = ?", (key,)
+        )
+        if not rows:
+            return None
+        *values, checksum = rows[0]
+        table = checksums.TABLES["robots"]
+        self._compare(lambda: checksums.row_checksum(table, values) == checksum, f"the robots.txt of {key}")
+        return RobotsRow._make(values)
+
+    def consents(self) -> list[ConsentRow]:
+        rows = self._rows(
+            f"SELECT {', '.join(ConsentRow._fields)} FROM consent ORDER BY origin, file, first, answer, digest", ()
+        )
+        return [ConsentRow._make(row) for row in rows]
+
+    def _compare(self, is_whole: Callable[[], bool], what: str) -> None:
+        with suppress(*checksums.UNFIT):
+            if is_whole():
+                return
+        raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
+
+    def _one(self, query: str, key: int) -> Any:
+        rows = self._rows(query, (key,))
+        if not rows:
+            raise StorageError(f"{self._path} is damaged: {query.split()[3]} {key} is missing.")
+        return rows[0]
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        try:
+            return self._reader.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._path} could not be read: {error}.") from error
+
+    # -- writing
+
+    def commit(self, changes: Changes) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._write(changes)
+            self._connection.execute("COMMIT")
+        except _REFUSED as error:
+            with suppress(sqlite3.Error):
+                self._connection.rollback()
+            raise StorageError(f"{self._path} could not be written: {error}.") from error
+
+    def _write(self, changes: Changes) -> None:
+        self._write_hosts(changes)
+        self._write_queues(changes)
+        self._write_replaced(changes)
+        self._write_added(changes)
+        self._tables.write()
+
+    def _write_replaced(self, changes: Changes) -> None:
+        tables = self._tables
+        first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
+        for answer in changes.consent:
+            said = self._connection.execute(first, answer[:4]).fetchone()
+            tables.put("consent", answer._replace(first=said[0]) if said else answer)
+        counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
+        self._counts.update(counts)
+        written: dict[str, Iterable[Sequence[Any]]] = {
+            "robots": changes.robots, "file": changes.segments, "count": counts.items(), "meta": changes.meta.items()
+        }  # fmt: skip
+        for name, rows in written.items():
+            for row in rows:
+                tables.put(name, row)
+        if changes.history is not None:
+            tables.put("history", changes.history)
+            for condition, values in history.thinning(changes.history):
+                tables.remove("history", condition, values)
+
+    def _write_added(self, changes: Changes) -> None:
+        for event in changes.events:
+            self._tables.append("event", event)
+        for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
+            if keys:
+                self._tables.append(name, (keys.tobytes(),))
+        for name, row in url_log.rows(changes.trail):
+            self._tables.append(name, row)
+
+    def _write_hosts(self, changes: Changes) -> None:
+        many = self._connection.executemany
+        rows = [(*row, *checksums.host_checksums(row)) for row in changes.hosts]
+        many(f"REPLACE INTO host VALUES ({_marks(len(HostRow._fields) + 2)})", rows)
+        newest = max((row.id for row in changes.hosts), default=0)
+        self._tables.count("host", max(0, newest - self._tables.rows("host")))
+        many(
+            "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
+            f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
+            changes.marked,
+        )
+
+    def _write_queues(self, changes: Changes) -> None:
+        many = self._connection.executemany
+        ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
+        gone = max(0, many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount)
+        gone += max(0, many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used)).rowcount)
+        self._tables.count("chunk", -gone)
+        if changes.flush is not None:
+            self._flush(changes.flush)
+        elif changes.added or changes.popped:
+            self._log(changes)
+
+    def _flush(self, flush: Flush) -> None:
+        rows = []
+        for slot, tail in flush.tails.items():
+            for chunk, lines in chunks_of(slot, flush.generation, tail):
+                packed = self._packed(b"\n".join(lines))
+                rows.append((chunk, len(lines), packed, checksums.chunk_checksum(chunk, len(lines), packed)))
+        self._connection.executemany("INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)", rows)
+        self._tables.count("chunk", len(rows))
+        self._tables.empty("log")
+
+    def _log(self, changes: Changes) -> None:
+        added = self._packed(b"\n".join(b"%d\t%s" % entry for entry in changes.added))
+        popped = " ".join(f"{slot}:{number}" for slot, number in changes.popped.items())
+        self._tables.append("log", (added, popped))
+
+    def _packed(self, lines: bytes) -> bytes:
+        """Compressed if that makes it smaller; no line begins like a zstd frame."""
+        packed: bytes = self._compress(lines)
+        return packed if len(packed) < len(lines) else lines
+
+    def close(self) -> None:
+        self._reader.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def unpacked(packed: bytes) -> list[bytes]:
+    """The lines of a chunk or of the log; raises DamageError."""
+    try:
+        lines = zstandard.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else packed
+    except zstandard.ZstdError as error:
+        raise DamageError(f"the URLs of a queue are damaged: {error}.") from error
+    return lines.split(b"\n") if lines else []
+
+
+def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
+    """Slot -> lines of what is in the log."""
+    return _replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
+
+
+def _replayed(log: Iterable[tuple[Any, ...]]) -> dict[int, list[bytes]]:
+    tails: dict[int, list[bytes]] = {}
+    for added, popped in log:
+        entries = (line.split(b"\t", 1) for line in unpacked(added))
+        numbers = (pair.split(":") for pair in popped.split())
+        try:
+            replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
+        except ValueError as error:
+            raise DamageError(f"the log of the queues is damaged: {error}") from error
+    return tails
+
+
+def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:
+    keys = array("q")
+    for _, blob in rows:
+        keys.frombytes(blob)
+    return keys
+
+
+def _marks(number: int) -> str:
+    return ",".join("?" * number)

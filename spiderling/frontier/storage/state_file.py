@@ -1,0 +1,72 @@
+"""The file of a state before anybody opens it to write: whose it is, of which schema, and how it is read unchanged."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
+
+from spiderling.base.errors import JobdirError
+from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA_VERSION
+from spiderling.frontier.storage.soundness import what_to_do
+
+
+def refuse_others(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> None:
+    """Raise JobdirError if the file at *path* is not a state of a *usable* schema; nothing is written."""
+    version = version_of(path)
+    if version is not None and version not in usable:
+        raise JobdirError(
+            f"{path} was written by another version of Spiderling (schema {version}, this one has "
+            f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
+        )
+
+
+def version_of(path: Path) -> int | None:
+    """The schema of the state at *path*, None if there is none yet; raises JobdirError for anything else there.
+
+    Nothing is written, not even beside the file: only what is in it is read, and of a file that was never brought up to
+    date from its write-ahead log, a copy.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    try:
+        application, version, tables = _marks_of(path)
+        log = log_of(path)
+        if not application and not tables and log.exists() and log.stat().st_size:
+            with tempfile.TemporaryDirectory() as name:
+                for file in (path, log):
+                    shutil.copy(file, name)
+                application, version, tables = _marks_of(Path(name, path.name), "rw")
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: SQLite quotes what it cannot read
+        raise JobdirError(
+            f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
+        ) from error
+    if application == APPLICATION_ID:
+        return int(version)
+    if application or tables:
+        raise JobdirError(f"{path} is a database of something else; give another JOBDIR.")
+    return None
+
+
+def log_of(database: Path) -> Path:
+    """SQLite's write-ahead log: it is there from the first write until the state is closed, and after any kill."""
+    return database.with_name(f"{database.name}-wal")
+
+
+def as_it_is(path: Path) -> str:
+    """The parameters of the URI with which SQLite reads a file that nobody writes, and changes neither it nor its log.
+
+    Without a log the file is read as if nobody could change it, for SQLite would make the log.
+    """
+    return "mode=ro" if log_of(path).exists() else "immutable=1"
+
+
+def _marks_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, int]:
+    """Application id, schema and number of tables."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)) as file:
+        queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        application, version, tables = (file.execute(query).fetchone()[0] for query in queries)
+        return application, version, tables

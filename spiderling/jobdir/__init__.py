@@ -1,0 +1,1 @@
+"""What lies in a crawl's directory: looked at, checked, migrated and described, whether the crawl runs or not."""

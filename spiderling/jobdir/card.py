@@ -1,0 +1,332 @@
+"""The card of a corpus: ``README.md`` for people and ``manifest.json`` for programs, beside its files.
+
+What is in it, where it comes from, by what settings, models and versions it was made, what has to be known to make it
+again, and checksums of its files (after Gebru et al. 2021, *Datasheets for Datasets*).  A crawl writes one into
+``corpus/`` at each end, from its state, ``scrapy export`` one beside what it writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spiderling import __version__
+from spiderling.base.atomic_files import write_whole
+from spiderling.base.digits import whole_number
+from spiderling.base.errors import StorageError
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.frontier.storage.soundness import noted
+from spiderling.jobdir.inspection import Inspection
+
+if TYPE_CHECKING:
+    from spiderling.languages import LanguageInfo
+
+Manifest: TypeAlias = "dict[str, Any]"
+
+MANIFEST, README = "manifest.json", "README.md"
+_LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xxhash")
+"""Those whose version may change what text is kept."""
+_MOST_NAMED = 500
+_KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}
+"""Attribute of a document -> what the card calls their counts."""
+
+
+class Tally:
+    """What documents are in a corpus, counted as they pass."""
+
+    def __init__(self) -> None:
+        self._documents: Counter[str] = Counter()
+        self._words: Counter[str] = Counter()
+        self._bytes = 0
+        self._hosts: set[str] = set()
+        self._dates: list[str] = []
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in (*_KINDS.values(), "optouts")}
+
+    def add(self, attributes: Mapping[str, str]) -> None:
+        """Count a document by the attributes of its ``<doc>``."""
+        code, date = attributes.get("lang", ""), attributes.get("crawl_date", "")
+        self._documents[code] += 1
+        self._words[code] += whole_number(attributes.get("words", "")) or 0
+        self._bytes += whole_number(attributes.get("length", "")) or 0
+        self._hosts.add(attributes.get("host", ""))
+        if date:
+            self._dates = [min([date, *self._dates[:1]]), max([date, *self._dates[1:]])]
+        for attribute, name in _KINDS.items():
+            _count(self._counts[name], attributes.get(attribute) or "none stated")
+        for said in attributes.get("optout", "").split():
+            _count(self._counts["optouts"], said.partition(":")[0])
+
+    def contents(self) -> Manifest:
+        """As the manifest has it."""
+        return _contents(self._documents, self._words, self._bytes, len(self._hosts), self._dates, self._counts)
+
+
+def _count(counts: Counter[str], value: str) -> None:
+    counts[value if value in counts or len(counts) < _MOST_NAMED else "other"] += 1
+
+
+def _contents(
+    documents: Counter[str], words: Counter[str], length: int, hosts: int, dates: list[str],
+    counts: Mapping[str, Counter[str]],
+) -> Manifest:  # fmt: skip
+    return {
+        "documents": documents.total(),
+        "words": words.total(),
+        "text_bytes": length,
+        "hosts": hosts,
+        "crawl_dates": dates,
+        "languages": {code: {"documents": n, "words": words[code]} for code, n in documents.most_common()},
+        **{name: dict(values.most_common()) for name, values in counts.items()},
+    }
+
+
+# -- a crawl
+
+
+def card_of(crawl: Inspection) -> Manifest:
+    """The manifest of a crawl's corpus, as its state has it; raises StorageError if a segment cannot be read.
+
+    A segment that has not grown keeps its former checksum: were it damaged since, a new one would hide that.
+    """
+    former = {file["name"]: file for file in _files(read_manifest(crawl.directory / "corpus"))}
+    files = []
+    for segment in crawl.segments("corpus"):
+        file = former.get(segment.path.name, {})
+        known = file.get("sha256") if file.get("bytes") == segment.length else None
+        files.append({
+            "name": segment.path.name, "documents": segment.entries, "bytes": segment.length,
+            "sha256": known or checksum(segment.path, segment.length),
+        })  # fmt: skip
+    return {
+        "made": _now(),
+        "software": software(),
+        "contents": _contents_of(crawl),
+        "crawls": [provenance(crawl)],
+        "files": files,
+    }
+
+
+def _contents_of(crawl: Inspection) -> Manifest:
+    counts = crawl.counts
+
+    def counted(prefix: str) -> Counter[str]:
+        return Counter({key[len(prefix) :]: n for key, n in counts.items() if key.startswith(prefix) and n})
+
+    hosts = crawl.rows("SELECT count(*) AS n FROM host WHERE documents > 0")[0]["n"]
+    last = crawl.rows("SELECT max(time) AS time FROM history")[0]["time"]
+    dates = [_utc(noted(crawl.meta, "created", 0.0)), _utc(last or 0.0)]
+    kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
+    return _contents(
+        counted("language/"), counted("fact/words/"), counts.get("total/kept_bytes", 0), hosts, dates,
+        {name: counted(f"fact/{kind}/") for name, kind in kinds.items()},
+    )  # fmt: skip
+
+
+def provenance(crawl: Inspection) -> Manifest:
+    """How a crawl was made, and what is needed to make it again."""
+    options, counts = crawl.options, crawl.counts
+    defaults = asdict(Options())
+    return {
+        "languages": options.lang,
+        "begun": _utc(noted(crawl.meta, "created", 0.0)),
+        "version": noted(crawl.meta, "version", ""),
+        "urls_waiting": counts.get("waiting", 0),
+        "hosts_asked": crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")[0]["n"],
+        "pages": counts.get("total/pages", 0),
+        "downloaded_bytes": counts.get("total/downloaded_bytes", 0),
+        "kept_bytes": counts.get("total/kept_bytes", 0),
+        "purposes": noted(crawl.meta, "purposes", list[str]()),
+        "optouts": {signal.value: rule for signal, rule in options.policy().rules.items()},
+        "dedup": {"mode": options.dedup, "seen": options.seen},
+        "models": noted(crawl.meta, "models", dict[str, str]()),
+        "seeds": noted(crawl.meta, "seeds", list[Manifest]()),
+        "settings": {name: value for name, value in asdict(options).items() if value != defaults[name]},
+    }
+
+
+def write_card(directory: Path) -> None:
+    """Write the card of the crawl in *directory* into its ``corpus/``; raises SpiderlingError."""
+    crawl = Inspection(directory)
+    try:
+        manifest = card_of(crawl)
+    finally:
+        crawl.close()
+    write_pair(manifest, directory / "corpus" / README, directory / "corpus" / MANIFEST)
+
+
+def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
+    """Each file whole or not at all, the manifest last; raises StorageError."""
+    write_whole(readme, readme_of(manifest))
+    write_whole(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_manifest(corpus: Path) -> Manifest:
+    """What a crawl's card says; empty if there is none or it cannot be read."""
+    try:
+        manifest = json.loads((corpus / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _files(manifest: Manifest) -> list[Manifest]:
+    files = manifest.get("files")
+    return [file for file in files if isinstance(file, dict) and "name" in file] if isinstance(files, list) else []
+
+
+def changed_files(crawl: Inspection) -> list[str]:
+    """Names of segments that are as long as the card says and have another checksum; raises StorageError."""
+    said = {file["name"]: file for file in _files(read_manifest(crawl.directory / "corpus"))}
+    return [
+        segment.path.name
+        for segment in crawl.segments("corpus")
+        if (file := said.get(segment.path.name)) is not None
+        and file.get("bytes") == segment.length
+        and file.get("sha256") != checksum(segment.path, segment.length)
+    ]
+
+
+# -- what it is made of
+
+
+def model_digests(infos: Iterable[LanguageInfo]) -> dict[str, str]:
+    """SHA-256 of the names and contents of each language's files, its seeds not among them."""
+
+    def parts(info: LanguageInfo) -> Iterator[bytes]:
+        assert info.directory is not None
+        for file in sorted(info.directory.iterdir(), key=lambda file: file.name):
+            if file.is_file() and file.name != "seeds.txt":
+                yield from (file.name.encode(), file.read_bytes())
+
+    return {info.code: _digest(parts(info)) for info in infos}
+
+
+def seeds_digest(urls: Iterable[str]) -> str:
+    """SHA-256 of the seeds, sorted, one a line: the same for the same set."""
+    return _digest(f"{url}\n".encode() for url in sorted(set(urls)))
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def checksum(path: Path, length: int | None = None) -> str:
+    """SHA-256 of a file, or of its first *length* bytes; raises StorageError if it cannot be read or is shorter."""
+    digest, left = hashlib.sha256(), path.stat().st_size if length is None and path.exists() else length or 0
+    try:
+        with path.open("rb") as file:
+            while left and (part := file.read(min(left, 1 << 20))):
+                digest.update(part)
+                left -= len(part)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+    if left:
+        raise StorageError(f"{path} is {left} bytes shorter than recorded.")
+    return digest.hexdigest()
+
+
+def software() -> dict[str, str]:
+    """Versions that may change what text is kept."""
+    found = {"spiderling": __version__, "python": platform.python_version()}
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+# -- for people
+
+
+def readme_of(manifest: Manifest) -> str:
+    """A dataset card in Markdown, with the metadata that dataset hubs read at its top."""
+    contents, crawls = manifest["contents"], manifest["crawls"]
+    names = ", ".join(filter(None, contents["languages"])) or "no language"
+    dates = " to ".join(date[:10] for date in contents["crawl_dates"])
+    lines = [
+        "---", "language:", *(f"- {code}" for code in contents["languages"] if code), "license: other",
+        "task_categories:", "- text-generation", f"pretty_name: Web corpus of {names}", "---",
+        f"# Web corpus of {names}", "",
+        f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.1f} MB of "
+        f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
+        f"{manifest['software']['spiderling']}. All that follows stands in {MANIFEST} too.", "",
+        *_markdown("Languages", ("language", "documents", "words"),
+                   [(code, row["documents"], row["words"]) for code, row in contents["languages"].items()]),
+        *(line for crawl in crawls for line in _crawl_lines(crawl)),
+        *_counts("Licences that pages link to", "licence", contents["licences"]),
+        "What a page links to may concern a part of it only; most pages state nothing. The texts belong to their "
+        "authors, and what may be done with them depends on the law of the place and on the purpose.", "",
+        *_counts("Statements on the use of kept documents", "opt-out", contents["optouts"]),
+        *_counts("Encodings they were decoded from", "encoding", contents["encodings"]),
+        *_counts("Kinds of files", "kind", contents["file_types"]),
+        *_markdown("Files", ("file", "documents", "bytes", "SHA-256"),
+                   [(f["name"], f["documents"], f["bytes"], f["sha256"]) for f in manifest["files"]]),
+        "## Limits", "",
+        "What the web says is in it: errors, opinions, personal data of the people who are written about, and text by "
+        "machines. Boilerplate, languages and near-duplicates were told by models that err. To have a host or page "
+        "taken out, see `scrapy export --drop-host`.", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _crawl_lines(crawl: Manifest) -> list[str]:
+    rate = crawl["kept_bytes"] / max(1, crawl["downloaded_bytes"])
+    rules = Counter(crawl["optouts"].values())
+    settings = (f"{PREFIX}{name.upper()}={value}" for name, value in crawl["settings"].items())
+    options, dedup = " ".join(f"-s {shlex.quote(setting)}" for setting in settings), crawl["dedup"]
+    down = f"{crawl['downloaded_bytes'] / 1e6:,.1f} MB"
+    seeds = [f"{s['number']:,} from {s['from']} (sha256 {s['sha256'][:16]})" for s in crawl["seeds"]]
+    standing = f"{crawl['urls_waiting']:,} URLs wait" if crawl["urls_waiting"] else "finished"
+    facts = {
+        "Begun": f"{crawl['begun']} UTC, {standing}",
+        "Cost": f"{crawl['pages']:,} pages of {crawl['hosts_asked']:,} hosts, {down}; kept {rate:.4f} of the bytes",
+        "Purpose": ", ".join(crawl["purposes"]),
+        "Opt-outs": ", ".join(f"{number} signals {rule}" for rule, number in rules.most_common()) + f" ({MANIFEST})",
+        "Duplicates": f"mode {dedup['mode']}" + (f", and not in {dedup['seen']}" if dedup["seen"] else ""),
+        "Models": ", ".join(f"{code} (sha256 {digest[:16]})" for code, digest in crawl["models"].items()),
+        "Seeds": "; ".join(seeds) or "not on record",
+    }
+    return [
+        f"## How it was made: crawl of {crawl['languages']}", "",
+        *(f"- {name}: {said}" for name, said in facts.items()),
+        "", "To repeat it, with the seeds and the versions named here (the web will have changed):", "",
+        f"    scrapy crawl spiderling {options}", "",
+    ]  # fmt: skip
+
+
+def _counts(title: str, column: str, counts: Mapping[str, int]) -> list[str]:
+    return _markdown(title, (column, "documents"), list(counts.items())) if counts else []
+
+
+def _markdown(title: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    head = [f"## {title}", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    return [*head, *("| " + " | ".join(map(_cell, row)) + " |" for row in rows), ""]
+
+
+def _cell(value: object) -> str:
+    """Licences come from pages: nothing in them may become markup."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = "".join(char if char.isprintable() else "\ufffd" for char in str(value))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("`", "\\`")

@@ -1,0 +1,131 @@
+"""The directory that holds a crawl: its layout, its lock, and what makes it foreign."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.frontier.storage.schema import READABLE
+from spiderling.frontier.storage.state_file import refuse_others
+from spiderling.jobdir.migration import take_over, upgraded
+from spiderling.jobdir.surplus import judged, refuse_without_state
+
+_OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
+
+
+class Jobdir:
+    """An opened and locked crawl directory; ``close`` releases the lock.
+
+    The lock is flock(2) on ``state/lock``: it ends with the process, however that ends.
+    """
+
+    def __init__(self, path: Path, is_rebuilt: bool = False) -> None:
+        """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use.
+
+        *is_rebuilt*: its state is made anew, so it may be any.
+        """
+        self.path = path
+        self.state = path / "state"
+        self.corpus = path / "corpus"
+        self.log = path / "crawl.log"
+        self.control = path / "control.yaml"
+        self.database = self.state / "frontier.sqlite"
+        self.is_new = not self.database.exists()
+        self._make_agree: Callable[[], list[str]] = list
+        self._upgraded: Path | None = None
+        try:
+            if not is_rebuilt:
+                self._refuse_foreign()
+            self.state.mkdir(parents=True, exist_ok=True)
+            self.corpus.mkdir(exist_ok=True)
+            self._lock = self._acquire()
+            self._opened = self._identity()
+        except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise JobdirError(
+                f"the crawl directory {path} cannot be used: {error.strerror or error}. "
+                f"{'Free space on its disk' if is_full else 'Mend its permissions'}, or give another with -s JOBDIR=..."
+            ) from error
+
+    def judge(self, prefix: str, moves: bool) -> Path:
+        """Whether output and state can be made to agree (surplus.py); the file to read the state from.
+
+        That is another one beside it while the state is of an earlier version.  Nothing else is changed before
+        `settle`.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or
+        text was lost.
+        """
+        self._make_agree = judged(self.path, self.database, prefix, moves)
+        self._upgraded = upgraded(self.database)
+        return self._upgraded or self.database
+
+    def settle(self) -> list[str]:
+        """Make output and state agree and the state one of this version; returns what was done for that.
+
+        To be called after `judge`, when the state was read and found usable.  Raises JobdirError or StorageError.
+        """
+        done = self._make_agree()
+        if self._upgraded is not None:
+            former = take_over(self.database, self._upgraded)
+            self._upgraded = None
+            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
+        return done
+
+    def still_here(self) -> None:
+        """Raise StorageError if the directory, its state or its corpus is not where it was opened: what is open could
+        still be written to, but new segments would go elsewhere."""
+        try:
+            is_here = self.database.exists() and self._identity() == self._opened
+        except OSError:
+            is_here = False
+        if not is_here:
+            raise StorageError(
+                f"the crawl directory {self.path} was moved, deleted or replaced while the crawl ran. Put it back, or "
+                "say where it is with -s JOBDIR=..., and start again: what it acknowledged is there."
+            )
+
+    def _identity(self) -> list[tuple[int, int]]:
+        """Device and inode of each directory."""
+        return [(found.st_dev, found.st_ino) for found in map(os.stat, (self.path, self.state, self.corpus))]
+
+    def close(self) -> None:
+        if self._upgraded is not None:
+            with suppress(OSError):  # the next upgrade deletes it
+                self._upgraded.unlink(missing_ok=True)
+        self._lock.close()
+
+    def _refuse_foreign(self) -> None:
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
+        refuse_others(self.database, READABLE)
+        if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
+            refuse_without_state(self.path, self.database)
+            raise JobdirError(
+                f"{self.path} holds files of something else and no crawl. Give an empty or new directory "
+                "with -s JOBDIR=..."
+            )
+
+    def _acquire(self) -> IO[str]:
+        lock = (self.state / "lock").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "another process"
+            lock.close()
+            raise JobdirError(
+                f"the crawl directory {self.path} is in use by {holder}. Stop that crawl first, or give another "
+                "with -s JOBDIR=..."
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        lock.flush()
+        return lock

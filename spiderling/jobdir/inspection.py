@@ -1,0 +1,244 @@
+"""What a crawl's directory tells of hosts and URLs, read beside a running crawl or after any kill; nothing is written.
+
+Everything that one ``Inspection`` says is of one committed moment (one read transaction).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spiderling.base.errors import BadInput, JobdirError, StorageError
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import HASH_BITS, canonicalize, url_key
+from spiderling.corpus import reader
+from spiderling.corpus.links import LinkLine, read_links
+from spiderling.corpus.reader import Document
+from spiderling.frontier.scope import Scope
+from spiderling.frontier.storage.reading import UrlRow, url_of_key, urls_of
+from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
+from spiderling.frontier.storage.soundness import SoundConnection, is_like, noted, what_to_do
+from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from spiderling.base.reasons import Reason
+
+
+class Ended(NamedTuple):
+    """A URL's end, when it was written, and the document that it left."""
+
+    end: End
+    time: float
+    segment: str
+    offset: int
+
+    @property
+    def document(self) -> int | None:
+        return self.end.document
+
+
+class Found(NamedTuple):
+    """When a URL was discovered, and on which page."""
+
+    time: float
+    page: int
+    """Key of the page; 0: none, it is a seed or was put in by hand."""
+
+
+class Segment(NamedTuple):
+    """A file of output, as far as it was acknowledged."""
+
+    path: Path
+    length: int
+    """Bytes that count."""
+    entries: int
+
+
+class Story(NamedTuple):
+    """All that is known of one URL."""
+
+    url: str
+    key: int | None = None
+    host: dict[str, Any] | None = None
+    """The row of its host; None: the host is unknown."""
+    row: UrlRow | None = None
+    """If it waits, is in transit or is parked."""
+    ended: Ended | None = None
+    found: Found | None = None
+    page: str = ""
+    """URL of the page that it was found on, if that is known."""
+    purge: tuple[float, str] | None = None
+    """When its host's whole queue was given up with it, and why."""
+    refusal: Reason | None = None
+    """Why a mention of it would be refused by the crawl's options."""
+
+
+class Inspection:
+    """A crawl's directory opened for reading."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises BadInput when there is no crawl in *directory*, JobdirError when its state cannot be read."""
+        self.directory = directory
+        self.database = directory / "state/frontier.sqlite"
+        if not self.database.is_file():
+            raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
+        try:
+            uri = f"{self.database.absolute().as_uri()}?mode=ro"
+            self.connection = sqlite3.connect(uri, uri=True, factory=SoundConnection)
+            self.connection.path = str(self.database)
+            self.connection.execute("BEGIN")
+            application = self.connection.execute("PRAGMA application_id").fetchone()[0]
+            self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise JobdirError(f"{self.database} cannot be read as the state of a crawl: {error}.") from error
+        if application != APPLICATION_ID or self.schema not in READABLE:
+            raise JobdirError(
+                f"{self.database} was written by something else, or by another version of Spiderling (schema "
+                f"{self.schema}, this one reads {SCHEMA_VERSION}); use that version."
+            )
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """The rows of *query*, by column; raises JobdirError if the file is damaged."""
+        cursor = self.connection.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    @cached_property
+    def meta(self) -> dict[str, str]:
+        return dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {row["key"]: row["value"] for row in self.rows("SELECT key, value FROM count")}
+
+    @property
+    def options(self) -> Options:
+        """Those of the crawl's last start, as far as this version knows them."""
+        values, defaults = noted(self.meta, "options", dict[str, Any]()), asdict(Options())
+        known = {name: values[name] for name in defaults if name in values}
+        strange = [name for name, value in known.items() if not is_like(value, defaults[name])]
+        if strange:
+            raise JobdirError(
+                f"{self.database} is damaged: its option {strange[0]} cannot be read; {what_to_do(self.database)}."
+            )
+        return Options(**known)
+
+    def segments(self, kind: str) -> list[Segment]:
+        """The files of a kind (corpus/segments.py), oldest first."""
+        rows = self.rows("SELECT name, length_bytes, entries FROM file WHERE kind = ? ORDER BY name", kind)
+        return [Segment(self.directory / kind / row["name"], row["length_bytes"], row["entries"]) for row in rows]
+
+    @property
+    def holder(self) -> str:
+        """The process that crawls in the directory now; empty when there is none."""
+        try:
+            with (self.directory / "state/lock").open(encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return (self.directory / "state/lock").read_text(encoding="utf-8").strip()
+        except OSError:
+            return ""
+        return ""
+
+    # -- hosts
+
+    def host(self, name: str) -> dict[str, Any] | None:
+        """The row of the host *name* (or of the URL's host); None when it is unknown."""
+        target = canonicalize(name if "://" in name else f"http://{name}/")
+        found = self.rows("SELECT * FROM host WHERE name = ?", target.host if target else name)
+        return found[0] if found else None
+
+    def waiting(self, host: int) -> list[UrlRow]:
+        """The URLs of a host that wait, best first, then those that are parked."""
+        return urls_of(self.connection, host)
+
+    def ends_of(self, host: int) -> Counter[str]:
+        """Reason -> URLs of the host that ended so one by one; looks through the keys of the whole trail."""
+        upper = host - (1 << 24) if host >= 1 << 23 else host  # as it comes out of the shift of a signed key
+        counts: Counter[str] = Counter()
+        for keys, ends in self.connection.execute("SELECT keys, ends FROM ended"):
+            if any(key >> HASH_BITS == upper for key in unpack_keys(keys)):
+                counts.update(end.reason for end in unpack_ends(keys, ends) if end.key >> HASH_BITS == upper)
+        return counts
+
+    def purges_of(self, host: int) -> list[dict[str, Any]]:
+        """When the host's whole queue was given up, why, and how many URLs that were."""
+        return self.rows("SELECT time, reason, urls FROM purged WHERE host = ? ORDER BY time", host)
+
+    # -- URLs
+
+    def story(self, url: str) -> Story:
+        """All that is known of *url*; raises BadInput if it is none."""
+        target = canonicalize(url)
+        if target is None:
+            raise BadInput(f"{url} is no http(s) URL that a crawl could fetch; give one in full, with its scheme.")
+        host = self.host(target.url)
+        if host is None:
+            return Story(target.url, refusal=Scope(self.options).refusal(target))
+        key = url_key(host["id"], target.url)
+        row, found, ended = url_of_key(self.connection, key), self._found(key), self._ended(key)
+        page = self._ended(found.page) if found and found.page else None
+        return Story(
+            target.url, key, host, row, ended, found, page.end.url if page else "",
+            self._purge(host["id"], found) if row is None and ended is None else None,
+            None if row or ended or found else Scope(self.options).refusal(target),
+        )  # fmt: skip
+
+    def text_of(self, ended: Ended) -> Document | None:
+        """The document that a URL left in the corpus; None if it left none.  Raises StorageError."""
+        if ended.document is None:
+            return None
+        frame = reader.frame_at(self.directory / "corpus" / ended.segment, ended.offset)
+        documents = list(reader.documents(frame.split("\n")))
+        if ended.document >= len(documents):
+            raise StorageError(f"{ended.segment} has no document {ended.document} at byte {ended.offset}.")
+        return documents[ended.document]
+
+    def _ended(self, key: int) -> Ended | None:
+        query = "SELECT batch, keys FROM ended WHERE instr(keys, ?) ORDER BY batch DESC"
+        for batch, keys in self.connection.execute(query, (pack_keys((key,)),)):
+            place = place_of(key, keys)
+            if place is not None:
+                query = "SELECT time, segment, offset_bytes, ends FROM ended WHERE batch = ?"
+                time, segment, offset, ends = self.connection.execute(query, (batch,)).fetchone()
+                return Ended(unpack_ends(keys, ends)[place], time, segment, offset)
+        return None
+
+    def _found(self, key: int) -> Found | None:
+        query = "SELECT time, keys, pages FROM found WHERE instr(keys, ?)"
+        for time, keys, pages in self.connection.execute(query, (pack_keys((key,)),)):
+            place = place_of(key, keys)
+            if place is not None:
+                return Found(time, page_of(place, pages))
+        return None
+
+    def _purge(self, host: int, found: Found | None) -> tuple[float, str] | None:
+        query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
+        row = self.connection.execute(query, (host, found.time if found else 0.0)).fetchone() if found else None
+        return (row[0], row[1]) if row else None
+
+
+def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
+    """The lines of a crawl, finished or running, as far as they were acknowledged.
+
+    Raises BadInput if it has none, StorageError if a segment is damaged.
+    """
+    with closing(Inspection(directory)) as crawl:
+        segments = crawl.segments("links")
+    if not segments:
+        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
+    for segment in segments:
+        yield from read_links(segment.path, segment.length)

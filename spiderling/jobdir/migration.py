@@ -1,0 +1,151 @@
+"""Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
+
+The rows are copied into a new file, in one transaction and with this version's checksums.  Only when that file is
+synced, and the crawl that it holds was found usable, does it take the place of the old one, by one renaming; the old
+one stays beside it, under the name ``frontier.sqlite.schema-4``, with all that its write-ahead log held.  Whenever it
+is killed, what has the state's name is either the old file or the new one, and the next start goes on with that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+from spiderling.base.errors import StorageError
+from spiderling.corpus.segments import sync_directory
+from spiderling.frontier.storage import checksums
+from spiderling.frontier.storage.checksums import TABLES, UNFIT, CheckedTables
+from spiderling.frontier.storage.protocol import HostRow
+from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from spiderling.frontier.storage.state_file import as_it_is, log_of, version_of
+
+_FORMERS = (4,)
+"""Schemas that differ from this one by nothing but checksums; older ones are refused."""
+_GROWTH = 1.25
+"""Checksums make a state larger by at most so much."""
+
+
+def upgraded(path: Path) -> Path | None:
+    """A file beside the state at *path* with the same rows, of this version's schema; None if that is the state's own.
+
+    The state is not changed.  The caller holds the lock of the crawl's directory, and deletes the file if it does not
+    let it take over.  Raises JobdirError or StorageError.
+    """
+    former = version_of(path)
+    if former not in _FORMERS:
+        return None
+    new = path.with_name(path.name + ".new")
+    with _all_or_nothing(path, new):
+        _refuse_full_disk(path)
+        new.unlink(missing_ok=True)
+        _copy(path, new)
+    return new
+
+
+def take_over(path: Path, new: Path) -> Path:
+    """Let *new*, which was `upgraded` from the state at *path*, take its name; where the old file is then.
+
+    Raises JobdirError or StorageError, and the old state is as it was.
+    """
+    with _all_or_nothing(path, new):
+        _empty_log(path)
+        kept = _keep(path)
+        new.replace(path)
+        sync_directory(path.parent)
+    return kept
+
+
+@contextmanager
+def _all_or_nothing(path: Path, new: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.Error, *UNFIT) as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise StorageError(
+            f"{path} is of an earlier version (schema {version_of(path)}) and could not be brought to this one: "
+            f"{error}. It is as it was: mend that and start again, or go on with the earlier version."
+        ) from error
+
+
+def _empty_log(path: Path) -> None:
+    """Move what the write-ahead log holds into the file, or it would be taken for the new file's log."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        if old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise OSError("another process reads it")
+
+
+def _refuse_full_disk(path: Path) -> None:
+    log = log_of(path)
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    needed, free = int(size * _GROWTH), shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise OSError(f"{needed / 1e6:,.0f} MB are needed on its disk, {free / 1e6:,.0f} MB are free")
+
+
+def _copy(path: Path, new: Path) -> None:
+    """Make *new* of the rows of the state at *path*, durably."""
+    source = f"{path.absolute().as_uri()}?{as_it_is(path)}"
+    with (
+        closing(sqlite3.connect(source, uri=True)) as old,
+        closing(sqlite3.connect(new, isolation_level=None)) as made,
+    ):
+        made.executescript(
+            f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA application_id={APPLICATION_ID};"
+            f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {SCHEMA}"
+        )
+        tables = CheckedTables(made)
+        _copy_hosts(old, made, tables)
+        _copy_chunks(old, made, tables)
+        there = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in (table for name, table in TABLES.items() if name in there):  # the trail and history came later
+            for row in old.execute(table.rows.replace(", checksum FROM", " FROM")):
+                if table.keys:
+                    tables.put(table.name, row)
+                else:
+                    tables.add(table, row)
+        tables.write()
+        made.execute("COMMIT")
+    _sync(new)
+
+
+def _copy_hosts(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
+    rows = map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"))
+    marks = ",".join("?" * (len(HostRow._fields) + 2))
+    made.executemany(f"INSERT INTO host VALUES ({marks})", ((*row, *checksums.host_checksums(row)) for row in rows))
+    tables.count("host", made.execute("SELECT count(*) FROM host").fetchone()[0])
+
+
+def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
+    rows = old.execute("SELECT id, urls, lines FROM chunk ORDER BY id")
+    made.executemany(
+        "INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)",
+        ((*row, checksums.chunk_checksum(*row)) for row in rows),
+    )
+    tables.count("chunk", made.execute("SELECT count(*) FROM chunk").fetchone()[0])
+
+
+def _keep(path: Path) -> Path:
+    """Give the old file a second name, under which it stays; a copy where the file system knows no such names."""
+    name = f"{path.name}.schema-{version_of(path)}"
+    names = (path.with_name(f"{name}{f'.{number}' if number else ''}") for number in count())
+    kept = next(name for name in names if not name.exists() or name.samefile(path))
+    try:
+        kept.unlink(missing_ok=True)
+        kept.hardlink_to(path)
+    except OSError:
+        part = kept.with_name(kept.name + ".part")
+        shutil.copyfile(path, part)
+        _sync(part)
+        part.replace(kept)
+    return kept
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,264 @@
+"""What stands in ``corpus/``, ``links/`` and ``warc/`` beyond what the state knows: cut, refused or set aside.
+
+A kill leaves the bytes of one checkpoint that was written and not committed, and only these are cut away.  Anything
+more may have been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does
+not begin, or moves the surplus to ``aside/`` if it was told to.  Files with names that no crawl would give stay as they
+are, and so do those in which nothing was found that a crawl writes, but for the one that this crawl begins next.
+
+All is judged before the state is opened, since SQLite makes the log anew and removes it; it is changed when the state
+was read and found usable.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
+from spiderling.base.option_values import PREFIX
+from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost, sync_directory
+from spiderling.corpus.warc import ends_batch
+from spiderling.frontier.storage.protocol import SegmentRow
+from spiderling.frontier.storage.reading import recorded_segments
+from spiderling.frontier.storage.soundness import what_to_do
+from spiderling.frontier.storage.state_file import log_of
+from spiderling.frontier.storage.write_ahead import damaged_log
+
+ASIDE = "aside"
+"""Directory beside the segments of a kind, for what was set aside."""
+KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
+"""Directory of each kind of segments -> how their names end."""
+_PIECE_BYTES = 1 << 20
+_END_OF_DOCUMENT = b"</doc>\n"
+
+
+class Surplus(NamedTuple):
+    """Bytes of one file of which the state knows nothing."""
+
+    path: Path
+    start: int
+    """Bytes before them that the state knows; 0: it does not know the file."""
+    whole: int
+    """Where those that can be read end."""
+    size: int
+    documents: int
+    """Whole documents among them."""
+    is_one_batch: bool
+    """Whether they are what one checkpoint wrote, or the beginning of that."""
+
+    @property
+    def number(self) -> int:
+        """In the file's name."""
+        return number_of(self.path.name) or 0
+
+    @property
+    def has_text(self) -> bool:
+        """Whether whole frames of what a crawl writes are among them."""
+        return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
+
+
+def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
+    """What makes the output end where the state ends, and returns what was set aside, in words; nothing is changed yet.
+
+    *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
+    Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
+    moved; StorageError for a segment that lost text.  What is returned raises JobdirError.
+    """
+    has_log = log_of(database).exists()
+    known = recorded(database)
+    if known is None:
+        refuse_without_state(directory, database)
+        return list
+    for row in known:
+        refuse_lost(directory / row.kind / row.name, row.length_bytes)
+    found = list(beyond(directory, known, prefix))
+    damage = [*damaged_log(database)] if found else []
+    is_cut = has_log and not damage and is_unfinished(found, known)
+    if found and not is_cut and not moves:
+        raise JobdirError(
+            f"{directory} holds {_said(found)} that its state does not know: "
+            f"{damage[0] if damage else _why(found, known, database)}. Nothing was changed. Make a state of all that "
+            f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
+            f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
+        )
+    return partial(_settle, found, is_cut)
+
+
+def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
+    try:
+        for surplus in found:
+            (_cut if is_cut else set_aside)(surplus)
+    except OSError as error:
+        raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
+    return [f"{_said(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+
+
+def undo(directory: Path, database: Path, prefix: str) -> None:
+    """Cut off what this process wrote and could not commit, when its state is closed: the log is gone then."""
+    with suppress(SpiderlingError, OSError):
+        known = recorded(database)
+        found = [] if known is None else list(beyond(directory, known, prefix))
+        if known is not None and is_unfinished(found, known):
+            for surplus in found:
+                _cut(surplus)
+
+
+def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> Iterator[Surplus]:
+    """What the output in *directory* has beyond the *known* segments; not what somebody else put there.
+
+    *prefix*: of segments' names where none is known; None: any.
+    """
+    lengths = {(row.kind, row.name): row.length_bytes for row in known}
+    prefixes: set[str | None] = {row.name.rpartition("-")[0] for row in known} or {prefix}
+    for kind, suffixes in KINDS.items():
+        found = []
+        for path in sorted((directory / kind).glob("*")):
+            if path.name.endswith(suffixes) and path.is_file():
+                start, size = lengths.get((kind, path.name), 0), path.stat().st_size
+                if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
+                    found.append(_measured(path, start, size))
+        following = max([_last(known)[kind], *(s.number for s in found if s.has_text)]) + 1
+        yield from (s for s in found if s.start or s.has_text or s.number == following)
+
+
+def is_unfinished(found: Sequence[Surplus], known: Sequence[SegmentRow]) -> bool:
+    """Whether *found* is at most what one checkpoint wrote: a batch a kind, behind its last segment or as the next."""
+    last = _last(known)
+    kinds = [surplus.path.parent.name for surplus in found]
+    return len(kinds) == len(set(kinds)) and all(
+        surplus.is_one_batch and surplus.number == last[kind] + (surplus.start == 0)
+        for kind, surplus in zip(kinds, found, strict=True)
+    )
+
+
+def _last(known: Sequence[SegmentRow]) -> dict[str, int]:
+    """The number of the last known segment of each kind; 0: none."""
+    last = dict.fromkeys(KINDS, 0)
+    for row in known:
+        last[row.kind] = max(last[row.kind], number_of(row.name) or 0)
+    return last
+
+
+def set_aside(surplus: Surplus) -> None:
+    """Move it to files of its own, of which the first can be read to its end; no file is overwritten.  Raises OSError.
+
+    The torn or damaged end, which belongs to no whole frame, goes to a file beside it.
+    """
+    path, start, whole, size = surplus[:4]
+    directory = path.parent / ASIDE
+    directory.mkdir(exist_ok=True)
+    stem, suffix = path.name.partition(".")[0], "." + path.name.partition(".")[2]
+    name = f"{stem}-from-{start}" if start else stem
+    if whole < size:
+        _copy(path, whole, size, _free(directory, name, f"{suffix}.torn"))
+    if start:
+        if start < whole:
+            _copy(path, start, whole, _free(directory, name, suffix))
+        os.truncate(path, start)
+    elif whole:
+        moved = _free(directory, name, suffix)
+        path.rename(moved)
+        os.truncate(moved, whole)
+    else:
+        path.unlink()  # its bytes stand in the copy
+    sync_directory(directory)
+    sync_directory(path.parent)
+
+
+def recorded(database: Path) -> list[SegmentRow] | None:
+    """``recorded_segments``; raises JobdirError for a file that is damaged."""
+    try:
+        return recorded_segments(database)
+    except sqlite3.Error as error:
+        raise JobdirError(
+            f"{database} cannot be read as the state of a crawl: {error}; {what_to_do(database)}."
+        ) from error
+
+
+def refuse_without_state(directory: Path, database: Path) -> None:
+    """Raise JobdirError if *directory* holds output of a crawl, whose state *database* is gone."""
+    found = list(beyond(directory, [], None))
+    if found:
+        lost = "holds no crawl" if database.exists() else "is missing"
+        raise JobdirError(
+            f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was changed. Make "
+            f"the state anew with `scrapy inspect {directory} --rebuild`, put back the newest copy of "
+            f"{database.parent}, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps "
+            "none of that text twice."
+        )
+
+
+def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) -> str:
+    """Why a state whose log is not damaged may not know them."""
+    last, log = _last(known), log_of(database)
+    beyond_next = [s for s in found if not s.start and s.number > last[s.path.parent.name] + 1]
+    if len(beyond_next) == len(found):
+        name = f"{found[0].path.name.rpartition('-')[0]}-{last[found[0].path.parent.name] + 1:05d}"
+        return (
+            f"the next file that the crawl writes is {name}, so somebody put this one there (then take it away), or "
+            f"the state {database} is older than this text"
+        )
+    lost = ""
+    if not log.exists():
+        lost = f", or lost its log {log.name}"
+    elif not log.stat().st_size:
+        lost = f", or its log {log.name} was emptied"
+    return f"the state {database} is older than this text{lost}"
+
+
+def _said(found: Sequence[Surplus]) -> str:
+    """How much it is, in words."""
+    size, documents = (sum(getattr(s, name) for s in found) for name in ("size", "documents"))
+    size -= sum(surplus.start for surplus in found)
+    first = "/".join(found[0].path.parts[-2:])
+    where = first if len(found) == 1 else f"{first} and {len(found) - 1} more file{'s' * (len(found) > 2)}"
+    return f"{size:,} bytes with {documents:,} whole documents in {where}"
+
+
+def _measured(path: Path, start: int, size: int) -> Surplus:
+    """Read it; raises OSError, and StorageError if the disk fails."""
+    whole, documents, is_ended, is_one_batch = start, 0, False, True
+    is_corpus, is_archive = path.parent.name == "corpus", path.parent.name == "warc"
+    try:
+        for frame in frames(path, size, start):
+            is_one_batch = is_one_batch and not is_ended
+            is_ended = ends_batch(frame.data) if is_archive else True
+            documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
+            whole = frame.offset + frame.length
+    except Torn:
+        is_one_batch = is_one_batch and not is_ended
+    except StorageError:
+        is_one_batch = False  # damaged, or not ours
+    return Surplus(path, start, whole, size, documents, is_one_batch)
+
+
+def _cut(surplus: Surplus) -> None:
+    if surplus.start:
+        os.truncate(surplus.path, surplus.start)
+    else:
+        surplus.path.unlink()
+
+
+def _free(directory: Path, name: str, suffix: str) -> Path:
+    path, number = directory / f"{name}{suffix}", 1
+    while path.exists():
+        number += 1
+        path = directory / f"{name}-{number}{suffix}"
+    return path
+
+
+def _copy(source: Path, start: int, end: int, target: Path) -> None:
+    """Bytes *start* to *end* of *source*, durably."""
+    with source.open("rb") as file, target.open("xb") as copy:
+        file.seek(start)
+        left = end - start
+        while left and (piece := file.read(min(left, _PIECE_BYTES))):
+            copy.write(piece)
+            left -= len(piece)
+        copy.flush()
+        os.fsync(copy.fileno())

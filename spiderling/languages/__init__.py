@@ -1,0 +1,12 @@
+"""Languages by their codes, their models, and seeds for them."""
+
+from __future__ import annotations
+
+from spiderling.languages.registry import BIG_WEB_LANGUAGES as BIG_WEB_LANGUAGES
+from spiderling.languages.registry import GROUPS as GROUPS
+from spiderling.languages.registry import LanguageInfo as LanguageInfo
+from spiderling.languages.registry import available as available
+from spiderling.languages.registry import load as load
+from spiderling.languages.registry import resolve as resolve
+from spiderling.languages.registry import save as save
+from spiderling.languages.registry import to_recognise as to_recognise

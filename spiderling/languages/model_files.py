@@ -1,0 +1,156 @@
+"""The files of a language model: how they are written and read.
+
+    language.yaml   code, iso3, name, native, aliases, scripts, tlds, neighbours, encodings, origin and licence,
+                    spaced, known, badness (word: mean, standard deviation, limit)
+    words.txt       word<TAB>count, most frequent first
+    ngrams.zst      counts of the character 1- to 4-grams (a space is a word boundary): zstd of one line with, for
+                    each size, the number of n-grams and the bytes of their text; then for each size the n-grams
+                    one after another in UTF-8 and the bytes of their counts, all lowest bytes first
+    seeds.txt       one URL a line under comments that name their kind; see `Seed`
+
+Reading goes through importlib.resources, so a model may lie in a zip file.  The same
+model gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import yaml
+import zstandard
+
+from spiderling.base.errors import BadInput
+from spiderling.base.small_yaml import read_yaml
+from spiderling.text.ngram_counts import NgramCounts
+from spiderling.text.ngrams import codepoints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from importlib.abc import Traversable
+    from pathlib import Path
+
+DESCRIPTION, WORDS, NGRAMS, SEEDS = "language.yaml", "words.txt", "ngrams.zst", "seeds.txt"
+TRUSTED = "trusted"
+_LEVEL = 19
+_MAX_BYTES = 100_000_000
+_COUNT_BYTES = 4
+
+
+class Seed(NamedTuple):
+    """A start page of a language."""
+
+    url: str
+    kind: str
+    """The section it stands in, such as news."""
+    trusted: bool
+    """Whether pages of that kind are edited by an institution: its section is marked '(trusted)'."""
+
+    @property
+    def heading(self) -> str:
+        """The comment that it stands under."""
+        return f"{self.kind} ({TRUSTED})".strip() if self.trusted else self.kind
+
+
+def write(directory: Path, description: Mapping[str, Any], words: Mapping[str, int], ngrams: NgramCounts) -> int:
+    """Write a model's files but for its seeds; returns their size in bytes.  Raises OSError."""
+    document = yaml.safe_dump(
+        dict(description), allow_unicode=True, sort_keys=False, width=120, default_flow_style=None
+    )
+    table = "".join(f"{word}\t{count}\n" for word, count in words.items())
+    parts = {DESCRIPTION: document.encode(), WORDS: table.encode(), NGRAMS: pack(ngrams)}
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in parts.items():
+        (directory / name).write_bytes(data)
+    return sum(map(len, parts.values()))
+
+
+def read_description(directory: Traversable) -> dict[str, Any]:
+    """language.yaml; raises BadInput when it is no table."""
+    try:
+        given = read_yaml(directory.joinpath(DESCRIPTION).read_bytes())
+    except (BadInput, OSError) as error:
+        raise damaged(directory.name, DESCRIPTION, error) from None
+    if not isinstance(given, dict):
+        raise damaged(directory.name, DESCRIPTION, "it is no table")
+    return given
+
+
+def read_words(directory: Traversable) -> dict[str, int]:
+    """Words with their counts; raises BadInput."""
+    fields = _text(directory, WORDS).replace("\n", "\t").split("\t")[:-1]
+    try:
+        return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
+    except ValueError:
+        raise damaged(directory.name, WORDS, "expected lines of a word, a tab and a number") from None
+
+
+def read_ngrams(directory: Traversable) -> NgramCounts:
+    """The n-gram counts; raises BadInput."""
+    try:
+        return unpack(directory.joinpath(NGRAMS).read_bytes())
+    except (OSError, ValueError) as error:
+        raise damaged(directory.name, NGRAMS, error) from None
+
+
+def read_seeds(directory: Traversable) -> list[Seed]:
+    """The seeds; none when there is no such file.  Raises BadInput."""
+    if not directory.joinpath(SEEDS).is_file():
+        return []
+    return [seed for _, seed in seeds_in(_text(directory, SEEDS).splitlines())]
+
+
+def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
+    """What stands in each line of a seed file that is no comment, with the line's number; the kind is the comment
+    above it."""
+    kind = ""
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if line.startswith("#"):
+            kind = line.lstrip("# ")
+        elif line:
+            name = kind.removesuffix(f"({TRUSTED})")
+            yield number, Seed(line, name.strip(), name != kind)
+
+
+def pack(ngrams: NgramCounts) -> bytes:
+    """The bytes of ngrams.zst."""
+    head, body = {}, []
+    for size, (grams, numbers) in ngrams.sizes.items():
+        text = grams.astype("<u4").tobytes().decode("utf-32-le").encode()
+        head[str(size)] = [len(numbers), len(text)]
+        body += [text, numbers.astype("<u4").view(np.uint8).reshape(-1, _COUNT_BYTES).T.tobytes()]
+    packed: bytes = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(
+        json.dumps(head).encode() + b"\n" + b"".join(body)
+    )
+    return packed
+
+
+def unpack(data: bytes) -> NgramCounts:
+    """The n-grams of `pack`; raises ValueError for anything else."""
+    try:
+        raw = zstandard.decompress(data, max_output_size=_MAX_BYTES)
+        head, _, body = raw.partition(b"\n")
+        sizes, start = {}, 0
+        for size, (number, length) in json.loads(head).items():
+            grams = codepoints(body[start : start + length].decode()).reshape(number, int(size))
+            planes = np.frombuffer(body, np.uint8, number * _COUNT_BYTES, start + length)
+            numbers = np.ascontiguousarray(planes.reshape(_COUNT_BYTES, number).T).view("<u4")[:, 0]
+            sizes[int(size)] = grams, numbers.astype(np.uint32)
+            start += length + _COUNT_BYTES * number
+    except (zstandard.ZstdError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"no n-gram counts: {error}") from None
+    return NgramCounts(sizes)
+
+
+def damaged(code: str, name: str, reason: object) -> BadInput:
+    """The error of a model file that cannot be used."""
+    short = " ".join(str(reason).split())[:200]
+    return BadInput(f"{name} of the model of {code} cannot be read ({short}); train it again.")
+
+
+def _text(directory: Traversable, name: str) -> str:
+    try:
+        return str(directory.joinpath(name).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, OSError) as error:
+        raise damaged(directory.name, name, error) from None

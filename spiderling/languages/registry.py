@@ -1,0 +1,263 @@
+"""The languages that there are models for: how they are found, named, grouped and loaded.
+
+A model is a directory named by its code; its files are those of model_files.py.  Searched
+in this order: the directories of ``SPIDERLING_MODELS``, the package ``spiderling.models``
+(an egg), ``models/`` beside the package (a checkout).  A directory ``cc-by-sa`` among
+models holds further ones, whose texts' licence asks for that.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import unicodedata
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spiderling.base.errors import BadInput
+from spiderling.languages import model_files
+from spiderling.text.language.function_words import LIMIT, stoplist_of
+from spiderling.text.language.models import LanguageModel, LanguageModels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from importlib.abc import Traversable
+
+    from spiderling.languages.model_files import Seed
+
+BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "hbs": ("bs", "hr", "sr", "cnr"),
+    "kur": ("ku", "ckb"),
+    "msa": ("id", "ms"),
+    "nor": ("nb", "nn"),
+    "zho": ("zh", "yue"),
+}
+"""Languages that may be accepted as one, by the code of their macrolanguage; those without a model are left out."""
+_GROUP_NAMES = {
+    "sh": "hbs", "serbo-croatian": "hbs", "montenegrin": "hbs", "cnr": "hbs", "no": "nor", "norwegian": "nor"
+}  # fmt: skip
+_NEAR = 3
+_SHARED_LICENCE = "cc-by-sa"
+_LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageInfo:
+    """One model's description; the model itself is read by `load`."""
+
+    code: str
+    """ISO 639-1 where there is one, else ISO 639-3."""
+    name: str
+    iso3: str = ""
+    native: str = ""
+    aliases: tuple[str, ...] = ()
+    """Further names and codes."""
+    scripts: tuple[str, ...] = ()
+    """ISO 15924."""
+    tlds: tuple[str, ...] = ()
+    """National top-level domains, in Unicode, the most telling one first."""
+    neighbours: tuple[str, ...] = ()
+    """Codes of the languages it is easily taken for."""
+    encodings: tuple[str, ...] = ()
+    spaced: bool = True
+    known: float = 1.0
+    """See LanguageModel."""
+    tokens: int = 0
+    """See LanguageModel."""
+    profile: Mapping[str, tuple[float, float, float]] = field(default_factory=dict, repr=False)
+    origin: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    directory: Traversable | None = field(default=None, repr=False, compare=False)
+
+    def seeds(self, trusted: bool = False) -> list[str]:
+        """The model's seed URLs; only those of the trusted kinds if *trusted*."""
+        return [seed.url for seed in self.seed_list() if seed.trusted or not trusted]
+
+    def seed_list(self) -> list[Seed]:
+        """The model's seeds with their kinds."""
+        return model_files.read_seeds(self._place)
+
+    def words(self) -> dict[str, int]:
+        """Word forms with their counts, most frequent first."""
+        return model_files.read_words(self._place)
+
+    def model(self) -> LanguageModel:
+        """The model; raises BadInput when a file is missing or damaged."""
+        words = self.words()
+        ngrams = model_files.read_ngrams(self._place)
+        stoplist = _stoplist(self, words)
+        return LanguageModel(
+            self.code,
+            ngrams,
+            words,
+            self.profile,
+            stoplist,
+            self.spaced,
+            self.encodings,
+            self.known,
+            self.tokens,
+        )
+
+    @property
+    def _place(self) -> Traversable:
+        assert self.directory is not None
+        return self.directory
+
+
+def available(dirs: str = "") -> dict[str, LanguageInfo]:
+    """All models by code; a directory named earlier hides the same code further on."""
+    return {code: _info(directory) for code, directory in _directories(dirs).items()}
+
+
+def resolve(text: str, dirs: str = "") -> list[LanguageInfo]:
+    """The languages that 'cs,slk,German' names, each once.
+
+    Raises BadInput for one without a model, with near matches and how to train one.
+    """
+    places = _directories(dirs)
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    if not wanted:
+        raise BadInput(f"no language is named; give codes such as {', '.join(places)} with -a lang=.")
+    if all(part.lower() in places for part in wanted):  # by their codes: the others need not be read
+        return [_info(places[code]) for code in dict.fromkeys(part.lower() for part in wanted)]
+    models = available(dirs)
+    names = _names(models)
+    return list({info.code: info for part in wanted for info in _named(part, names, models)}.values())
+
+
+def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = "") -> list[str]:
+    """Codes to tell apart: the accepted ones, *extra*, their neighbours and the big languages of the web.
+
+    Neighbours and big languages count as far as they have a model.
+    """
+    models = _directories(dirs)
+    wanted = [info.code for info in (*accepted, *(resolve(extra, dirs) if extra.strip() else ()))]
+    wanted += [code for info in accepted for code in info.neighbours if code in models]
+    wanted += [code for code in BIG_WEB_LANGUAGES if code in models]
+    return list(dict.fromkeys(wanted))
+
+
+def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
+    """The models of *codes*, ready to tell them apart; raises BadInput for an unknown code."""
+    return LanguageModels(tuple(info.model() for info in resolve(",".join(codes), dirs)))
+
+
+def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
+    """Write a model's directory, but for its seeds; returns its size in bytes.
+
+    *description* is what the model does not know of itself.  Raises BadInput.
+    """
+    document = {
+        "code": model.code,
+        **description,
+        "spaced": model.spaced,
+        "known": model.known,
+        "tokens": model.tokens,
+        "badness": {word: list(values) for word, values in model.profile.items()},
+    }
+    try:
+        return model_files.write(directory, document, model.words, model.ngrams)
+    except OSError as error:
+        reason = f"the model cannot be written to {directory} ({error.strerror})"
+        raise BadInput(f"{reason}; name another directory with --out.") from None
+
+
+def _roots(dirs: str) -> list[Traversable]:
+    roots: list[Traversable] = []
+    for name in filter(None, (part.strip() for part in dirs.split(":"))):
+        path = Path(name).expanduser()
+        if not path.is_dir():
+            raise BadInput(f"SPIDERLING_MODELS names {name}, which is not a directory.")
+        roots.append(path)
+    if importlib.util.find_spec("spiderling.models"):
+        roots.append(files("spiderling.models"))
+    beside = Path(__file__).parents[2] / "models"
+    if beside.is_dir():
+        roots.append(beside)
+    both = (place for root in roots for place in (root, root.joinpath(_SHARED_LICENCE)))
+    return [place for place in both if place.is_dir()]
+
+
+def _directories(dirs: str) -> dict[str, Traversable]:
+    """Where each model lies, by code; nothing is read."""
+    found: dict[str, Traversable] = {}
+    for root in _roots(dirs):
+        for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
+            if directory.name not in found and directory.joinpath(model_files.DESCRIPTION).is_file():
+                found[directory.name] = directory
+    return found
+
+
+def _info(directory: Traversable) -> LanguageInfo:
+    given = model_files.read_description(directory)
+    try:
+        return LanguageInfo(
+            code=directory.name,
+            name=str(given.get("name") or directory.name),
+            iso3=str(given.get("iso3") or ""),
+            native=str(given.get("native") or ""),
+            **{key: tuple(map(str, given.get(key) or ())) for key in _LISTS},
+            spaced=bool(given.get("spaced", True)),
+            known=float(given.get("known") or 1.0),
+            tokens=int(given.get("tokens") or 0),
+            profile={str(word): _expected(*values) for word, values in (given.get("badness") or {}).items()},
+            origin=dict(given.get("origin") or {}),
+            directory=directory,
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise model_files.damaged(directory.name, model_files.DESCRIPTION, error) from None
+
+
+def _expected(mean: float, sd: float, limit: float = LIMIT) -> tuple[float, float, float]:
+    return float(mean), float(sd), float(limit)
+
+
+def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:
+    """What a language or a group may be called, in lower case; a code is nobody else's name."""
+    names: dict[str, list[LanguageInfo]] = {}
+    for info in models.values():
+        names |= {name.lower(): [info] for name in (*info.aliases, info.native, info.name) if name}
+    names |= {info.iso3: [info] for info in models.values() if info.iso3}
+    groups = {code: [models[member] for member in members if member in models] for code, members in GROUPS.items()}
+    names |= groups
+    names |= {name: groups[code] for name, code in _GROUP_NAMES.items()}
+    return names | {info.code: [info] for info in models.values()}
+
+
+def _named(
+    part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]
+) -> list[LanguageInfo]:
+    found = names.get(part.lower())
+    if not found:
+        meant = " or ".join(f"{info.code} ({info.name})" for info in _near(part.lower(), names, models)[:_NEAR])
+        meant = f" Did you mean {meant}?" if meant else ""
+        code = part.lower() if part.isascii() and part.isalpha() and 2 <= len(part) <= 3 else "CODE"
+        raise BadInput(
+            f"there is no model for the language {part!r}.{meant} The {len(models)} languages that have one are those "
+            f"of docs/languages.md; make one from plain text with: scrapy train {code} text.txt"
+        )
+    return found
+
+
+def _near(part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]) -> list[LanguageInfo]:
+    """Languages that *part* may mean: it is the TLD of their country (cz), a code with a region or a script
+    (pt-BR), or much like a name."""
+    country = [info for info in models.values() if info.tlds[:1] == (part,)]
+    tagged = names.get(part.replace("_", "-").partition("-")[0], [])
+    similar = [info for name in difflib.get_close_matches(part, names, n=3, cutoff=0.6) for info in names[name]]
+    certain = country or tagged  # a short code is much like many others
+    return list({info.code: info for info in certain or similar}.values())
+
+
+def _stoplist(info: LanguageInfo, words: Mapping[str, int]) -> frozenset[str]:
+    """The justext package's list for the language, else the most frequent words of the model."""
+    if not info.spaced:
+        return frozenset()
+    name = unicodedata.normalize("NFD", info.name).encode("ascii", "ignore").decode().replace(" ", "_")
+    try:
+        listed = files("justext").joinpath("stoplists").joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    except (OSError, ModuleNotFoundError):
+        return stoplist_of(words, info.tokens or sum(words.values()))
+    return frozenset(word.lower() for word in listed.split())

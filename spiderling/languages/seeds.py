@@ -1,0 +1,117 @@
+"""Seeds: from a file, from the command line, or from the language models."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from spiderling.base.errors import BadInput
+from spiderling.base.urls import canonicalize
+from spiderling.languages import LanguageInfo
+from spiderling.languages.model_files import Seed, seeds_in
+
+logger = logging.getLogger(__name__)
+
+FEW_HOSTS = 100
+_WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}
+"""Wikipedias whose database has another name than the language's code."""
+_MAX_REPORTED_LINES = 20
+_OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
+"""``mailto:`` and the like, but not the port of ``example.org:8080``."""
+
+
+def read_seeds(argument: str) -> list[Seed]:
+    """The seeds that *argument* names: a file with one URL a line, or URLs.
+
+    Lines that are no URL are reported by number and left out.  Raises BadInput when the
+    file cannot be read, is no text, or no URL is left.
+    """
+    if "://" in argument:
+        where, lines = "-a seeds=", argument.replace(",", " ").split()
+    else:
+        where, lines = argument, _read_lines(Path(argument))
+    seeds = _valid(seeds_in(lines), where)
+    if not seeds:
+        raise BadInput(f"there is no seed URL in {where}; give a file with one URL a line, or URLs, with -a seeds=.")
+    return seeds
+
+
+def model_seeds(accepted: Sequence[LanguageInfo]) -> list[Seed]:
+    """The seeds of the *accepted* languages' models; raises BadInput when there is none."""
+    codes = ", ".join(info.code for info in accepted)
+    found = (seed for info in accepted for seed in info.seed_list())
+    seeds = _valid(enumerate(found, 1), f"the model of {codes}")
+    if not seeds:
+        raise BadInput(
+            f"the model of {codes} has no seed URLs; give a file with one URL a line, or URLs, with -a seeds=."
+        )
+    return seeds
+
+
+def distances(seeds: Sequence[Seed]) -> Iterator[tuple[str, int]]:
+    """Each seed's URL with its distance: 0, but 1 for those that no trusted kind names, where others are trusted.
+
+    Suchomel & Pomikálek 2012 count from seeds that they trust; a list of which nothing is known is taken as a whole.
+    """
+    some = any(seed.trusted for seed in seeds)
+    return ((seed.url, int(some and not seed.trusted)) for seed in seeds)
+
+
+def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
+    """What to expect of so few seed hosts that politeness bounds the crawl, and how to get more; '' for enough.
+
+    Pomikálek & Suchomel 2011 began Tajik, the smallest of their languages, with 475 domains.
+    """
+    hosts = {target.host for target in map(canonicalize, urls) if target is not None}
+    if len(hosts) >= FEW_HOSTS or interval_s <= 0:
+        return ""
+    dump = f"{_WIKIS.get(code, code)}wiki-latest-externallinks.sql.gz"
+    return (
+        f"{len(hosts)} seed hosts, asked every {interval_s:g} s, give at most {len(hosts) / interval_s:.1f} pages/s"
+        f" until their links lead to others. More seeds: download https://dumps.wikimedia.org/{dump.partition('-')[0]}/"
+        f"latest/{dump}, then: scrapy seeds wikipedia {dump} -a lang={code} -o seeds.txt --per-host 1"
+    )
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"the seed file {path} cannot be read: {error.strerror}. Give a file with one URL a line, "
+            "or URLs that begin with http:// or https://, with -a seeds=."
+        ) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(
+            f"the seed file {path} is not a text file in UTF-8 (line {line}); it must hold one URL a line. "
+            "If it is in another encoding, convert it: iconv -f ISO-8859-2 -t UTF-8."
+        ) from None
+    if "\0" in text:
+        raise BadInput(f"the seed file {path} is not a text file in UTF-8; it must hold one URL a line.")
+    return text.splitlines()
+
+
+def _with_scheme(text: str) -> str:
+    return text if "://" in text else f"http://{text}"
+
+
+def _valid(seeds: Iterable[tuple[int, Seed]], where: str) -> list[Seed]:
+    """Those that are URLs, each once, with a scheme."""
+    valid: dict[str, Seed] = {}
+    bad = 0
+    for number, seed in seeds:
+        text, url = seed.url, _with_scheme(seed.url)
+        if canonicalize(url) is None or " " in text or "." not in text or _OTHER_SCHEME.match(text):
+            bad += 1
+            if bad <= _MAX_REPORTED_LINES:
+                logger.warning("%s, line %d is no http(s) URL and is left out: %.100r", where, number, text)
+        else:
+            valid.setdefault(url, seed._replace(url=url))
+    if bad > _MAX_REPORTED_LINES:
+        logger.warning("%s: %d lines in all were left out", where, bad)
+    return list(valid.values())

@@ -1,0 +1,1 @@
+"""Which blocks are running text: rules, and a learned model."""

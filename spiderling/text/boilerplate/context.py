@@ -1,0 +1,192 @@
+"""What the second learned model sees of a block: its look, where in the page's tree it stands, and what the first
+model makes of its surroundings.
+
+The first model (features.py) judges blocks by themselves and their neighbours.  Its
+guesses, summed over the elements that enclose a block, over the blocks of the same
+shape (same tags and classes up to the root) and along the page, tell the article from
+the teasers around it, which look alike one by one.  Stacked learning after Wolpert
+(1992); the summing over the tree is what Readability does with its hand-made scores.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spiderling.text.boilerplate.features import OWN, PAGE, Array, shift, window_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from spiderling.text.html.blocks import Block
+    from spiderling.text.html.zones import Inherited, Tree
+
+    Ints = npt.NDArray[np.intp]
+    Numbers = npt.NDArray[np.floating[Any]]
+
+_LEVELS = 5
+_OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
+_WINDOWS = (3, 10, 30)
+_MAX_DEPTH = 60
+_LEAST = 1e-3
+_TINY = 1e-9
+_GROUPS = [*(f"box {level}" for level in range(_LEVELS)), "same shape", "same shape and tag"]
+_MEASURES = ("log blocks", "share of the text", "link density", "stops a word", "log text a block")
+_CHANCES = ("chance a word", "chance a block", "share of the chances")
+
+NAMES = [
+    *PAGE,
+    *(f"{group}: {measure}" for group in _GROUPS for measure in _MEASURES + _CHANCES),
+    "common with the longest", "levels below common", "levels of the longest below common", "depth",
+    "chance", "logit",
+    *(f"{offset:+d}: chance" for offset in _OFFSETS),
+    *(f"within {width}: {name}" for width in _WINDOWS for name in _CHANCES[:2]),
+    "chances before", "chances after", "own share of the chances", "page: chance a word", "page: highest chance",
+    "page: chance a block", "page: log chances", "highest before", "highest after",
+]  # fmt: skip
+"""Names of the columns of `context`; they belong to the fitted weights."""
+
+_COLUMN = {name: place for place, name in enumerate(OWN)}
+_TAGS = slice(_COLUMN["tag none"], _COLUMN["tag div"] + 1)
+_GROUPED = len(PAGE)
+_NEAR, _CHANCE = NAMES.index("common with the longest"), NAMES.index("chance")
+
+
+class _Mass(NamedTuple):
+    """What is summed over groups of blocks, by block."""
+
+    words: Numbers
+    text: Numbers
+    """Words outside links."""
+    stops: Numbers
+    chance: Numbers
+    """Of the block."""
+    share: Numbers
+    """Of the page's words."""
+
+    def table(self) -> Numbers:
+        """One row a measure, the blocks themselves first."""
+        ones = np.ones_like(self.words)
+        return np.array((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
+
+
+class _Arrays(NamedTuple):
+    inside: Ints
+    """The innermost element of each block."""
+    parents: Ints
+    ends: Ints
+    depths: Ints
+    shapes: Ints
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> _Arrays:
+        inside = [block.element for block in blocks]
+        parts = (inside, tree.parents, inherited.ends, inherited.depths, inherited.shapes)
+        return cls(*(np.array(part, np.intp) for part in parts))
+
+
+def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> Array:
+    """One row a block, one column for each of NAMES.
+
+    *rows* are those of `features`, *chances* the first model's, *inherited* is the tree's.
+    """
+    words = np.expm1(5 * rows[:, _COLUMN["log words"]])
+    text = words * (1 - rows[:, _COLUMN["link density"]])
+    stops = words * rows[:, _COLUMN["stops a word"]]
+    mass = _Mass(words, text, stops, chances, words / max(_TINY, float(words.sum())))
+    arrays = _Arrays.of(blocks, tree, inherited)
+    columns = np.empty((len(NAMES), len(blocks)), np.float32)
+    columns[:_GROUPED] = rows[:, :_GROUPED].T
+    _measure(_groups(mass.table(), arrays, rows), mass, columns[_GROUPED:_NEAR])
+    _nearness(tree.path(blocks[int(text.argmax())].element), arrays, columns[_NEAR:_CHANCE])
+    _chances(mass, columns[_CHANCE:])
+    seen: Array = columns.T
+    return seen
+
+
+def _groups(mass: Numbers, tree: _Arrays, rows: Array) -> Numbers:
+    """Sums of *mass* (measure, group, block) over the elements around each block, the innermost first, and over the
+    blocks that look like it."""
+    around = np.empty((_LEVELS, len(tree.inside)), np.intp)
+    around[0] = tree.inside
+    for level in range(1, _LEVELS):
+        around[level] = tree.parents[around[level - 1]]
+    order = np.argsort(tree.inside, kind="stable")
+    known = tree.inside[order]
+    # a subtree is a stretch of elements in the order of their opening
+    first, last = np.searchsorted(known, (around, tree.ends[around]))
+    found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
+    found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
+    tags = rows[:, _TAGS].argmax(1) + 1
+    alike = tree.shapes[tree.inside] * 8 + tags
+    order = np.argsort(alike, kind="stable")
+    known = alike[order]
+    shapes = alike & ~np.intp(7)
+    first, last = np.searchsorted(known, ((shapes, alike), (shapes + 8, alike + 1)))
+    found[:, _LEVELS:] = _stretches(mass[:, order], first, last)
+    return found
+
+
+def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
+    """Sums over the blocks from *first* to before *last*."""
+    sums = np.zeros((len(mass), mass.shape[1] + 1))
+    np.cumsum(mass, 1, out=sums[:, 1:])
+    found: Numbers = np.take(sums, last, 1) - np.take(sums, first, 1)
+    return found
+
+
+def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
+    """Fill in _MEASURES and _CHANCES of each group."""
+    measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
+    blocks, words, text, stops, chance, share, both = groups
+    words = np.maximum(1, words)
+    measures[0] = np.log1p(blocks) / 5
+    measures[1] = text / max(1.0, float(mass.text.sum()))
+    measures[2] = 1 - text / words
+    measures[3] = np.minimum(1, stops / words)
+    measures[4] = np.log1p(text / blocks) / 5
+    measures[5] = both / (share + _TINY)
+    measures[6] = chance / blocks
+    measures[7] = both / (float((mass.chance * mass.share).sum()) + _TINY)
+
+
+def _nearness(longest: Sequence[int], tree: _Arrays, out: Array) -> None:
+    """How much of the way from the root a block has in common with *longest*, the longest one's."""
+    above = np.array(longest[:_MAX_DEPTH], np.intp)[:, None]
+    depth = np.minimum(tree.depths[tree.inside], _MAX_DEPTH)
+    common = np.count_nonzero((above <= tree.inside) & (tree.inside < tree.ends[above]), axis=0)
+    out[0] = common / depth
+    out[1] = (depth - common) / 8
+    out[2] = (len(above) - common) / 8
+    out[3] = depth / 20
+
+
+def _chances(mass: _Mass, out: Array) -> None:
+    """The guesses for the block, its neighbours and the page."""
+    chance, share = mass.chance, mass.share
+    both = chance * share
+    number, width = len(chance), len(_OFFSETS)
+    clipped = np.minimum(np.maximum(chance, _LEAST), 1 - _LEAST)
+    out[0] = chance
+    out[1] = np.log(clipped / (1 - clipped)) / 5
+    out[2 : 2 + width] = 0
+    shift(chance[None], _OFFSETS, out[2 : 2 + width])
+    windows, sizes = window_sums(np.array((both, share, chance)), _WINDOWS)
+    around = out[2 + width : 2 + width + 2 * len(_WINDOWS)].reshape(len(_WINDOWS), 2, number)
+    around[:, 0] = windows[:, 0] / (windows[:, 1] + _TINY)
+    around[:, 1] = windows[:, 2] / sizes
+    page = out[2 + width + 2 * len(_WINDOWS) :]
+    total, high = float(both.sum()) + _TINY, float(both.max()) + _TINY
+    until = np.cumsum(both)
+    page[0] = (until - both) / total
+    page[1] = 1 - until / total
+    page[2] = both / total
+    of_page = (total, chance.max(), chance.mean(), math.log1p(total * float(mass.words.sum())) / 10)
+    page[3:7] = np.array(of_page)[:, None]
+    page[7:, (0, -1)] = 0
+    page[7, 1:] = np.maximum.accumulate(both[:-1]) / high
+    page[8, :-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high

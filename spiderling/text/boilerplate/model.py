@@ -1,0 +1,145 @@
+"""The learned boilerplate model: how likely a block is running text.
+
+Two small networks in a row, each with one hidden layer of rectified units before a
+logistic one: the first sees the features of features.py, the second those of
+context.py, among them what the first said of all blocks (docs/text.md has what each
+brings).  They need neither stop words nor a language.  The bundled weights stand in
+``model.json``; they and files named by SPIDERLING_BOILERPLATE_MODEL are the only
+things that ``text/`` reads.  ``scrapy train boilerplate`` fits new ones.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spiderling.base.errors import BadInput
+from spiderling.text.boilerplate import context as context_module
+from spiderling.text.boilerplate import features as features_module
+from spiderling.text.boilerplate.context import context
+from spiderling.text.boilerplate.features import Array, features
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spiderling.text.html.blocks import Block
+    from spiderling.text.html.zones import Inherited, Tree
+
+DIGITS = 3
+_STEEPEST = 30.0  # exp does not overflow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Weights of one network."""
+
+    hidden: Array
+    """(feature, unit)"""
+    hidden_bias: Array
+    output: Array
+    """(unit)"""
+    output_bias: float
+
+    def __call__(self, rows: Array) -> Array:
+        """The probability of each row."""
+        units = np.maximum(0, rows @ self.hidden + self.hidden_bias)
+        score = np.clip(units @ self.output + self.output_bias, -_STEEPEST, _STEEPEST)
+        probability: Array = 1 / (1 + np.exp(-score))
+        return probability.astype(np.float32, copy=False)
+
+    def to_json(self, names: Sequence[str]) -> str:
+        """The weights by feature; one line a feature."""
+        rows = ",\n".join(
+            f"   {json.dumps(name)}: {_listed(row)}" for name, row in zip(names, self.hidden, strict=True)
+        )
+        return (
+            f'{{\n  "hidden": {{\n{rows}\n  }},\n  "hidden_bias": {_listed(self.hidden_bias)},\n'
+            f'  "output": {_listed(self.output)},\n  "output_bias": {self.output_bias:.{DIGITS}g}\n }}'
+        )
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
+        """Raises ValueError when *values* are no weights for the features *names*."""
+        hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
+        bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
+        network = cls(hidden, bias, output, float(values["output_bias"]))
+        shapes = {hidden.shape[1:], bias.shape, output.shape}
+        if values["hidden"] or len(shapes) != 1 or bias.ndim != 1 or not network._is_finite():
+            raise ValueError("features or numbers of units do not match")
+        return network
+
+    def _is_finite(self) -> bool:
+        return all(np.isfinite(part).all() for part in (self.hidden, self.hidden_bias, self.output, self.output_bias))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockModel:
+    """Both networks; a value that can be pickled."""
+
+    first: Network
+    second: Network
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """On how many pages it was fitted and what it achieved on others."""
+
+    def probabilities(self, blocks: Sequence[Block], tree: Tree) -> list[float]:
+        """How likely each block of a page is running text, 0 .. 1."""
+        if not blocks:
+            return []
+        inherited = tree.inherited()
+        found: list[float] = self.of_features(features(blocks, inherited), blocks, tree, inherited).tolist()
+        return found
+
+    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> Array:
+        """The same for *rows* of `features`."""
+        return self.second(context(rows, self.first(rows), blocks, tree, inherited))
+
+    def to_json(self) -> str:
+        """The weights, readable by `from_json`."""
+        parts = {
+            "origin": json.dumps(self.origin),
+            "first": self.first.to_json(features_module.NAMES),
+            "second": self.second.to_json(context_module.NAMES),
+        }
+        return "{\n" + ",\n".join(f" {json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> BlockModel:
+        """Raises ValueError when *text* holds no weights for these features."""
+        try:
+            values = json.loads(text)
+            first = Network.from_values(values["first"], features_module.NAMES)
+            second = Network.from_values(values["second"], context_module.NAMES)
+            return cls(first, second, values.get("origin", {}))
+        except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def load(path: str) -> BlockModel:
+    """The model in the file *path*, the bundled one for an empty path; raises BadInput."""
+    if not path:
+        return bundled()
+    try:
+        return BlockModel.from_json(Path(path).read_bytes())
+    except OSError as error:
+        raise BadInput(f"SPIDERLING_BOILERPLATE_MODEL: {path} cannot be read ({error.strerror}).") from None
+    except ValueError:
+        raise BadInput(
+            f"SPIDERLING_BOILERPLATE_MODEL: {path} holds no weights for this version's features; "
+            "make some with: scrapy train boilerplate PAGES."
+        ) from None
+
+
+@lru_cache(maxsize=1)
+def bundled() -> BlockModel:
+    """The model that comes with the package; its card is in docs/text.md."""
+    return BlockModel.from_json(files("spiderling.text.boilerplate").joinpath("model.json").read_bytes())
+
+
+def _listed(numbers: Array) -> str:
+    return "[" + ", ".join(f"{number:.{DIGITS}g}" for number in numbers.tolist()) + "]"

@@ -1,0 +1,255 @@
+"""Which paragraphs are running text: jusText's rules (Pomikálek 2011, chapter 3).
+
+`classify` first looks at each paragraph alone (length, density of links and of
+stop words), then at its neighbours.  It is linear in the number of paragraphs and,
+unlike the package, its rule for headings works in the first pass as published.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from spiderling.base.errors import BadInput
+from spiderling.text.html.blocks import Block
+from spiderling.text.html.normal import normal_form
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+GOOD, NEARGOOD, SHORT, BAD = "good", "neargood", "short", "bad"
+# how many characters a script without spaces takes for what English says in one (translated news)
+_SCALES = {
+    "\u0e00-\u0e7f": 1.0,  # Thai
+    "\u0e80-\u0eff": 1.1,  # Lao
+    "\u1000-\u109f": 1.25,  # Burmese
+    "\u1780-\u17ff": 1.15,  # Khmer
+    "\u3400-\u9fff\uf900-\ufaff": 0.35,  # Chinese
+}
+_KANA, _JAPANESE_SCALE, _KANA_SHARE = "\u3040-\u30ff", 0.45, 0.1
+_UNSPACED = re.compile(f"[{''.join(_SCALES)}{_KANA}]")
+_SCRIPTS = {re.compile(f"[{letters}]"): scale for letters, scale in _SCALES.items()}
+_KANA_LETTERS = re.compile(f"[{_KANA}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Thresholds; lengths in characters, densities as shares."""
+
+    length_low: int = 70
+    length_high: int = 200
+    stopwords_low: float = 0.30
+    stopwords_high: float = 0.32
+    max_link_density: float = 0.2
+    max_heading_distance: int = 200
+
+
+PRESETS = {
+    "strict": Rules(),
+    "balanced": Rules(55, 140, 0.20, 0.25, 0.35),
+    "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
+}
+_MAX_LENGTH = 100_000
+_SENTENCE_CHARS = 35
+
+
+def parse_rules(text: str) -> Rules:
+    """The rules that *text* names: a preset, values of one's own, or both: ``balanced,length_low=40``.
+
+    Values that are not named are those of the preset, by default of 'balanced'.  Raises BadInput.
+    """
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        raise BadInput(f"SPIDERLING_JUSTEXT_PRESET is {text!r}; {error}.") from None
+
+
+def _parsed(text: str) -> Rules:
+    first, *rest = (part.strip() for part in text.split(","))
+    if "=" in first:
+        first, rest = "balanced", [first, *rest]
+    if first not in PRESETS:
+        raise ValueError(f"it must be {', '.join(PRESETS)}, or values such as length_low=40,max_link_density=0.4")
+    return replace(PRESETS[first], **dict(map(_rule, rest)))
+
+
+def _rule(part: str) -> tuple[str, Any]:
+    """``name=value`` as a field of Rules and its value, within bounds."""
+    name, _, value = part.partition("=")
+    name = name.strip()
+    names = [spec.name for spec in fields(Rules)]
+    if name not in names:
+        raise ValueError(f"{name!r} is none of {', '.join(names)}")
+    is_share = isinstance(getattr(Rules(), name), float)
+    try:
+        number = float(value) if is_share else int(value)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= (1 if is_share else _MAX_LENGTH):
+        raise ValueError(f"{name} must be {'a share between 0 and 1' if is_share else 'a length in characters'}")
+    return name, number
+
+
+@lru_cache(maxsize=64)
+def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules:
+    """The rules that *preset* names (`parse_rules`) for one page.
+
+    A script without spaces, that is with a *scale* (`length_scale`), has lengths of its own and no stop words;
+    without *stopwords* (none are known of the language) paragraphs are judged by lengths and links alone.
+    """
+    rules = parse_rules(preset)
+    if scale is not None:
+        low, high, distance = (
+            round(length * scale) for length in (rules.length_low, rules.length_high, rules.max_heading_distance)
+        )
+        rules = replace(rules, length_low=low, length_high=high, max_heading_distance=distance)
+    return rules if scale is None and stopwords else replace(rules, stopwords_low=0.0, stopwords_high=0.0)
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether most letters are of a script that writes no spaces between words."""
+    return 2 * len(_UNSPACED.findall(text)) > sum(map(str.isalpha, text))
+
+
+def length_scale(text: str) -> float | None:
+    """Length of what the script of *text* says, where English is 1; None for scripts with spaces between words.
+
+    >>> length_scale("今天天气很好"), length_scale("人間は自由である"), length_scale("Kočka")
+    (0.35, 0.45, None)
+    """
+    if not is_unspaced(text):
+        return None
+    counts = {len(script.findall(text)): scale for script, scale in _SCRIPTS.items()}
+    kana = len(_KANA_LETTERS.findall(text))
+    # Japanese is Chinese characters with kana in between
+    is_japanese = kana > _KANA_SHARE * len(_UNSPACED.findall(text))
+    return _JAPANESE_SCALE if is_japanese else counts[max(counts)]
+
+
+def classify(
+    blocks: Sequence[Block], stoplist: Collection[str], rules: Rules, first_headings: bool = True
+) -> list[str]:
+    """The final class of each block: 'good' or 'bad' (every 'short' and 'neargood' one is decided).
+
+    Without *first_headings* a short heading does not look ahead in the first pass (stock_justext.py).
+    """
+    first = [_alone(block, stoplist, rules) for block in blocks]
+    classes = list(first)
+    headings = [index for index, block in enumerate(blocks) if block.heading]
+    near = _heads_text(blocks, classes, rules.max_heading_distance)
+    for index in headings if first_headings else ():
+        if classes[index] == SHORT and near[index]:
+            classes[index] = NEARGOOD
+    classes = _decide_short(classes)
+    _decide_neargood(classes)
+    near = _heads_text(blocks, classes, rules.max_heading_distance)
+    for index in headings:
+        if classes[index] == BAD and first[index] != BAD and near[index]:
+            classes[index] = GOOD
+    return classes
+
+
+def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: float) -> list[str]:
+    """The class of each block by its probability of being text (model.py).
+
+    A page of snippets and links alone, nothing in it as long as a sentence, holds no running text.
+    """
+    good = [probability >= threshold for probability in probabilities]
+    chosen = (block for block, yes in zip(blocks, good, strict=True) if yes)
+    if not any(map(_holds_sentence, chosen)):
+        return [BAD] * len(good)
+    return [GOOD if yes else BAD for yes in good]
+
+
+def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Block, str]] | None:
+    """Blocks and classes by the ``justext`` package itself; None where it fails (it raises on odd pages)."""
+    import justext  # only this mode pays for the import
+
+    try:
+        paragraphs = justext.justext(
+            html,
+            frozenset(stoplist),
+            length_low=rules.length_low,
+            length_high=rules.length_high,
+            stopwords_low=rules.stopwords_low,
+            stopwords_high=rules.stopwords_high,
+            max_link_density=rules.max_link_density,
+            max_heading_distance=rules.max_heading_distance,
+        )
+    except Exception:
+        return None
+    return [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+
+
+def _holds_sentence(block: Block) -> bool:
+    """Whether it is long enough for a short one, its links not counted."""
+    length = len(block.text) - block.link_chars
+    if length >= 2 * _SENTENCE_CHARS:
+        return True
+    return length >= _SENTENCE_CHARS * (length_scale(block.text) or 1)
+
+
+def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
+    """Context-free class."""
+    text, length = block.text, len(block.text)
+    if block.link_chars / length > rules.max_link_density or "©" in text or "&copy" in text:
+        return BAD
+    if length < rules.length_low:
+        return BAD if block.link_chars else SHORT
+    if rules.stopwords_low > 0:
+        words = text.lower().split()
+        density = sum(1 for word in words if word in stoplist) / len(words)
+        if density < rules.stopwords_low:
+            return BAD
+        if density < rules.stopwords_high:
+            return NEARGOOD
+    return GOOD if length > rules.length_high else NEARGOOD
+
+
+def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) -> list[bool]:
+    """For each block, whether a good one begins within *distance* characters after its end."""
+    near, gap = [False] * len(blocks), distance + 1
+    for index in range(len(blocks) - 1, -1, -1):
+        near[index] = gap <= distance
+        gap = 0 if classes[index] == GOOD else gap + len(blocks[index].text)
+    return near
+
+
+def _nearest(classes: Iterable[str], stops: Collection[str]) -> list[str]:
+    """For each place, the nearest earlier class among *stops*; 'bad' at the edge."""
+    found, last = [], BAD
+    for cls in classes:
+        found.append(last)
+        if cls in stops:
+            last = cls
+    return found
+
+
+def _both_sides(classes: Sequence[str], stops: Collection[str]) -> tuple[list[str], list[str]]:
+    return _nearest(classes, stops), _nearest(reversed(classes), stops)[::-1]
+
+
+def _decide_short(classes: Sequence[str]) -> list[str]:
+    """A short block goes with its neighbours; between good and bad, a near-good one on the bad side wins it."""
+    before, after = _both_sides(classes, (GOOD, BAD))
+    near_before, near_after = _both_sides(classes, (GOOD, BAD, NEARGOOD))
+
+    def decided(index: int) -> str:
+        if before[index] == after[index]:
+            return before[index]
+        near = near_before if before[index] == BAD else near_after
+        return GOOD if near[index] == NEARGOOD else BAD
+
+    return [decided(index) if cls == SHORT else cls for index, cls in enumerate(classes)]
+
+
+def _decide_neargood(classes: list[str]) -> None:
+    """A near-good block is bad only between bad ones; earlier decisions count for later blocks."""
+    after = _both_sides(classes, (GOOD, BAD))[1]
+    before = BAD
+    for index, cls in enumerate(classes):
+        if cls == NEARGOOD:
+            classes[index] = BAD if (before, after[index]) == (BAD, BAD) else GOOD
+        before = classes[index]

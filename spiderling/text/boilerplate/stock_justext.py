@@ -1,0 +1,45 @@
+"""Our pass with the defects of the ``justext`` package switched on: for comparisons with it.
+
+Where html/parser.py and boilerplate/rules.py differ from the package (3.0.2) they do so on
+purpose, in these points and no others: words between inline tags are not glued together;
+characters that have no look are dropped and text is in normal form; text behind the end of
+the root element counts; a short heading is judged by what follows it (its issue 45).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spiderling.text.boilerplate import rules
+from spiderling.text.html import parser, tags
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from spiderling.text.html.blocks import Block
+
+
+def parse(page: str) -> list[Block]:
+    """The package's paragraphs, white space as in `parser.parse`."""
+    return parser.parse(page, _Builder()).blocks
+
+
+def classify(blocks: list[Block], stoplist: Collection[str], given: rules.Rules) -> list[str]:
+    """The package's classes."""
+    return rules.classify(blocks, stoplist, given, first_headings=False)
+
+
+class _Builder(parser.Builder):
+    rubbish = b""
+
+    @staticmethod
+    def forms(texts: list[str]) -> list[str]:
+        return texts
+
+    def joined(self, text: str) -> str:
+        return "".join(piece for piece in text.split(tags.EDGE) if piece == tags.BREAK or not piece.isspace())
+
+    def end(self, tag: str) -> None:
+        super().end(tag)
+        if tag == "html":
+            self.ignore()

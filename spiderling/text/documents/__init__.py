@@ -1,0 +1,1 @@
+"""Documents that are no HTML pages, as blocks of text."""

@@ -1,0 +1,29 @@
+"""A document that is no HTML page, as blocks of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spiderling.text.html.blocks import MAX_BLOCK_CHARS, MAX_BLOCKS, Block
+from spiderling.text.html.normal import normal_form
+
+
+class DocumentError(Exception):
+    """The bytes are no readable document of their kind."""
+
+
+@dataclass(slots=True)
+class Document:
+    """What a document holds."""
+
+    blocks: list[Block] = field(default_factory=list)
+    title: str = ""
+    meta: dict[str, str] = field(default_factory=dict)
+    """Under the names that pages use: author, dcterms.created, dcterms.modified, description, keywords."""
+    lang: str | None = None
+
+    def add(self, text: str, heading: bool = False) -> None:
+        """Append a block, unless it is empty or there are too many."""
+        text = normal_form(text)[:MAX_BLOCK_CHARS].rstrip()
+        if text and len(self.blocks) < MAX_BLOCKS:
+            self.blocks.append(Block(text, heading, 0))

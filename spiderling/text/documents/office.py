@@ -1,0 +1,257 @@
+"""From the bytes of a document to blocks of text: docx, odt and epub (zipped XML), plain text of other programs.
+
+Pure functions over untrusted bytes.  They end with DocumentError for what cannot be
+read, give what they have found of a file that breaks off, and inflate no more than
+MAX_INFLATED_BYTES whatever the archive says of its sizes; time and memory are limited
+by the process that they are run in (workers/converter.py).  For pdf see pdf.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import posixpath
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from lxml import etree
+
+from spiderling.text.documents.document import Document, DocumentError
+from spiderling.text.html.blocks import MAX_BLOCKS
+from spiderling.text.html.metadata import MAX_META_CHARS
+from spiderling.text.html.normal import normal_form
+from spiderling.text.html.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAX_INFLATED_BYTES = 100_000_000
+"""Bytes that the members of one archive may have together once inflated."""
+MAX_CHAPTERS = 2000
+_PIECE_BYTES = 1 << 16
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+_FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
+
+
+def from_docx(body: bytes) -> Document:
+    """Office Open XML (ECMA-376): paragraphs of the main part; deleted text, fall-backs and comments left out."""
+    archive = _Archive(body)
+    document = Document()
+    _properties(document, archive, "docProps/core.xml")
+    _run(archive, "word/document.xml", _Words(document, _DOCX))
+    return document
+
+
+def from_odt(body: bytes) -> Document:
+    """OpenDocument text (ISO/IEC 26300): paragraphs and headings; deleted text and annotations left out."""
+    archive = _Archive(body)
+    document = Document()
+    _properties(document, archive, "meta.xml")
+    _run(archive, "content.xml", _Words(document, _ODT))
+    return document
+
+
+def from_epub(body: bytes) -> Document:
+    """EPUB 3.3: the chapters in the order of the spine; links keep their share in each block."""
+    archive = _Archive(body)
+    document = Document()
+    container = _Elements()
+    _run(archive, "META-INF/container.xml", container)
+    package = next((row["full-path"] for tag, row in container.found if tag == "rootfile" and "full-path" in row), "")
+    _properties(document, archive, package)
+    contents = _Elements()
+    _run(archive, package, contents)
+    files = {row.get("id"): row.get("href", "") for tag, row in contents.found if tag == "item"}
+    spine = [files.get(row.get("idref"), "") for tag, row in contents.found if tag == "itemref"]
+    for href in spine[:MAX_CHAPTERS]:
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(href)))
+        with contextlib.suppress(DocumentError):
+            chapter = parse(b"".join(archive.pieces(name)).decode("utf-8", "replace"))
+            document.blocks += chapter.blocks[: MAX_BLOCKS - len(document.blocks)]
+    return document
+
+
+def from_text(text: str) -> Document:
+    """The output of a converter of word processor files: a paragraph a line, without what stands for pictures and
+    the codes of fields."""
+    document = Document()
+    for line in text.splitlines():
+        document.add(_FIELDS.sub(" ", line))
+    return document
+
+
+class _Archive:
+    """A zip file of which only so much may be inflated."""
+
+    def __init__(self, body: bytes) -> None:
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(body))
+        except _BROKEN as error:
+            raise DocumentError(f"not a zip archive: {error}") from None
+        self._left = MAX_INFLATED_BYTES
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """The member *name*, inflated piece by piece, up to where it breaks; DocumentError: missing, or the limit."""
+        try:
+            with self._zip.open(name) as member:
+                while piece := member.read(_PIECE_BYTES):
+                    self._left -= len(piece)
+                    if self._left < 0:
+                        raise DocumentError("too large once inflated")
+                    yield piece
+        except KeyError:
+            raise DocumentError(f"there is no {name}") from None
+        except _BROKEN:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """Local names of elements that matter."""
+
+    block: frozenset[str]
+    heading: frozenset[str]
+    text: frozenset[str]
+    """Elements whose text counts; empty: all text inside a block does."""
+    spaces: frozenset[str]
+    dead: frozenset[str]
+    style: frozenset[str] = frozenset()
+    """Elements inside a block whose ``val`` names its style or outline level."""
+
+
+_DOCX = _Format(
+    block=frozenset({"p"}),
+    heading=frozenset(),
+    text=frozenset({"t"}),
+    spaces=frozenset({"tab", "br", "cr"}),
+    dead=frozenset({"del", "moveFrom", "Fallback"}),
+    style=frozenset({"pStyle", "outlineLvl"}),
+)
+_ODT = _Format(
+    block=frozenset({"p", "h"}),
+    heading=frozenset({"h"}),
+    text=frozenset(),
+    spaces=frozenset({"s", "tab", "line-break"}),
+    dead=frozenset({"tracked-changes", "annotation", "forms", "note-citation"}),
+)
+_HEADING_STYLE = re.compile(r"heading|title|^[0-8]$", re.IGNORECASE)
+
+
+class _Target:
+    """Target of an XML parser.  No format needs a document type, and its entities could grow without end."""
+
+    def doctype(self, *names: str | None) -> None:
+        raise DocumentError("it declares a document type")
+
+
+class _Words(_Target):
+    """Target of an XML parser: the text of blocks, which may stand inside one another (notes, frames)."""
+
+    def __init__(self, document: Document, form: _Format) -> None:
+        self._document = document
+        self._form = form
+        self._open: list[tuple[list[str], bool]] = []
+        self._is_text = not form.text
+        self._dead = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        name = tag.rpartition("}")[2]
+        form = self._form
+        if self._dead or name in form.dead:
+            self._dead += 1
+        elif name in form.block and tag.startswith("{"):
+            self._open.append(([], name in form.heading))
+        elif name in form.text:
+            self._is_text = True
+        elif name in form.spaces and self._open:
+            self._open[-1][0].append(" ")
+        elif name in form.style and self._open:
+            self._style(attributes)
+
+    def _style(self, attributes: Mapping[str, str]) -> None:
+        style = next((value for key, value in attributes.items() if key.endswith("}val")), "")
+        if _HEADING_STYLE.search(style):
+            self._open[-1] = (self._open[-1][0], True)
+
+    def end(self, tag: str) -> None:
+        if self._dead:
+            self._dead -= 1
+            return
+        name = tag.rpartition("}")[2]
+        if name in self._form.block and self._open:
+            parts, heading = self._open.pop()
+            self._document.add("".join(parts), heading)
+        elif name in self._form.text:
+            self._is_text = False
+
+    def data(self, text: str) -> None:
+        if self._open and self._is_text and not self._dead:
+            self._open[-1][0].append(text)
+
+    def close(self) -> None:
+        """The file may end inside a paragraph."""
+        while self._open:
+            parts, heading = self._open.pop()
+            self._document.add("".join(parts), heading)
+
+
+class _Elements(_Target):
+    """Target of an XML parser: the attributes of all elements, and the text of those that hold only text."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, str] = {}
+        self._text = ""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._text = ""
+        if len(self.found) < 10 * MAX_CHAPTERS:
+            self.found.append((tag.rpartition("}")[2], dict(attributes)))
+
+    def end(self, tag: str) -> None:
+        if self._text.strip():
+            self.texts.setdefault(tag.rpartition("}")[2], normal_form(self._text)[:MAX_META_CHARS])
+        self._text = ""
+
+    def data(self, text: str) -> None:
+        self._text = (self._text + text)[: 4 * MAX_META_CHARS]
+
+    def close(self) -> None:
+        """Part of the parser's protocol."""
+
+
+_PROPERTIES = {
+    "creator": "author",
+    "description": "description",
+    "subject": "keywords",
+    "created": "dcterms.created",
+    "creation-date": "dcterms.created",
+    "modified": "dcterms.modified",
+}
+
+
+def _properties(document: Document, archive: _Archive, name: str) -> None:
+    """Title, language, author and dates (Dublin Core) from the member *name*, if it is there."""
+    elements = _Elements()
+    with contextlib.suppress(DocumentError):
+        _run(archive, name, elements)
+    document.title = elements.texts.get("title", "")
+    document.lang = elements.texts.get("language", "")[:35] or None
+    for theirs, ours in _PROPERTIES.items():
+        if theirs in elements.texts:
+            document.meta.setdefault(ours, elements.texts[theirs])
+
+
+def _run(archive: _Archive, name: str, target: Any) -> None:
+    """Feed a member to an XML parser that calls *target*, as far as it is well-formed; DocumentError: not there."""
+    parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
+    try:
+        for piece in archive.pieces(name):
+            parser.feed(piece)
+        parser.close()
+    except (etree.LxmlError, ValueError, AssertionError):
+        target.close()  # what was found up to there counts

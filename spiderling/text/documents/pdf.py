@@ -1,0 +1,176 @@
+"""PDF to blocks by PDFium (pypdfium2): lines become paragraphs by their places, as a reader's eye finds them.
+
+A PDF knows glyphs and places only.  PDFium gives lines in reading order; a new
+paragraph begins at a larger gap, another letter size, an indentation, or after a line
+that ends early with a sentence.  Lines that head or foot most pages are no text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import statistics
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from spiderling.text.documents.document import Document, DocumentError
+from spiderling.text.html.blocks import MAX_BLOCKS
+from spiderling.text.html.metadata import MAX_META_CHARS
+from spiderling.text.html.normal import normal_form, rejoined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MAX_PAGES = 3000
+MAX_PAGE_CHARS = 200_000
+_HYPHEN = "\ufffe"
+"""What PDFium gives for a hyphen at the end of a line together with the line's end."""
+_LINE = re.compile(rf"[^\r\n{_HYPHEN}]+{_HYPHEN}?")
+_SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
+_NUMBERS = re.compile(r"\d+")
+_WIDE_GAP, _OTHER_SIZE, _INDENTATION, _SHORT_LINE, _LARGE = 1.4, 0.08, 0.9, 0.85, 1.15
+_MAX_HEADING_CHARS = 200
+_MIN_RUNNING_PAGES = 3
+_DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
+
+
+class _Line(NamedTuple):
+    text: str
+    left: float
+    right: float
+    bottom: float
+    size: float
+
+
+def convert(body: bytes) -> Document:
+    """The text of a PDF; raises DocumentError for what PDFium cannot open (broken, or with a password)."""
+    try:
+        pdf = pypdfium2.PdfDocument(body)
+    except pypdfium2.PdfiumError as error:
+        raise DocumentError(str(error)) from None
+    document = Document()
+    _properties(document, pdf.get_metadata_dict(skip_empty=True))
+    pages = [lines for index in range(min(len(pdf), MAX_PAGES)) if (lines := _lines(pdf, index))]
+    _drop_running_lines(pages)
+    sizes = Counter[float]()
+    for page in pages:
+        for line in page:
+            sizes[line.size] += len(line.text)
+    usual = sizes.most_common(1)[0][0] if sizes else 0.0
+    for paragraph in _joined_over_pages(pages):
+        text = _text(paragraph)
+        heading = paragraph[0].size > _LARGE * usual and len(text) < _MAX_HEADING_CHARS
+        document.add(text, heading)
+        if len(document.blocks) >= MAX_BLOCKS:
+            break
+    return document
+
+
+def _properties(document: Document, info: dict[str, str]) -> None:
+    document.title = normal_form(info.get("Title", ""))[:MAX_META_CHARS]
+    for theirs, ours in (("Author", "author"), ("Subject", "description"), ("Keywords", "keywords")):
+        if info.get(theirs):
+            document.meta[ours] = normal_form(info[theirs])[:MAX_META_CHARS]
+    for theirs, ours in (("CreationDate", "dcterms.created"), ("ModDate", "dcterms.modified")):
+        date = _DATE.match(info.get(theirs, ""))
+        if date:
+            document.meta[ours] = "-".join(filter(None, date.groups()))
+
+
+def _lines(pdf: pypdfium2.PdfDocument, index: int) -> list[_Line]:
+    """The lines of one page; none where PDFium fails."""
+    try:
+        page = pdf[index]
+        found = page.get_textpage()
+        text = found.get_text_range(0, min(found.count_chars(), MAX_PAGE_CHARS))
+    except pypdfium2.PdfiumError:
+        return []
+    lines = [_placed(found, match[0], match.start()) for match in _LINE.finditer(text) if match[0].strip()]
+    found.close()
+    page.close()
+    return lines
+
+
+def _placed(found: pypdfium2.PdfTextPage, text: str, start: int) -> _Line:
+    first = start + len(text) - len(text.lstrip())
+    last = start + len(text.rstrip(f" {_HYPHEN}")) - 1
+    left, _, bottom, _ = _box(found, first)
+    right = _box(found, max(first, last))[1]
+    return _Line(text, left, right, bottom, round(pdfium.FPDFText_GetFontSize(found, first), 1))
+
+
+def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, float, float, float]:
+    """Left, right, bottom, top of a character in points; zeros where PDFium knows none."""
+    sides = [ctypes.c_double() for _ in range(4)]
+    pdfium.FPDFText_GetCharBox(found, index, *map(ctypes.byref, sides))
+    return sides[0].value, sides[1].value, sides[2].value, sides[3].value
+
+
+def _drop_running_lines(pages: list[list[_Line]]) -> None:
+    """Take away first and last lines that, but for their numbers, stand on more than a third of the pages."""
+    seen = Counter(key for page in pages for key in {_key(page[0]), _key(page[-1])})
+    least = max(_MIN_RUNNING_PAGES, len(pages) / 3)
+    for page in pages:
+        while page and seen[_key(page[0])] >= least:
+            del page[0]
+        while page and seen[_key(page[-1])] >= least:
+            del page[-1]
+
+
+def _key(line: _Line) -> str:
+    return _NUMBERS.sub("0", line.text).strip()
+
+
+def _joined_over_pages(pages: Sequence[list[_Line]]) -> Iterator[list[_Line]]:
+    """All paragraphs; one that a page's end cut in the middle of a sentence is put together again."""
+    open_paragraph: list[_Line] = []
+    for page in pages:
+        for paragraph in _paragraphs(page):
+            begins_small = paragraph[0].text.lstrip()[:1].islower()
+            if open_paragraph and begins_small and not _SENTENCE_END.search(open_paragraph[-1].text):
+                open_paragraph += paragraph
+                continue
+            if open_paragraph:
+                yield open_paragraph
+            open_paragraph = paragraph
+    if open_paragraph:
+        yield open_paragraph
+
+
+def _paragraphs(lines: list[_Line]) -> Iterator[list[_Line]]:
+    if not lines:
+        return
+    pitches = [a.bottom - b.bottom for a, b in pairwise(lines) if a.bottom > b.bottom]
+    pitch = statistics.median(pitches) if pitches else 0.0
+    width = max(line.right for line in lines) - min(line.left for line in lines)
+    paragraph = [lines[0]]
+    for above, line in pairwise(lines):
+        if _begins(above, line, pitch, width):
+            yield paragraph
+            paragraph = []
+        paragraph.append(line)
+    yield paragraph
+
+
+def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:
+    """Whether *line* begins a paragraph."""
+    if above.text.endswith(_HYPHEN):
+        return False
+    if abs(line.size - above.size) > _OTHER_SIZE * max(line.size, above.size):
+        return True
+    if above.bottom - line.bottom > _WIDE_GAP * pitch > 0:
+        return True
+    if not _SENTENCE_END.search(above.text):
+        return False
+    is_indented = line.left - above.left > _INDENTATION * max(line.size, 1.0)
+    return is_indented or above.right - above.left < _SHORT_LINE * width
+
+
+def _text(paragraph: Sequence[_Line]) -> str:
+    """The lines as running text, with the words joined that were divided."""
+    lines = (line.text.strip().replace(_HYPHEN, "\u00ad") for line in paragraph)
+    return normal_form(rejoined("\n".join(lines)))

@@ -1,0 +1,1 @@
+"""Which encoding a page is in."""

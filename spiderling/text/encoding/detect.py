@@ -1,0 +1,178 @@
+"""From the bytes of a page to text: the content decides, labels are only evidence.
+
+Order: byte order mark; the escape sequences of ISO-2022-JP; strict UTF-8; nearly
+valid UTF-8; the HTTP label and then the page's own, if the body decodes without
+error and the spelling of a known language does not speak clearly for another
+encoding; the encoding that the spelling speaks for; chardet among the encodings of
+the accepted languages.  The first that fits wins.  The spelling is that of encoding/spelling.py,
+what labels mean is in encoding/labels.py.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import chardet
+
+from spiderling.text.encoding.labels import codec_of, codecs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from spiderling.text.encoding.spelling import Fit, Spelling
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_HEAD_BYTES = 4096
+_DETECT_BYTES = 50_000
+_MAX_BAD_SHARE = 0.005
+_TO_KANJI = b"\x1b$"  # no page in another encoding holds it
+_MAX_COST = 4.2  # of text that is in none of the languages, see encoding/spelling.py
+_OVERRULING_COST = 3.1  # what overrules a label must be in one of the languages beyond doubt ...
+_MARGIN = 12.0  # ... and so much likelier (natural logarithm of the odds)
+_NO_MATCH = 0.1  # chardet's confidence in an encoding that nothing speaks for
+_META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
+_ASCII = bytes(range(0x80))
+_NOT_LEADING = bytes(range(0xC2))  # bytes that do not begin a multi-byte sequence of UTF-8
+
+
+class Decoded(NamedTuple):
+    """Result of `decode`."""
+
+    text: str | None
+    """None when no encoding fits."""
+    declared: str | None
+    detected: str | None
+
+
+def decode(
+    body: bytes, http_charset: str | None, encodings: Iterable[str] = (), spelling: Spelling | None = None
+) -> Decoded:
+    """Decode *body*; *encodings* are the legacy ones in use for the accepted languages.  Never raises.
+
+    *spelling* is that of the languages which pages may be in, the accepted ones among them.
+    """
+    labels = [label for label in (http_charset, _meta_label(body)) if label]
+    named = codecs_of(labels)
+    declared = named[0] if named else (labels[0].lower()[:40] if labels else None)
+    text, detected = _decode(body, named, codecs_of(encodings), spelling)
+    return Decoded(text, declared, detected)
+
+
+def _decode(
+    body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None
+) -> tuple[str | None, str | None]:
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace"), name
+    wide = _utf16_without_mark(body)
+    if wide:
+        return body.decode(wide, "replace"), wide
+    text = _strict(body, "iso2022_jp") if _TO_KANJI[0] in body and _TO_KANJI in body else None
+    if text is not None:
+        return text, "iso2022_jp"
+    text = _utf8(body, "utf-8" in labels)
+    if text is not None:
+        return text, "utf-8"
+    return _legacy(body, labels, accepted, spelling)
+
+
+def _legacy(
+    body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None
+) -> tuple[str | None, str | None]:
+    """Text and codec of a page that is in no Unicode encoding."""
+    fits: dict[str, Fit] = {}
+    if spelling:
+        fits = spelling.fits(body, filter(_is_legacy, dict.fromkeys((*labels, *accepted, *spelling.codecs, "cp1252"))))
+    best = max(fits, key=lambda name: fits[name].score, default=None)
+    for name in labels:
+        text = None if best and _overruled(fits.get(name), fits[best]) else _strict(body, name)
+        if text is not None:
+            return text, name
+    if best and fits[best].cost <= _MAX_COST:
+        text = body.decode(best, "replace")
+        if _looks_like_text(text):
+            return text, best
+    return _detected(body, labels, accepted)
+
+
+def _overruled(label: Fit | None, best: Fit) -> bool:
+    return label is not None and best.cost <= _OVERRULING_COST and best.score - label.score > _MARGIN
+
+
+def _is_legacy(name: str) -> bool:
+    return not name.startswith(("utf", "iso2022"))
+
+
+def _meta_label(body: bytes) -> str | None:
+    match = _META.search(body, 0, _HEAD_BYTES)
+    if not match:
+        return None
+    label = match[1].decode("ascii", "replace")
+    # a page whose label could be read as ASCII is not in UTF-16 (HTML standard, "prescan")
+    return "utf-8" if (codec_of(label) or "").startswith("utf-16") else label
+
+
+def _utf16_without_mark(body: bytes) -> str | None:
+    """UTF-16 shows as every second byte being NUL around the mark-up."""
+    head = body[:1000]
+    if head.count(0) * 4 < len(head) or len(head) < 20:
+        return None
+    low, high = head[::2].count(0), head[1::2].count(0)
+    if max(low, high) < 10 * min(low, high):
+        return None
+    return "utf-16-le" if high > low else "utf-16-be"
+
+
+def _utf8(body: bytes, labelled: bool) -> str | None:
+    """The text if *body* is UTF-8, or was before a few bytes were damaged."""
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    good = len(body.translate(None, _NOT_LEADING)) - bad
+    return text if good >= (3 if labelled else 10) * bad and bad <= max(1, _MAX_BAD_SHARE * len(text)) else None
+
+
+def _strict(body: bytes, name: str) -> str | None:
+    if name.startswith("utf"):  # UTF-8 was tried; eight-bit text is nearly always "valid" UTF-16
+        return None
+    try:
+        return body.decode(name)
+    except (UnicodeDecodeError, ValueError):
+        return None
+
+
+def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tuple[str | None, str | None]:
+    """chardet's choice, or else a label that fits but for a few bytes."""
+    names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
+    found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
+    guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
+    for name in (codec_of(guess), *labels):
+        if name is None:
+            continue
+        text = body.decode(name, "replace")
+        if _looks_like_text(text):
+            return text, name
+    return _nearly_ascii(body)
+
+
+def _nearly_ascii(body: bytes) -> tuple[str | None, str | None]:
+    """A page with so few other bytes that they prove no encoding is read as browsers read it."""
+    if len(body.translate(None, _ASCII)) > _MAX_BAD_SHARE * len(body):
+        return None, None
+    text = body.decode("cp1252", "replace")
+    return (text, "cp1252") if _looks_like_text(text) else (None, None)
+
+
+def _telling(body: bytes) -> bytes:
+    """The runs between tags that hold high bytes: ASCII mark-up only dilutes the evidence."""
+    return b" ".join(run for run in re.split(rb"[<>]", body) if not run.isascii())[:_DETECT_BYTES]
+
+
+def _looks_like_text(text: str) -> bool:
+    sample = text[:_DETECT_BYTES]
+    odd = sum(1 for char in sample if char == "\ufffd" or (char < " " and char not in "\t\n\r\f\x1b"))
+    return odd <= _MAX_BAD_SHARE * len(sample)

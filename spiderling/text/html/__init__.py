@@ -1,0 +1,1 @@
+"""A page, parsed: blocks of text, links and metadata."""

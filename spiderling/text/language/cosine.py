@@ -1,0 +1,93 @@
+"""The papers' language recognition: the cosine of vectors of character trigrams (R11, W12, H17).
+
+A text is in the language with the largest cosine if that is at least 0.5.  That
+threshold is one for documents: a single paragraph seldom reaches it.  Trigrams are
+those of lower-case letters, as in language/models.py; their vectors are hashed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spiderling.text.ngram_counts import NgramCounts
+
+_BITS = 16
+_MASK = np.uint32((1 << _BITS) - 1)
+_SIZE = 3
+_TIE = 1.05  # as TextCat has it: languages so near to the best one are candidates too
+
+
+@dataclass(frozen=True, slots=True)
+class CosineGuesses:
+    """The languages of some texts; the same questions as to `spiderling.text.language.models.Guesses`."""
+
+    codes: tuple[str, ...]
+    vectors: Array
+    """Of unit length (trigram, language)."""
+    texts: Sequence[Hashes]
+    """The trigrams of each text."""
+    min_chars: int
+
+    def _cosines(self, rows: Sequence[int] | None) -> Array:
+        """Of the texts *rows* taken together, with each language."""
+        chosen = range(len(self.texts)) if rows is None else rows
+        trigrams = [self.texts[row] for row in chosen]
+        counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
+        norm = max(1.0, float(np.linalg.norm(counts)))
+        there = np.flatnonzero(counts)
+        cosines: Array = (counts[there].astype(np.float32) / np.float32(norm)) @ self.vectors[there]
+        return cosines
+
+    def nearest(self, rows: Sequence[int] | None = None) -> str | None:
+        """The language with the largest cosine; None without letters."""
+        cosines = self._cosines(rows)
+        return self.codes[int(cosines.argmax())] if len(cosines) and cosines.max() > 0 else None
+
+    def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
+        """The cosine of the texts *rows* together with a language."""
+        return min(1.0, float(self._cosines(rows)[self.codes.index(code)]))
+
+    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """The same for each of the texts *rows* by itself in its language of *codes*."""
+        return [self.known_share(code, [row]) for code, row in zip(codes, rows, strict=True)]
+
+    def candidates(self, min_share: float) -> tuple[str, ...]:
+        """The languages that the texts together may be in, nearest first; none when no cosine reaches *min_share*."""
+        cosines = self._cosines(None)
+        order = np.argsort(-cosines, kind="stable").tolist()
+        least = max(min_share, float(cosines[order[0]]) / _TIE) if order else 0.0
+        return tuple(self.codes[index] for index in order if cosines[index] >= least)
+
+    def sure(self) -> list[str | None]:
+        """The nearest language of each text; None when it is too short."""
+        long = [len(trigrams) >= self.min_chars for trigrams in self.texts]
+        return [self.nearest([row]) if enough else None for row, enough in enumerate(long)]
+
+    def leaning(self, code: str | None, weight: float) -> CosineGuesses:
+        """The same: the papers' rule hears nobody else."""
+        return self
+
+
+def vectors(languages: Sequence[NgramCounts]) -> Array:
+    """Unit vectors (trigram, language) of n-gram counts."""
+    table = np.zeros((1 << _BITS, len(languages)), np.float32)
+    for column, ngrams in enumerate(languages):
+        if _SIZE in ngrams.sizes:
+            grams, numbers = ngrams.sizes[_SIZE]
+            np.add.at(table[:, column], hash_rows(grams, _SIZE) & _MASK, numbers.astype(np.float32))
+    table /= np.maximum(np.linalg.norm(table, axis=0), 1)
+    return table
+
+
+def trigrams(text: str) -> Hashes:
+    """Hashed trigrams of a text."""
+    hashes: Hashes = windows(codepoints(normalise(text)), _SIZE)[: 1 - _SIZE] & _MASK
+    return hashes

@@ -1,0 +1,47 @@
+"""Reading what a text worker sent, without trusting it.
+
+A worker parses hostile bytes with libraries in C.  Should a page ever take one over, its
+answers could be pickles that call anything; so they are read by unpicklers that know only
+what a Page is made of.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+_TYPES = frozenset({
+    ("spiderling.text.page", "Page"),
+    ("spiderling.base.link_batch", "received"),
+    ("spiderling.text.quality", "Quality"),
+})  # fmt: skip
+
+
+_found: dict[tuple[str, str], Any] = {}
+"""Those of _TYPES that were met: to look one up takes as long as to read a tenth of a page."""
+
+
+class _PageReader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        key = module, name
+        if key not in _found:
+            if key not in _TYPES:
+                raise pickle.UnpicklingError(f"{module}.{name} is no part of a page")
+            _found[key] = super().find_class(module, name)
+        return _found[key]
+
+
+class _PlainReader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+
+
+def read_page(data: bytes | memoryview) -> Any:
+    """A Page, or a plain value; raises whatever pickle raises for anything else."""
+    return _PageReader(io.BytesIO(data)).load()
+
+
+def read_plain(data: bytes) -> Any:
+    """Lists, tuples, strings, numbers; raises whatever pickle raises for anything else."""
+    return _PlainReader(io.BytesIO(data)).load()

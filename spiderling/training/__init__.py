@@ -1,0 +1,1 @@
+"""Models made from text: of languages, and of what is boilerplate."""

@@ -1,0 +1,178 @@
+"""From plain text to a language model: counts, a badness profile, a held-out check."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import xxhash
+
+from spiderling.text.boilerplate.rules import is_unspaced
+from spiderling.text.language.function_words import build_profile, merged, stoplist_of
+from spiderling.text.language.models import ORDER, LanguageModel, LanguageModels
+from spiderling.text.ngram_counts import added, count_ngrams
+from spiderling.text.ngrams import normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from spiderling.text.ngram_counts import NgramCounts
+
+MAX_NGRAMS = 40_000
+MAX_WORDS = 5_000
+MAX_CHARS = 500_000
+"""Characters of text that a model is made of; more of them change nothing."""
+DRAWN_WORDS = 80_000
+_LINE_WORDS = 10
+_DOCUMENT_WORDS = 500
+_HELD_OUT = 10
+_GOLDEN = 0.6180339887
+
+
+def sentences(texts: Iterable[str]) -> list[str]:
+    """The lines of *texts* that hold letters, each once, in an order that depends on nothing but the lines."""
+    lines = {line.strip() for text in texts for line in text.splitlines()}
+    return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffled)
+
+
+def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = None) -> LanguageModel:
+    """The model of a language from sentences or paragraphs, one a line (see `sentences`).
+
+    *listed*, a frequency list, is read like a text of DRAWN_WORDS words (see `drawn`), for
+    languages of which there is more list than text.
+    """
+    lines = [*_up_to(MAX_CHARS, lines), *drawn(listed or {}, DRAWN_WORDS)]
+    texts = list(map(normalise, lines))
+    spaced = not is_unspaced(" ".join(lines[:1000]))
+    ngrams = _ngrams(texts)
+    words = Counter(word for text in texts for word in text.split())
+    frequent = _first(words if spaced else _unspaced_words(listed or {}, ngrams), MAX_WORDS)
+    return LanguageModel(
+        code,
+        ngrams,
+        frequent,
+        build_profile(_documents(texts)) if spaced else {},
+        stoplist_of(frequent, words.total()) if spaced else frozenset(),
+        spaced,
+        known=_known(lines),
+        tokens=words.total(),
+    )
+
+
+def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
+    """The model of the text that *old* is made of and of *lines* together."""
+    new = train(old.code, lines)
+    words = _first(Counter(old.words) + Counter(new.words), MAX_WORDS)
+    tokens = old.tokens + new.tokens
+    return replace(
+        new,
+        ngrams=added(old.ngrams, new.ngrams).first(MAX_NGRAMS),
+        words=words,
+        profile=merged(old.profile, old.tokens, new.profile, new.tokens),
+        stoplist=stoplist_of(words, tokens) if new.spaced else frozenset(),
+        encodings=old.encodings,
+        known=_known(lines, old.ngrams),
+        tokens=tokens,
+    )
+
+
+def _unspaced_words(listed: Mapping[str, int], ngrams: NgramCounts) -> Counter[str]:
+    """Where words are not written apart: those of the list, or else the pairs of letters, as most Chinese words are."""
+    if listed:
+        return Counter({word: count for word, count in listed.items() if normalise(word) == f" {word} "})
+    return Counter({gram: count for gram, count in ngrams.as_dict().items() if len(gram) == 2 and " " not in gram})
+
+
+def _ngrams(texts: Sequence[str]) -> NgramCounts:
+    return count_ngrams(texts, ORDER).first(MAX_NGRAMS)
+
+
+def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
+    """The share of held-out lines that is usual in the rest, and *old* text."""
+    rest, test = split(lines)
+    if not rest or not test:
+        return 1.0
+    ngrams = _ngrams(list(map(normalise, rest)))
+    ngrams = added(old, ngrams).first(MAX_NGRAMS) if old else ngrams
+    trial = LanguageModels((LanguageModel("", ngrams, {}, {}, spaced=not is_unspaced(" ".join(rest[:1000]))),))
+    return max(0.01, round(trial.identify(test).known_share(""), 3))
+
+
+def drawn(listed: Mapping[str, int], number: int) -> list[str]:
+    """Lines of words in which each word of a frequency list stands as often as befits a text of *number* words.
+
+    Systematic sampling, not chance, so that the same list gives the same lines: word i is
+    the one at place (i + 1/2) / number of the cumulated counts, and steps of the golden
+    ratio mix the words.
+    """
+    words, total = list(listed), sum(listed.values())
+    between = "" if is_unspaced("".join(words[:1000])) else " "
+    ends = list(accumulate(listed.values()))
+    places = (int((index * _GOLDEN) % 1 * total) for index in range(number if words else 0))
+    text = [words[bisect_right(ends, place)] for place in places]
+    return [between.join(text[start : start + _LINE_WORDS]) for start in range(0, len(text), _LINE_WORDS)]
+
+
+def _up_to(chars: int, lines: Sequence[str]) -> list[str]:
+    ends = accumulate(map(len, lines))
+    return [line for line, end in zip(lines, ends, strict=True) if end <= chars]
+
+
+class Check(NamedTuple):
+    """What a model does with sentences that it was not trained on."""
+
+    tried: int
+    right: int
+    taken_for: dict[str, int]
+    """Other languages that were named, and how often."""
+
+
+def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageModel]) -> Check:
+    """Train on nine of ten lines, name the language of the rest among *rivals*."""
+    rest, test = split(lines)
+    models = LanguageModels((train(code, rest), *(rival for rival in rivals if rival.code != code)))
+    guesses = models.identify(test)
+    named = [name for name in (guesses.nearest([row]) for row in range(len(test))) if name]
+    wrong = Counter(name for name in named if name != code)
+    return Check(len(named), len(named) - wrong.total(), dict(wrong.most_common()))
+
+
+def split(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines to train on and lines held out, the same ones each time."""
+    test = [line for line in lines if _shuffled(line)[0] % _HELD_OUT == 0]
+    return [line for line in lines if _shuffled(line)[0] % _HELD_OUT], test
+
+
+def alphabet(words: Mapping[str, int]) -> str:
+    """Letters of the words, the most frequent first, without those that make up the last thousandth."""
+    letters: Counter[str] = Counter()
+    for word, count in words.items():
+        for letter in word:
+            letters[letter] += count
+    return "".join(letter for letter, count in letters.most_common() if count * 2000 > letters.total())
+
+
+def _shuffled(line: str) -> tuple[int, str]:
+    return xxhash.xxh3_64_intdigest(line.encode("utf-8", "replace")), line
+
+
+def _first(counts: Counter[str], number: int) -> dict[str, int]:
+    """The most frequent, ties in the order of code points."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number])
+
+
+def _documents(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Stretches of some hundred words, as long as a short article; at least one."""
+    document: list[str] = []
+    complete = 0
+    for text in texts:
+        document += text.split()
+        if len(document) >= _DOCUMENT_WORDS:
+            yield document
+            document = []
+            complete += 1
+    if document and not complete:
+        yield document

@@ -1,0 +1,211 @@
+"""A language model from files of plain text: what `scrapy train` does."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import xxhash
+
+from spiderling.base.errors import BadInput
+from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, save
+from spiderling.languages.model_files import DESCRIPTION
+from spiderling.text import LanguageModels
+from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.labels import codec_of, encodings_for
+from spiderling.training.counting import Check, alphabet, extended, held_out_check, sentences, train
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spiderling.languages import LanguageInfo
+    from spiderling.text import LanguageModel
+
+MIN_BYTES = 5_000
+GOOD_BYTES = 50_000
+_MIN_LINES = 20
+_SAMPLE_LINES = 1000
+_LEGACY = ("windows-1250", "windows-1251", "windows-1252", "windows-1254", "windows-1256", "windows-1257", "gb18030")
+_OWN_SHARE = 0.7  # a line that is so usual in another language is in it ...
+_FOREIGN_SHARE = 0.05  # ... and so many of them are worth a word,
+_TWIN_SHARE = 0.8  # so many mean that the languages are hardly two
+_TOLD_APART = 0.9
+_MARKUP = re.compile(r"</?(?:html|head|body|div|p|br|span|a|li|td|script|style|h[1-6])\b[^<>]*>", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What model the user asks for."""
+
+    code: str
+    paths: Sequence[Path]
+    out: Path
+    """Directory of models."""
+    neighbours: Sequence[str] = ()
+    name: str = ""
+    encodings: Sequence[str] = ()
+    """Labels of legacy encodings; by default those with room for the alphabet."""
+    add: bool = False
+    """Add the text to the model that there is."""
+    force: bool = False
+    """Replace the model in `out`, and train in spite of foreign text."""
+    dirs: str = ""
+    """The option SPIDERLING_MODELS."""
+
+
+def make_model(wanted: Wanted) -> str:
+    """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
+    known = available(wanted.dirs)
+    _check(wanted, known)
+    old = known.get(wanted.code)
+    texts = [_read(path, old) for path in wanted.paths]
+    size = sum(len(text.encode()) for text in texts)
+    lines = sentences(texts)
+    if size < MIN_BYTES or len(lines) < _MIN_LINES:
+        raise BadInput(
+            f"{', '.join(map(str, wanted.paths))}: {size} bytes in {len(lines)} different lines are too little for a "
+            f"model; give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in {_MIN_LINES} lines."
+        )
+    foreign = _foreign(wanted, lines, known)
+    model = extended(old.model(), lines) if wanted.add and old else train(wanted.code, lines)
+    description = _description(wanted, old, texts, model)
+    written = save(wanted.out / wanted.code, description, model)
+    rivals = [known[code].model() for code in description["neighbours"] or known if code in known]
+    check = held_out_check(wanted.code, lines, rivals)
+    report = [
+        f"Model of {model.code} from {size / 1000:.0f} kB of text{' more' if wanted.add else ''}, "
+        f"written to {wanted.out / wanted.code} ({written / 1000:.0f} kB).",
+        f"Frequent words: {', '.join(list(model.words)[:20])}",
+        f"Alphabet: {alphabet(model.words)}",
+        f"Legacy encodings: {', '.join(description['encodings']) or 'none has room for the alphabet'}",
+    ]
+    if size < GOOD_BYTES and not wanted.add:
+        report.append(f"WARNING: less than {GOOD_BYTES // 1000} kB of text; it works, more text makes it surer.")
+    return "\n".join([*report, *foreign, *_confusion(check, model)])
+
+
+def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
+    code = wanted.code
+    if not (code.isascii() and code.isalpha() and code.islower() and 2 <= len(code) <= 3):
+        raise BadInput(f"{code!r} is not an ISO 639 code; give two or three small letters such as cs or hsb.")
+    same = next((info for info in known.values() if code == info.iso3 != info.code), None)
+    if same:
+        raise BadInput(f"{code} is {same.name}, which goes by {same.code} here; say: scrapy train {same.code} ...")
+    if code in GROUPS:
+        raise BadInput(f"{code} is a group of languages ({', '.join(GROUPS[code])}); train one of them.")
+    if wanted.add and code not in known:
+        raise BadInput(f"--add: there is no model of {code} to be added to; leave --add out.")
+    if (wanted.out / code / DESCRIPTION).exists() and not (wanted.force or wanted.add):
+        raise BadInput(
+            f"there is a model in {wanted.out / code} already; say --add to add the text to it or --force to replace "
+            "it, or name another directory with --out and put that into SPIDERLING_MODELS, where it hides this one."
+        )
+    for neighbour in wanted.neighbours:
+        if neighbour not in known:
+            raise BadInput(f"--neighbours: there is no model of {neighbour!r}; there are {', '.join(known)}.")
+    for label in wanted.encodings:
+        if codec_of(label) is None:
+            raise BadInput(f"--encodings: {label!r} is not an encoding; give labels such as windows-1250, koi8-r.")
+
+
+def _read(path: Path, old: LanguageInfo | None) -> str:
+    """A text file, decomposed accents composed as on most web pages; if it is not in UTF-8, the spelling of an
+    *old* model of the language tells what it may be in."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror}); give files of plain text.") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        spelling = LanguageModels((old.model(),)).spelling if old else None
+        found = decode(data[:100_000], None, old.encodings if old else _LEGACY, spelling).detected
+        meant = f"it may be in {found}; " if found and found != "utf-8" else ""
+        raise BadInput(
+            f"{path} is not UTF-8 text (byte {error.start}); {meant}convert it first, e.g. with: "
+            f"iconv -f {found or 'ENCODING'} -t utf-8."
+        ) from None
+    if "\0" in text or text.count("\ufffd") * 100 > len(text):
+        raise BadInput(f"{path} is not plain text, or was converted with losses; give files of plain UTF-8 text.")
+    if 100 * len("".join(_MARKUP.findall(text))) > len(text):
+        raise BadInput(
+            f"{path} is HTML rather than plain text; give the text alone (`scrapy page FILE -a lang=...` shows what a "
+            "page's text is)."
+        )
+    return unicodedata.normalize("NFC", text)
+
+
+def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageInfo]) -> list[str]:
+    """Warnings of text in languages that there are models of; raises BadInput when it is most of the text."""
+    rivals = dict.fromkeys((*wanted.neighbours, *BIG_WEB_LANGUAGES)) if wanted.neighbours else known
+    others = LanguageModels(tuple(known[code].model() for code in rivals if code in known and code != wanted.code))
+    own = LanguageModels((known[wanted.code].model(),)) if wanted.code in known else LanguageModels(())
+    sample = [line for line in lines[:_SAMPLE_LINES] if any(map(str.isalpha, line))]
+    guesses, mine = others.identify(sample), own.identify(sample)
+    found: Counter[str] = Counter()
+    example: dict[str, str] = {}
+    for row, code in enumerate(guesses.sure()):
+        share = guesses.known_share(code, [row]) if code else 0.0
+        if code and share >= _OWN_SHARE and not (own.codes and mine.known_share(wanted.code, [row]) >= share):
+            found[code] += 1
+            example.setdefault(code, sample[row])
+    warnings = []
+    sure = sum(code is not None for code in guesses.sure())
+    for code, count in found.most_common():
+        share, name = count / sure, known[code].name
+        if share >= _TWIN_SHARE and not wanted.force and wanted.code in known:
+            raise BadInput(
+                f"{share:.0%} of the lines are {name} ({code}) rather than {known[wanted.code].name}; is the code "
+                f"right? Say --force to train {wanted.code} from them all the same."
+            )
+        if share >= _TWIN_SHARE:
+            warnings.append(f"WARNING: the text is hard to tell from {name}: {share:.0%} of the lines could be {code}.")
+        elif share >= _FOREIGN_SHARE:
+            warnings.append(
+                f"WARNING: {share:.0%} of the lines look like {name} ({code}), such as: {example[code][:80]!r}; "
+                "take them out and train again."
+            )
+    return warnings
+
+
+def _description(
+    wanted: Wanted, old: LanguageInfo | None, texts: Sequence[str], model: LanguageModel
+) -> dict[str, Any]:
+    """language.yaml; what is known of the language from an older model is taken over."""
+    older = list((old.origin.get("texts") if old else None) or []) if wanted.add else []
+    return {
+        "iso3": old.iso3 if old else (model.code if len(model.code) == 3 else ""),
+        "name": wanted.name or (old.name if old else model.code),
+        "native": old.native if old else "",
+        "aliases": list(old.aliases) if old else [],
+        "scripts": list(old.scripts) if old else [],
+        "tlds": list(old.tlds) if old else [],
+        "neighbours": list(wanted.neighbours or (old.neighbours if old else ())),
+        "encodings": list(wanted.encodings or (old.encodings if old else encodings_for(alphabet(model.words)))),
+        "origin": {
+            "texts": [*older, *({"source": path.name, "licence": "unknown: state it here"} for path in wanted.paths)],
+            "digest": f"xxh3_128:{xxhash.xxh3_128_hexdigest(chr(0).join(texts).encode())}",
+            "date": date.today().isoformat(),
+        },
+    }
+
+
+def _confusion(check: Check, model: LanguageModel) -> list[str]:
+    """What became of the held-out lines."""
+    if not check.tried:
+        return []
+    share = check.right / check.tried
+    lines = [f"Check: {check.right} of {check.tried} held-out lines recognised ({share:.1%})."]
+    lines += [f"  taken for {code}: {count}" for code, count in check.taken_for.items()]
+    if share < _TOLD_APART and check.taken_for:
+        twin = next(iter(check.taken_for))
+        lines.append(
+            f"WARNING: {model.code} and {twin} are hard to tell apart; give more text, or accept both with "
+            f"-a lang={model.code},{twin}."
+        )
+    return [*lines, f"Share of usual 4-grams in held-out text: {model.known:.2f}."]

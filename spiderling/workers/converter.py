@@ -1,0 +1,231 @@
+"""Conversion of documents in a child process of its own, with limits of memory, processor, files and time.
+
+The child is a fork of the text worker (everything is loaded already, a start costs a few
+milliseconds), which either runs a function of text/documents/office.py or becomes an external
+program.  Its answer is read as JSON or plain text and never unpickled: a parser that
+was taken over by its document can lie about the document, and no more.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+
+from spiderling.text.documents.converters import CONVERTERS
+from spiderling.text.documents.document import Document, DocumentError
+from spiderling.text.documents.office import from_text
+from spiderling.text.html.blocks import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+
+class Program(NamedTuple):
+    """An external program from standard input to standard output."""
+
+    command: Sequence[str]
+    gives: str = "text"
+    """'text': UTF-8, a paragraph a line; else a kind of document that is converted in its turn."""
+
+
+_CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
+# the text device of gs knows lines but no paragraphs; those of a PDF are found by their places
+_GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
+PROGRAMS: Mapping[str, Sequence[Program]] = {
+    "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
+    "rtf": (_CATDOC,),
+    "ps": (_GS,),
+}
+"""The preferred one first: antiword leaves field codes out, catdoc reads what antiword does not."""
+MAX_OUTPUT_BYTES = 50_000_000
+_PROGRAM_FILE_BYTES = 50_000_000
+_MIN_CPU_S = 1
+_MAX_FILES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one conversion may use."""
+
+    wall_s: float = 16.0
+    cpu_s: float = 10.0
+    memory_bytes: int = 1_000_000_000
+    """Address space above that of the process it is forked from."""
+    input_bytes: int = 20_000_000
+
+
+def usable(kinds: Iterable[str]) -> tuple[frozenset[str], list[str]]:
+    """Those of *kinds* that can be converted here, and a sentence for each that cannot."""
+    missing = {kind: _missing(kind) for kind in sorted(kinds)}
+    notices = [f"{kind} documents are left out: {why}." for kind, why in missing.items() if why]
+    return frozenset(kind for kind, why in missing.items() if not why), notices
+
+
+def _missing(kind: str) -> str:
+    programs = PROGRAMS.get(kind, ())
+    if programs and not any(map(_path, programs)):
+        return f"{' or '.join(program.command[0] for program in programs)} is not installed"
+    if "pdf" in (kind, *(program.gives for program in programs)) and importlib.util.find_spec("pypdfium2") is None:
+        return "the package pypdfium2 is not installed"
+    return ""
+
+
+def _path(program: Program) -> str | None:
+    return shutil.which(program.command[0])
+
+
+def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
+    """The text of a document; None when it is broken, not supported, or reaches a limit."""
+    if len(body) > limits.input_bytes:
+        return None
+    if kind not in CONVERTERS:
+        return _by_programs(kind, body, limits)
+    if kind == "pdf":
+        importlib.import_module("spiderling.text.documents.pdf")  # once here, not in each child
+    output = _run(limits, lambda: _answer(kind, body, limits))
+    return None if output is None else _parsed(output)
+
+
+def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
+    """By the first program that finds text in it; all of them have the time of one."""
+    found, deadline = None, time.monotonic() + limits.wall_s
+    for program in filter(_path, PROGRAMS.get(kind, ())):
+        limits = replace(limits, wall_s=max(0.0, deadline - time.monotonic()))
+        output = _by_program(program, body, limits)
+        if output is not None and program.gives != "text":
+            return convert(program.gives, output, limits)
+        document = from_text(output.decode("utf-8", "replace")) if output is not None else None
+        if document is not None and document.blocks:
+            return document
+        found = found or document
+    return found
+
+
+def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
+    # the directory is all that it may write to: gs allows documents the one of temporary files
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
+        source.write(body)
+        source.seek(0)
+        command = [_path(program) or "", *program.command[1:]]
+        return _run(limits, lambda: _become(command, source, home, limits))
+
+
+def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
+    """What a child that does *act* wrote to its standard output; None unless it ended well."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _child(act, writer)
+    os.close(writer)
+    try:
+        output = _read(reader, time.monotonic() + limits.wall_s)
+    finally:
+        os.close(reader)
+        is_well = _reap(pid)
+    return output if is_well else None
+
+
+def _read(reader: int, deadline: float) -> bytes | None:
+    output = bytearray()
+    while len(output) <= MAX_OUTPUT_BYTES:
+        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        piece = os.read(reader, 1 << 18)
+        if not piece:
+            return bytes(output)
+        output += piece
+    return None
+
+
+def _child(act: Callable[[], None], writer: int) -> NoReturn:
+    """The rest of a child's life."""
+    status = 1
+    try:
+        os.dup2(writer, 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        act()
+        status = 0
+    except DocumentError:
+        pass
+    finally:
+        os._exit(status)  # neither buffers nor handlers of the worker are the child's business
+
+
+def _answer(kind: str, body: bytes, limits: Limits) -> None:
+    """In the child: convert by a function of text/documents/office.py."""
+    _restrict(limits, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.closerange(3, _MAX_FILES)
+    data = memoryview(_packed(CONVERTERS[kind](body)))
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits) -> None:
+    """In the child: become an external program."""
+    _restrict(limits, _PROGRAM_FILE_BYTES)
+    os.dup2(source.fileno(), 0)
+    os.closerange(3, _MAX_FILES)
+    os.chdir(home)
+    environment = {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"}
+    os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
+
+
+def _restrict(limits: Limits, file_bytes: int) -> None:
+    for number in (signal.SIGALRM, signal.SIGXCPU, signal.SIGPROF):
+        signal.signal(number, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, limits.wall_s)  # it holds even when the worker is gone
+    cpu_s = max(_MIN_CPU_S, round(limits.cpu_s))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    memory_bytes = _address_space_bytes() + limits.memory_bytes
+    ceiling = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if ceiling != resource.RLIM_INFINITY:
+        memory_bytes = min(memory_bytes, ceiling)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+
+def _address_space_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as stream:
+            return int(stream.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def _reap(pid: int) -> bool:
+    """End the child if it has not ended; whether it ended well by itself."""
+    for pause_s in (0.001, 0.01, 0.1):  # its output is closed: it is about to end by itself, or stuck
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status == 0
+        time.sleep(pause_s)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
+def _packed(document: Document) -> bytes:
+    blocks = [(block.text, block.heading, block.link_chars) for block in document.blocks]
+    return json.dumps([document.title, document.meta, document.lang, blocks]).encode("ascii")
+
+
+def _parsed(output: bytes) -> Document | None:
+    """The document in a child's answer; None for an answer of another form."""
+    try:
+        title, meta, lang, blocks = json.loads(output)
+        rows = [Block(str(text), bool(heading), int(link_chars)) for text, heading, link_chars in blocks if text]
+        return Document(rows, str(title), {str(k): str(v) for k, v in meta.items()}, str(lang) if lang else None)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,217 @@
+"""The inside of a text worker: a process that turns one page after another into a `Page`.
+
+It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
+whose other end `spiderling.workers.pool` holds.  A frame to the worker is the lengths of two
+parts and the parts (address and body; the first frame: configuration and nothing), a
+frame from it a length, a kind and a pickled value.  The worker ends when its socket
+does, so it does not outlive a killed parent; it ignores SIGINT and SIGTERM, because the
+parent still waits for its pages then.
+
+A page that uses more than ``page_cpu_s`` of processor time ends the process by SIGPROF:
+no code, of Python or of a C library, can be in the way of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import pickle
+import resource
+import signal
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from spiderling.base import media_types
+from spiderling.base.errors import SpiderlingError
+from spiderling.text import TextOptions
+from spiderling.workers.converter import Limits, convert, usable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spiderling.base.options import Options
+    from spiderling.text import Page
+
+_CONVERSION_SHARE = 0.8
+"""Of the time of a page: what is left is for judging the text."""
+_COLLECTED_PAGES = 50
+"""Garbage is collected after so many pages: the collector's own pace costs a fifth of the work."""
+TASK = struct.Struct("!II")
+ANSWER = struct.Struct("!IB")
+READY, PAGE, ERROR = range(3)
+WORN = 0x80
+"""Set in an answer's kind: the worker has done its share and should be replaced by a fresh one."""
+
+
+class DiedEarly(SpiderlingError):
+    """A worker's process ended before it was ready, and told no reason."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a text worker died while it started; its messages are above. It needs 500 MB of address space "
+            "(ulimit -v) and must not be killed."
+        )
+
+
+class Task(NamedTuple):
+    """A page to be processed."""
+
+    body: bytes
+    url: str
+    http_charset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What a worker needs to know; must be pickle-able."""
+
+    options: TextOptions
+    recognise: tuple[str, ...]
+    """Codes of all languages to be told apart, the accepted ones among them."""
+    models: str = ""
+    """The option SPIDERLING_MODELS."""
+    memory_bytes: int = 2_000_000_000
+    """Address space of one worker."""
+    page_cpu_s: float = 10.0
+    """Processor time that one page may use."""
+    max_pages: int = 10_000
+    """A worker asks to be replaced after so many pages ..."""
+    max_growth_bytes: int = 500_000_000
+    """... or when its resident memory is so much larger than after the start."""
+    documents: tuple[str, ...] = ()
+    """Kinds of documents (base/media_types.py) that are converted; others are taken for HTML."""
+    document_bytes: int = 20_000_000
+    """Larger documents give no text."""
+    document_wall_s: float = 16.0
+    """Time for the conversion of one."""
+    process: str = "spiderling.workers.process:text_process"
+    """module:function that makes a Page of a Task from this value: function(config) -> Callable[[Task], Page]."""
+
+    @classmethod
+    def from_options(cls, options: Options, accepted: Sequence[str], recognise: Sequence[str]) -> WorkerConfig:
+        """The part of a crawl's options that concerns its workers."""
+        return cls(
+            TextOptions.from_options(options, accepted),
+            tuple(recognise),
+            options.models,
+            page_cpu_s=options.page_cpu_s,
+            max_pages=options.worker_pages,
+            max_growth_bytes=options.worker_growth_bytes,
+            documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
+            document_bytes=options.max_document_bytes,
+            document_wall_s=_CONVERSION_SHARE * options.page_timeout_s,
+        )
+
+
+def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
+    """The stock work of a worker: `spiderling.text.process` with the models loaded, documents converted before."""
+    from spiderling.languages import load
+    from spiderling.text import process, process_document
+
+    models = load(config.recognise, config.models)
+    models.warm_up()
+
+    limits = Limits(config.document_wall_s, config.page_cpu_s, input_bytes=config.document_bytes)
+
+    def work(task: Task) -> Page:
+        kind = media_types.of_content(task.body) if config.documents else None
+        if kind in config.documents:
+            document = convert(kind, task.body, limits)
+            return process_document(document, kind, task.body, models=models, options=config.options)
+        return process(task.body, url=task.url, http_charset=task.http_charset, models=models, options=config.options)
+
+    return work
+
+
+def main(fd: int) -> None:
+    """A worker's life: configuration, then one page after another until the socket ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    # nobody listens any more once the crawl was killed: what is left in the buffer is for nobody either
+    with contextlib.suppress(OSError), socket.socket(fileno=fd) as sock, sock.makefile("rwb", 1 << 20) as stream:
+        setup = _receive(stream)
+        if setup is None:
+            return
+        try:
+            config: WorkerConfig = pickle.loads(setup[0])  # noqa: S301 - from the crawl that started this process
+            _limit_memory(config.memory_bytes)
+            work = _function(config.process)(config)
+        except Exception as error:
+            _send(stream, ERROR, str(error) or repr(error))
+            return
+        # models and modules live as long as the worker; what a page leaves in cycles is small and can wait
+        gc.freeze()
+        gc.disable()
+        _send(stream, READY, None)
+        _serve(stream, config, work)
+
+
+def _limit_memory(most: int) -> None:
+    """Less may be allowed already (ulimit -v), and a process cannot raise that."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:
+    pages, most_bytes = 0, _resident_bytes() + config.max_growth_bytes
+    while (frame := _receive(stream)) is not None:
+        signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
+        kind, value = _attempt(work, *frame)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        pages += 1
+        is_worn = pages >= config.max_pages or _resident_bytes() > most_bytes
+        _send(stream, kind | WORN if is_worn else kind, value)
+        if pages % _COLLECTED_PAGES == 0:
+            gc.collect()
+
+
+def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes) -> tuple[int, Any]:
+    """The page, or the exception's name: no page may end a worker that can go on."""
+    charset, _, url = address.decode("utf-8").partition(" ")
+    try:
+        return PAGE, work(Task(body, url, charset or None))
+    except Exception as error:
+        return ERROR, f"{type(error).__name__}: {error}"
+
+
+def _receive(stream: Any) -> tuple[bytes, bytes] | None:
+    """One frame; None at the end of the socket."""
+    head = stream.read(TASK.size)
+    if len(head) < TASK.size:
+        return None
+    first, second = TASK.unpack(head)
+    address, body = stream.read(first), stream.read(second)
+    return (address, body) if len(address) + len(body) == first + second else None
+
+
+def _send(stream: Any, kind: int, value: Any) -> None:
+    data = pickle.dumps(value, 5)
+    stream.write(ANSWER.pack(len(data), kind))
+    stream.write(data)
+    stream.flush()
+
+
+def _resident_bytes() -> int:
+    """Resident memory now; where the system does not tell, the largest that it ever was."""
+    try:
+        with open("/proc/self/statm", "rb") as stream:
+            return int(stream.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _function(name: str) -> Callable[[WorkerConfig], Callable[[Task], Page]]:
+    module, _, function = name.partition(":")
+    return cast("Callable[[WorkerConfig], Callable[[Task], Page]]", getattr(import_module(module), function))
+
+
+if __name__ == "__main__":
+    from spiderling.workers import process  # the module under its own name, which the pickles use
+
+    process.main(int(sys.argv[1]))

@@ -1,0 +1,36 @@
+"""A web that is served over HTTP, asked as the simulator asks one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from spiderling.base.outcome import Outcome
+from webs.web import Web, WebResponse
+
+
+class ServedAnswers:
+    """A web that could be served (``webs/web.py``) as the simulator asks it; *judge* reads its pages."""
+
+    def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome], latency_s: float = 0.5) -> None:
+        """*judge*: (URL id, URL, answer) -> Outcome, for any answer to a request for a page; all take *latency_s*."""
+        self._web, self._judge, self._latency_s = web, judge, latency_s
+        self._addresses = web.hosts()
+
+    def address(self, name: str) -> str:
+        return self._addresses.get(name, "127.0.0.1")
+
+    def latency_s(self, url: str) -> float:
+        return self._latency_s
+
+    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+        answer = self._respond(url)
+        return answer.status, answer.body, answer.headers.get("Location")
+
+    def outcome(self, url_id: int, url: str) -> Outcome:
+        return self._judge(url_id, url, self._respond(url))
+
+    def _respond(self, url: str) -> WebResponse:
+        parts = urlsplit(url)
+        path = parts.path + ("?" + parts.query if parts.query else "")
+        return self._web.respond(parts.hostname or "", path or "/")

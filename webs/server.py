@@ -1,0 +1,371 @@
+"""A small HTTP/1.1 server that puts a Web on loopback: one port, many addresses, hosts told apart by name.
+
+    async with serve(web, log=Path("access.tsv")) as server:
+        server.port, server.hosts_option, server.log_entries
+
+    python -m webs.server --web DIR|synthetic:HOSTS[:SEED] --ready-file F --log F
+
+It binds each address of the web by itself, never 0.0.0.0.  The access log has one
+line a request: seconds of the monotonic clock at the arrival of the request's head (by the
+system's TCP, where it tells, so that a busy server sees no requests closer than they came),
+local address, host, method, path, status, bytes of the body put on the wire;
+tab-separated, written when the answer ends (sort by the first column).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from spiderling.base.errors import BadInput, SpiderlingError
+from webs.recorded import RecordedWeb
+from webs.synthetic import SyntheticWeb, read_words
+from webs.web import Web, WebResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+MAX_HEAD_BYTES = 65_536
+PIECE_BYTES = 64
+GZIP_FROM_BYTES = 500
+FLUSH_S = 0.2
+_RECEIVED_AT = 52  # of tcpi_last_data_recv in Linux's struct tcp_info, milliseconds
+_MODELS = Path(__file__).resolve().parents[1] / "models"
+
+
+class LogEntry(NamedTuple):
+    """One request; ``time_s`` is ``time.monotonic()``."""
+
+    time_s: float
+    address: str
+    host: str
+    method: str
+    path: str
+    status: int
+    body_bytes: int
+
+
+class Request(NamedTuple):
+    """The parsed head of a request; host without port, in lower case."""
+
+    method: str
+    path: str
+    host: str
+    gzip: bool
+    keep_alive: bool
+
+
+class AccessLog:
+    """Keeps entries in memory, in a file, or both; the file lags by at most FLUSH_S seconds."""
+
+    def __init__(self, path: Path | None, keep: bool) -> None:
+        self.entries: list[LogEntry] = []
+        self._keep = keep
+        self._file: TextIO | None = path.open("w", encoding="utf-8") if path else None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, entry: LogEntry) -> None:
+        if self._keep:
+            self.entries.append(entry)
+        if self._file is not None:
+            self._file.write(f"{entry.time_s:.6f}\t" + "\t".join(map(str, entry[1:])) + "\n")
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class Server:
+    """A running server; made by ``serve``."""
+
+    def __init__(self, web: Web, log: AccessLog) -> None:
+        self.web = web
+        self.port = 0
+        self.connections: set[Connection] = set()
+        self._log = log
+        self._listeners: list[asyncio.AbstractServer] = []
+
+    @property
+    def log_entries(self) -> list[LogEntry]:
+        """The requests answered up to now, in order of their arrival."""
+        return sorted(self._log.entries)
+
+    @property
+    def hosts_option(self) -> str:
+        """The value for SPIDERLING_HOSTS."""
+        return ",".join(f"{glob}={address}:{self.port}" for glob, address in self.web.globs().items())
+
+    def log(self, entry: LogEntry) -> None:
+        self._log.add(entry)
+
+    async def start(self, port: int) -> None:
+        """Listen; port 0 chooses one that is free on every address.  Raises BadInput when one is taken."""
+        loop = asyncio.get_running_loop()
+        sockets = bind_all(sorted(set(self.web.hosts().values())), port)
+        self.port = sockets[0].getsockname()[1]
+        self._listeners = [
+            await loop.create_server(lambda: Connection(self), sock=sock, backlog=1024) for sock in sockets
+        ]
+
+    async def stop(self) -> None:
+        """Close the sockets and cut what is still being sent."""
+        for listener in self._listeners:
+            listener.close()
+        senders = [connection.abort() for connection in list(self.connections)]
+        # Their lines belong in the log before it is closed.
+        await asyncio.gather(*filter(None, senders), return_exceptions=True)
+        self._log.close()
+
+
+def bind_all(addresses: Sequence[str], port: int, attempts: int = 20) -> list[socket.socket]:
+    """One socket an address, all on the same port."""
+    for attempt in range(attempts):
+        chosen, sockets = port, []
+        try:
+            for address in addresses:
+                sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+                sockets.append(sock)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind((address, chosen))
+                chosen = sock.getsockname()[1]
+            return sockets
+        except OSError as error:
+            for sock in sockets:
+                sock.close()
+            if port or attempt == attempts - 1:
+                raise BadInput(f"cannot listen on {address}:{chosen} ({error.strerror}); try --port 0.") from None
+    raise BadInput("the simulated web has no hosts, so there is nothing to listen on.")
+
+
+class Connection(asyncio.Protocol):
+    """One client: requests are answered one after the other."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._buffer = b""
+        self._arrival = 0.0
+        self._sender: asyncio.Task[None] | None = None
+        self._drained = asyncio.Event()
+        self._drained.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._address = str(transport.get_extra_info("sockname")[0])
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self)
+        self._drained.set()
+        if self._sender is not None:
+            self._sender.cancel()
+
+    def abort(self) -> asyncio.Task[None] | None:
+        """Cut the connection; the task that still has to end, if there is one."""
+        self._transport.abort()
+        if self._sender is not None:
+            self._sender.cancel()
+        return self._sender
+
+    def pause_writing(self) -> None:
+        self._drained.clear()
+
+    def resume_writing(self) -> None:
+        self._drained.set()
+
+    def data_received(self, data: bytes) -> None:
+        self._arrival = time.monotonic() - waited_s(self._transport.get_extra_info("socket"))
+        self._buffer += data
+        if len(self._buffer) > MAX_HEAD_BYTES:
+            self._transport.abort()
+        else:
+            self._answer_waiting()
+
+    def _answer_waiting(self) -> None:
+        while self._sender is None and not self._transport.is_closing():
+            head, end, rest = self._buffer.partition(b"\r\n\r\n")
+            if not end:
+                return
+            self._buffer = rest
+            self._answer(head, self._arrival)
+
+    def _answer(self, head: bytes, now: float) -> None:
+        request = parse_head(head)
+        if request is None or request.method not in ("GET", "HEAD"):
+            status = 400 if request is None else 405
+            response, request = WebResponse(status), Request("-", "-", "-", False, False)
+        else:
+            response = self._server.web.respond(request.host, request.path)
+        if response.delay_s or response.trickle_s or response.endless:
+            self._sender = asyncio.get_running_loop().create_task(self._send_slowly(request, response, now))
+            return
+        header, body = render(request, response)
+        self._transport.write(header + body)
+        self._ended(request, response, now, len(body))
+
+    async def _send_slowly(self, request: Request, response: WebResponse, now: float) -> None:
+        sent = 0
+        try:
+            await asyncio.sleep(response.delay_s)
+            header, body = render(request, response)
+            self._transport.write(header)
+            size = PIECE_BYTES if response.trickle_s else max(len(body), 1)
+            while body:
+                for start in range(0, len(body), size):
+                    piece = body[start : start + size]
+                    self._transport.write(piece)
+                    sent += len(piece)
+                    await self._drained.wait()
+                    await asyncio.sleep(response.trickle_s)
+                if not response.endless:
+                    break
+        finally:
+            self._ended(request, response, now, sent)
+        self._sender = None
+        self._answer_waiting()
+
+    def _ended(self, request: Request, response: WebResponse, now: float, sent: int) -> None:
+        entry = LogEntry(now, self._address, request.host, request.method, request.path, response.status, sent)
+        self._server.log(entry)
+        if not request.keep_alive or response.endless or response.claimed_bytes is not None:
+            self._transport.close()
+
+
+def waited_s(sock: socket.socket) -> float:
+    """Seconds since the last data arrived at a TCP socket (``tcpi_last_data_recv``); 0 where that is not told."""
+    info = getattr(socket, "TCP_INFO", None)
+    try:
+        data = sock.getsockopt(socket.IPPROTO_TCP, info, _RECEIVED_AT + 4) if sys.platform == "linux" and info else b""
+    except OSError:
+        return 0.0
+    return int.from_bytes(data[_RECEIVED_AT:], sys.byteorder) / 1000 if len(data) == _RECEIVED_AT + 4 else 0.0
+
+
+def parse_head(head: bytes) -> Request | None:
+    """The request in *head* (without the blank line), or None when it is not HTTP/1.x with a usable target."""
+    lines = head.decode("latin-1").split("\r\n")
+    parts = lines[0].split(" ")
+    if len(parts) != 3 or not lines[0].isprintable():
+        return None
+    method, path, version = parts
+    if path.startswith("http://"):  # the absolute form, which proxies are asked in (RFC 9112, 3.2.2)
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    if not version.startswith("HTTP/1.") or not path.startswith("/"):
+        return None
+    headers = {}
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    host = headers.get("host", "").lower()
+    connection = headers.get("connection", "").lower()
+    keep_alive = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
+    wants_gzip = "gzip" in headers.get("accept-encoding", "")
+    name = host.rpartition(":")[0] or host
+    return Request(method, path, name if name.isprintable() else "-", wants_gzip, keep_alive)
+
+
+def render(request: Request, response: WebResponse) -> tuple[bytes, bytes]:
+    """Head and body as they go on the wire; the body of HEAD is empty, an endless one has no length."""
+    body, headers = response.body, dict(response.headers)
+    if request.gzip and len(body) >= GZIP_FROM_BYTES and not response.endless and "Content-Encoding" not in headers:
+        body = gzip.compress(body, 1, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    if not response.endless:
+        claimed = response.claimed_bytes
+        headers["Content-Length"] = str(len(body) if claimed is None else claimed)
+    closing = not request.keep_alive or response.endless or response.claimed_bytes is not None
+    headers["Connection"] = "close" if closing else "keep-alive"
+    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}", *(f"{k}: {v}" for k, v in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"), b"" if request.method == "HEAD" else body
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Status"
+
+
+@asynccontextmanager
+async def serve(web: Web, port: int = 0, log: Path | None = None, keep_log: bool = True) -> AsyncIterator[Server]:
+    """Serve *web* until the block is left.  *log*: file for the access log; *keep_log*: fill ``log_entries``."""
+    server = Server(web, AccessLog(log, keep_log))
+    await server.start(port)
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def open_web(text: str, models: Path = _MODELS) -> Web:
+    """The web that ``--web`` names: a directory, or ``synthetic:HOSTS[:SEED]``.  Raises BadInput."""
+    if not text.startswith("synthetic:"):
+        return RecordedWeb(Path(text))
+    numbers = text.split(":")[1:]
+    if len(numbers) not in (1, 2) or not all(number.isdecimal() for number in numbers):
+        raise BadInput(f"--web is {text!r}; a synthetic web is written synthetic:HOSTS or synthetic:HOSTS:SEED.")
+    return SyntheticWeb(int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 1, read_words(models))
+
+
+async def _run(web: Web, port: int, ready_file: Path | None, log: Path | None) -> None:
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with serve(web, port, log, keep_log=False) as server:
+        ready = json.dumps({"port": server.port, "pid": os.getpid(), "hosts": server.hosts_option})
+        if ready_file is None:
+            print(ready, flush=True)
+        else:
+            # Renamed into place: whoever waits for the file never reads half of it.
+            part = ready_file.with_name(ready_file.name + ".part")
+            part.write_text(ready, encoding="utf-8")
+            part.replace(ready_file)
+        await ended.wait()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m webs.server",
+        description="Serve a recorded or synthetic web on loopback addresses until SIGTERM or Ctrl-C.",
+        epilog="example: python -m webs.server --web examples/miniweb --ready-file ready.json",
+    )
+    parser.add_argument(
+        "--web", required=True, help="a directory with sites.csv and pages.tar.zst, or synthetic:HOSTS[:SEED]"
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 (default) chooses a free one")
+    parser.add_argument("--ready-file", type=Path, help="written when all addresses listen: JSON {port, pid, hosts}")
+    parser.add_argument("--log", type=Path, help="access log, tab-separated")
+    parser.add_argument("--models", type=Path, default=_MODELS, help="directory of LANG/words.txt for a synthetic web")
+    options = parser.parse_args(arguments)
+    try:
+        asyncio.run(_run(open_web(options.web, options.models), options.port, options.ready_file, options.log))
+    except (SpiderlingError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

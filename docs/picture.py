@@ -79,7 +79,7 @@ def _text(column: str | int, y: int, text: str, colour: str = INK, weight: str =
 
 def _head(page: Page, size: int, parsed: Parsed) -> list[str]:
     heads = {
-        "block": "1 blocks (html.py)",
+        "block": "1 blocks (html/)",
         "length": "length, in links",
         "first": "2 first guess",
         "second": "3 in context",
@@ -132,7 +132,7 @@ def _foot(page: Page, height: int) -> list[str]:
             10,
             height - 64,
             f"the document: language {page.language} ({shares}), known share {page.known_share:.2f}, "
-            f"badness {page.badness:.1f} (language.py, badness.py)",
+            f"badness {page.badness:.1f} (language/)",
         ),
         _text(10, height - 46, f"{quality} (quality.py)"),
         _text(10, height - 28, f"kept: {page.words} words, {page.clean_bytes} bytes of clean text", weight="bold"),

@@ -1,0 +1,49 @@
+"""Links and file names in the documents lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "benchmarks/*.md", "models/*.md", "models/cc-by-sa/*.md", "examples/*/*.md")
+    for path in ROOT.glob(pattern)
+)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FILE = re.compile(r"(?<![\w/.*-])((?:\w+/)+[a-z_0-9-]+\.(?:py|md|tsv|csv|json|svg|png))\b")
+"""A path with a folder in front; from the root of the repository, or of the package."""
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(path: Path) -> set[str]:
+    """The ids that renderers give to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_lead_to_files_and_headings(document: Path) -> None:
+    wrong = []
+    for link in LINK.findall(document.read_text("utf-8")):
+        file, _, anchor = link.partition("#")
+        target = document.parent / file if file else document
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            wrong.append(link)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_files_that_are_named_exist(document: Path) -> None:
+    text = re.sub(r"\]\([^)]*\)|https?://\S+", "", document.read_text("utf-8"))
+    named = {name for name in FILE.findall(text) if not name.startswith(("crawls/", "state/", "corpus/"))}
+    bases = (ROOT, ROOT / "spiderling", ROOT / "tests", document.parent)
+    assert sorted(name for name in named if not any((base / name).exists() for base in bases)) == []

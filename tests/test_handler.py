@@ -39,7 +39,7 @@ from scrapy.utils.test import get_crawler
 
 from spiderling.base.reasons import Reason
 from spiderling.engine.download_handler import DownloadHandler
-from spiderling.fetch.client import MAX_HEAD_BYTES, Question, Wire
+from spiderling.fetch.client import MAX_HEAD_BYTES, RawRequest, Wire
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
 from spiderling.fetch.errors import AddressForbidden, BadHttp, BadRequest, ResponseRefused, TlsFailed, TooSlow
 from spiderling.fetch.tls import problems
@@ -1066,7 +1066,7 @@ async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
 )  # fmt: skip
 def test_no_request_is_sent_that_reads_as_another(method, target, headers):
     try:
-        head = Question(method, target, headers, b"the body").encoded()
+        head = RawRequest(method, target, headers, b"the body").encoded()
     except (BadRequest, UnicodeEncodeError):
         return
     lines = head.removesuffix(b"the body").split(b"\r\n")

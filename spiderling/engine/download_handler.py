@@ -35,7 +35,7 @@ from spiderling.base.running_time import running_time
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.fetch import tls
-from spiderling.fetch.client import Floor, Question, Reply, Way, ask
+from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import (
     AddressForbidden,
@@ -136,30 +136,33 @@ class DownloadHandler(BaseDownloadHandler):
         if request.meta.get("proxy"):
             raise DownloadCancelledError("A proxy cannot be used: connections go to the judged address.")
         url = yarl.URL(request.url, encoded=bool(request.meta.get("verbatim_url")))
-        way = await self._way(url, request)
+        target = await self._connect_target(url, request)
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
         loop = asyncio.get_running_loop()
         begin = loop.time()
         async with timeout(min(self._options.first_byte_timeout_s, total_s)) as limit:
-            await self._its_turn(request, way.addresses[0])
-            reply = await ask(_question(url, request), way)
+            await self._its_turn(request, target.addresses[0])
+            raw_response = await send(_raw_request(url, request), target)
             request.meta["download_latency"] = loop.time() - begin
             _until(limit, begin + total_s)
             try:
-                return await self._response(reply, request)
+                return await self._response(raw_response, request)
             finally:
-                request.meta["wire_bytes"] = reply.content.total_bytes
-                reply.close()
+                request.meta["wire_bytes"] = raw_response.content.total_bytes
+                raw_response.abort()
 
-    async def _way(self, url: yarl.URL, request: Request) -> Way:
+    async def _connect_target(self, url: yarl.URL, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
         may_connect = functools.partial(self._may_connect, request, addresses[0])
-        way = Way(addresses, port or 80, may_connect, functools.partial(self._started, request), self._bind_address)
+        target = ConnectTarget(
+            addresses, port or 80, may_connect, functools.partial(self._started, request), self._bind_address
+        )
         if url.scheme == "https":
             name = (url.raw_host or "").rstrip(".")
-            way.tls, way.server_name = self._ssl_context, name if literal_address(name) is None else addresses[0]
-        return way
+            target.tls = self._ssl_context
+            target.server_name = name if literal_address(name) is None else addresses[0]
+        return target
 
     async def _where(self, url: yarl.URL, request: Request) -> tuple[tuple[str, ...], int | None]:
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
@@ -196,34 +199,34 @@ class DownloadHandler(BaseDownloadHandler):
             await asyncio.sleep(seconds)
         self._started(request, address)
 
-    async def _response(self, reply: Reply, request: Request) -> Response:
-        headers = Headers(reply.raw_headers)
-        limit = self._judge(reply.status, headers, request)
+    async def _response(self, raw_response: RawResponse, request: Request) -> Response:
+        headers = Headers(raw_response.raw_headers)
+        limit = self._judge(raw_response.status, headers, request)
         decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
-        give_out = functools.partial(_made, reply, headers, request.url)
+        give_out = functools.partial(_made, raw_response, headers, request.url)
         stop = check_stop_download(
             signals.headers_received, self.crawler, request, headers=headers, body_length=_declared_length(headers)
         )
         if stop is not None:
             return give_out(stop_download=stop)
         raw: list[bytes] | None = [] if self._archives and decoder.changes else None
-        body, flags, stop = await self._body(reply, request, decoder, limit, raw)
+        body, flags, stop = await self._body(raw_response, request, decoder, limit, raw)
         if self._archives:
             received = body if raw is None else b"".join(raw)
             truncated = "disconnect" if flags else "unspecified" if stop else ""
-            request.meta[EXCHANGE] = exchange_with(request, reply, received, truncated)
+            request.meta[EXCHANGE] = exchange_with(request, raw_response, received, truncated)
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
-        return give_out(body=body, flags=flags + self._tls_flags(reply, request), stop_download=stop)
+        return give_out(body=body, flags=flags + self._tls_flags(raw_response, request), stop_download=stop)
 
-    def _tls_flags(self, reply: Reply, request: Request) -> list[str]:
+    def _tls_flags(self, raw_response: RawResponse, request: Request) -> list[str]:
         """What is wrong with the server's certificate, as flags; counted in the stats."""
-        if reply.certificate is None:
+        if raw_response.certificate is None:
             return []
-        found = tls.problems(reply.certificate, yarl.URL(request.url, encoded=True).raw_host or "")
+        found = tls.problems(raw_response.certificate, yarl.URL(request.url, encoded=True).raw_host or "")
         for problem in found:
             self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
         return [tls.FLAG + problem for problem in found]
@@ -261,7 +264,7 @@ class DownloadHandler(BaseDownloadHandler):
         return kind if kind in self._documents else None
 
     async def _body(
-        self, reply: Reply, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
+        self, raw_response: RawResponse, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
     ) -> tuple[bytes, list[str], StopDownload | None]:
         """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here.
 
@@ -269,12 +272,12 @@ class DownloadHandler(BaseDownloadHandler):
         """
         body = bytearray()
         try:
-            with Floor(reply.content, self._options.min_bytes_per_s, self._options.slow_window_s):
-                async for chunk in reply.content.iter_any():
+            with MinimumRate(raw_response.content, self._options.min_bytes_per_s, self._options.slow_window_s):
+                async for chunk in raw_response.content.iter_any():
                     if raw is not None:
                         raw.append(chunk)
                     body += decoder.decode(chunk)
-                    if reply.content.total_bytes > limit:
+                    if raw_response.content.total_bytes > limit:
                         raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
                     stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
                     if stop is not None:
@@ -283,8 +286,8 @@ class DownloadHandler(BaseDownloadHandler):
             flood = isinstance(error, HeadFlood)
             if flood or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
-            reply.content.set_exception(None)  # type: ignore[arg-type]  # what had come before is still there
-            rest = reply.content.read_nowait()
+            raw_response.content.set_exception(None)  # type: ignore[arg-type]  # what had come before is still there
+            rest = raw_response.content.read_nowait()
             if raw is not None:
                 raw.append(rest)
             body += decoder.decode(rest)
@@ -292,7 +295,7 @@ class DownloadHandler(BaseDownloadHandler):
         return bytes(body), [], None
 
 
-def _question(url: yarl.URL, request: Request) -> Question:
+def _raw_request(url: yarl.URL, request: Request) -> RawRequest:
     """*request* as it is sent."""
     host = request.headers.get(b"Host") or (url.host_port_subcomponent or "").encode()
     headers = [(b"Host", host)]
@@ -300,7 +303,7 @@ def _question(url: yarl.URL, request: Request) -> Question:
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
-    return Question(request.method, url.raw_path_qs, headers, request.body)
+    return RawRequest(request.method, url.raw_path_qs, headers, request.body)
 
 
 def _described(headers: Headers) -> tuple[str, str]:
@@ -310,18 +313,18 @@ def _described(headers: Headers) -> tuple[str, str]:
 
 
 def _made(
-    reply: Reply, headers: Headers, url: str, body: bytes = b"", flags: list[str] | None = None,
+    raw_response: RawResponse, headers: Headers, url: str, body: bytes = b"", flags: list[str] | None = None,
     stop_download: StopDownload | None = None,
 ) -> Response:  # fmt: skip
     """Scrapy's `make_response`, which would make *headers* anew; raises *stop_download* if it asks for that."""
     response = responsetypes.from_args(headers=headers, url=url, body=body)(
         url,
-        reply.status,
+        raw_response.status,
         body=body,
         flags=[*(flags or []), "download_stopped"] if stop_download else flags,
-        certificate=reply.certificate,
-        ip_address=_ip_address(reply.address),
-        protocol=f"HTTP/{reply.version.major}.{reply.version.minor}",
+        certificate=raw_response.certificate,
+        ip_address=_ip_address(raw_response.address),
+        protocol=f"HTTP/{raw_response.version.major}.{raw_response.version.minor}",
     )
     response.headers = headers
     if stop_download and stop_download.fail:
@@ -330,18 +333,18 @@ def _made(
     return response
 
 
-def exchange_with(request: Request, reply: Reply, body: bytes, truncated: str) -> Exchange:
+def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
     """What went over the wire; heads are written out later, in another thread."""
-    version = reply.version
+    version = raw_response.version
     took_s = request.meta["download_latency"]
     return Exchange(
         url=request.url,
         began=time.time(),
         took_s=took_s,
-        address=reply.address,
-        request=reply.question,
-        status_line=f"HTTP/{version.major}.{version.minor} {reply.status} {reply.reason or ''}",
-        headers=reply.raw_headers,
+        address=raw_response.address,
+        request=raw_response.request,
+        status_line=f"HTTP/{version.major}.{version.minor} {raw_response.status} {raw_response.reason or ''}",
+        headers=raw_response.raw_headers,
         body=body,
         truncated=truncated,
     )

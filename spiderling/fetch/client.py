@@ -61,7 +61,7 @@ class Wire(ResponseHandler):
             body.set_exception(aiohttp.ClientPayloadError(f"Response payload is broken: {self._exception}"))
 
 
-class Question(NamedTuple):
+class RawRequest(NamedTuple):
     """A request as it is sent; ``Connection: close`` is added."""
 
     method: str
@@ -82,10 +82,10 @@ class Question(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reply:
-    """The head of a response; `close` when its ``content`` has been read, or is not wanted."""
+class RawResponse:
+    """The head of a response; `abort` it when its ``content`` has been read, or is not wanted."""
 
-    question: Question
+    request: RawRequest
     address: str
     """That the connection was made to."""
     certificate: bytes | None
@@ -97,12 +97,12 @@ class Reply:
     content: aiohttp.StreamReader
     wire: Wire
 
-    def close(self) -> None:
+    def abort(self) -> None:
         """At once: a polite TLS shutdown would wait for a peer that we are done with."""
         self.wire.abort()
 
 
-class Floor:
+class MinimumRate:
     """A floor of bytes a second under a body: looked at once a window, for no cost while data flows.
 
     A window that the event loop itself was late for is not held against the server.
@@ -115,7 +115,7 @@ class Floor:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> Floor:
+    def __enter__(self) -> MinimumRate:
         if self._least > 0:
             self._next_window()
         return self
@@ -137,7 +137,7 @@ class Floor:
 
 
 @dataclass(slots=True)
-class Way:
+class ConnectTarget:
     """Where a connection goes: one or two judged addresses."""
 
     addresses: tuple[str, ...]
@@ -151,7 +151,7 @@ class Way:
     server_name: str | None = None
     """For the TLS handshake."""
 
-    async def open(self) -> Wire:
+    async def connect(self) -> Wire:
         """A connection to the address that answers first (RFC 8305); raises NoConnection or NoTls."""
         loop = asyncio.get_running_loop()
         kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
@@ -196,16 +196,19 @@ async def _writable(sock: socket.socket) -> None:
         loop.remove_writer(sock)
 
 
-async def ask(question: Question, way: Way) -> Reply:
-    """Send *question*; returns at the headers of the final response.  Raises as `Way.open`, or errors of aiohttp."""
-    head = question.encoded()
-    wire = await way.open()
+async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
+    """Send *request*; returns at the headers of the final response.
+
+    Raises as `ConnectTarget.connect`, or errors of aiohttp.
+    """
+    head = request.encoded()
+    wire = await target.connect()
     try:
         transport = wire.transport
         if transport is None:
             raise aiohttp.ServerDisconnectedError
         wire.set_response_params(
-            skip_payload=question.method == "HEAD",
+            skip_payload=request.method == "HEAD",
             read_until_eof=True,
             auto_decompress=False,
             max_line_size=MAX_HEADER_BYTES,
@@ -220,10 +223,10 @@ async def ask(question: Question, way: Way) -> Reply:
         wire.abort()
         raise
     wire.content = content
-    tls = transport.get_extra_info("ssl_object") if way.tls else None
-    return Reply(
-        question=question,
-        address=way.addresses[0] if len(way.addresses) == 1 else transport.get_extra_info("peername")[0],
+    tls = transport.get_extra_info("ssl_object") if target.tls else None
+    return RawResponse(
+        request=request,
+        address=target.addresses[0] if len(target.addresses) == 1 else transport.get_extra_info("peername")[0],
         certificate=tls.getpeercert(binary_form=True) if tls is not None else None,
         version=message.version,
         status=message.code,

@@ -245,7 +245,7 @@ def _print_traps(traps: TrapWeb, on: Run, off: Run | None) -> float:
     )
     rows.append(["all requests", on.requests.total(), "", off.requests.total() if off else ""])
     table(("trap", "requests", "of them lost", "lost with the detectors off"), rows)
-    print("mentions", {reason.value: number for reason, number in on.frontier.ledger.mentions.items()})
+    print("mentions", {reason.value: number for reason, number in on.frontier.ledger.refused_links.items()})
     print("ends", {reason.value: number for reason, number in on.frontier.ledger.ends.items()})
     return with_us.total() / on.requests.total()
 
@@ -258,7 +258,9 @@ def _print_clean(webs: list[tuple[str, Web, list[str]]], most: int) -> int:
             on = Crawl([web], accepted, yield_profile="off").run(seeds, most)
             off = Crawl([web], accepted, yield_profile="off", **OFF).run(seeds, most)
             ledger = on.frontier.ledger
-            refused = [ledger.mentions[reason] for reason in ALARMS] + [ledger.ends[reason] for reason in END_ALARMS]
+            refused = [ledger.refused_links[reason] for reason in ALARMS] + [
+                ledger.ends[reason] for reason in END_ALARMS
+            ]
             wrongly = off.pages - on.pages
             rows.append(
                 [name, "+".join(accepted), len(off.pages), off.kept.total(), on.kept.total(), len(wrongly), *refused]

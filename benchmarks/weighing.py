@@ -87,7 +87,7 @@ class Weighing:
 def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) -> dict[str, list[Any]]:
     """Name -> the objects that each part is reached from."""
     frontier, engine = crawl.frontier, crawler.engine
-    books, schedule, rules, traps = frontier._books, frontier.schedule, frontier._robots, frontier._traps
+    books, schedule, rules, traps = frontier._url_states, frontier.schedule, frontier._robots, frontier._traps
     hosts, queues = books.hosts, books.queues
     worth = getattr(frontier.strategy, "worth", None)
     parts: dict[str, list[Any]] = {
@@ -108,7 +108,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "names and addresses": [schedule._names],
         "robots.txt: records": [rules.records, rules._unknown, rules.changed, rules.ledger],
         "robots.txt: parsed": [rules._parsed],
-        "robots.txt: tasks": [frontier._tasks],
+        "robots.txt: tasks": [frontier._robots_requests],
         "traps": [traps],
         "strategy: watched links": [worth._watched] if worth else [],
         "strategy: sections": [worth._sections] if worth else [],
@@ -195,7 +195,7 @@ def _size(each: Any) -> int:
 
 def _units(crawl: Crawl) -> dict[str, int]:
     frontier = crawl.frontier
-    books, schedule, rules = frontier._books, frontier.schedule, frontier._robots
+    books, schedule, rules = frontier._url_states, frontier.schedule, frontier._robots
     return {
         "seen set": len(books.seen),
         "digests of kept pages": len(crawl.known_digests._kept),

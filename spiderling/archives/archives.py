@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from spiderling.archives.records import Record
     from spiderling.base.options import Options
     from spiderling.base.urls import CanonicalUrl
-    from spiderling.frontier.discovery.archive_pages import Captures
+    from spiderling.frontier.discovery.archive_pages import ArchivePages
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +56,19 @@ class Archives:
     """Belongs to the event loop."""
 
     def __init__(
-        self, sources: Sequence[str], files_at_once: int, workers: int, reader: RecordReader, captures: Captures,
-        client: Client, meta: Mapping[str, str],
-    ) -> None:  # fmt: skip
+        self,
+        sources: Sequence[str],
+        files_at_once: int,
+        workers: int,
+        reader: RecordReader,
+        archive_pages: ArchivePages,
+        client: Client,
+        meta: Mapping[str, str],
+    ) -> None:
         """*meta*: what earlier checkpoints noted."""
         saved = {key.removeprefix(_KEY): json.loads(value) for key, value in meta.items() if key.startswith(_KEY)}
         self._places = {source: Place(saved.get(source)) for source in sources}
-        self._reader, self._captures, self._client = reader, captures, client
+        self._reader, self._archive_pages, self._client = reader, archive_pages, client
         self._files_at_once, self._most_pages = files_at_once, workers * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._bytes_in_work = 0
@@ -147,7 +153,7 @@ class Archives:
         """
         work = self._in_work.pop(outcome.url_id, None) if outcome.url_id is not None else None
         if work is not None and outcome.url_id is not None:
-            self._captures.enter(outcome.url_id)
+            self._archive_pages.enter(outcome.url_id)
             self._bytes_in_work -= work.bytes
             self._freed.set()
             self._end(work.source, work.position)
@@ -177,14 +183,14 @@ class Archives:
 
     def _begun(self, source: str, record: Record) -> Fetch | None:
         if record.reason in MENTIONS:
-            self._captures.refuse(record.reason)
+            self._archive_pages.refuse(record.reason)
             if record.reason is Reason.DAMAGED:
                 self._tell_damage(source, record.position)
             return None
         if record.is_robots and record.reason is None:
-            self._captures.robots_txt(record.url, record.status, record.body, self._now())
+            self._archive_pages.robots_txt(record.url, record.status, record.body, self._now())
             return None
-        fetch = self._captures.begin(record.url)
+        fetch = self._archive_pages.begin(record.url)
         return fetch if isinstance(fetch, Fetch) else None
 
     def _end(self, source: str, position: Position) -> None:
@@ -223,7 +229,7 @@ class Archives:
 
 
 def open_archives(
-    sources: Sequence[str], options: Options, documents: frozenset[str], captures: Captures,
+    sources: Sequence[str], options: Options, documents: frozenset[str], archive_pages: ArchivePages,
     allows: Callable[[str], bool], meta: Mapping[str, str],
 ) -> Archives:  # fmt: skip
     """The archives of a crawl by its options; raises BadInput.
@@ -235,14 +241,14 @@ def open_archives(
     def refusal(target: CanonicalUrl) -> Reason | None:
         if only is not None and not only.rule_for({"url": target.url}):
             return Reason.OUT_OF_SCOPE
-        return captures.unwanted(target)
+        return archive_pages.unwanted(target)
 
     agent = f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
     client = Client(
         agent, allows, options.first_byte_timeout_s, options.retries, options.retry_delay_s, options.max_snooze_s
     )
     reader = RecordReader(options, documents, refusal)
-    return Archives(sources, options.archive_files, options.text_workers(), reader, captures, client, meta)
+    return Archives(sources, options.archive_files, options.text_workers(), reader, archive_pages, client, meta)
 
 
 def _is_done(source: str, place: Place) -> bool:

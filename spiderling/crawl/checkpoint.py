@@ -93,7 +93,7 @@ class Checkpoint:
 
     def tick(self) -> None:
         """Begin a batch if there is anything to write."""
-        if self._outcomes or self._meta or any(self._entries.values()) or not self._frontier.journal.is_empty:
+        if self._outcomes or self._meta or any(self._entries.values()) or not self._frontier.pending_changes.is_empty:
             self.begin()
 
     def begin(self) -> None:

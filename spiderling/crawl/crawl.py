@@ -141,7 +141,9 @@ class Crawl:
     ) -> Archives:
         from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
 
-        archives = open_archives(sources, self.options, documents, self.frontier.captures, policy.allows, state.meta)
+        archives = open_archives(
+            sources, self.options, documents, self.frontier.archive_pages, policy.allows, state.meta
+        )
         archives.attach(self.checkpoint.note, self.finish, self.clock.now)
         return archives
 
@@ -210,7 +212,7 @@ class Crawl:
     def event(self, what: str) -> None:
         """Log something that a person did or should know, and keep it in the state."""
         logger.info(what)
-        self.frontier.journal.event(self.clock.now(), what)
+        self.frontier.pending_changes.event(self.clock.now(), what)
 
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
@@ -288,7 +290,7 @@ def send_retired(crawler: Crawler, report: Report) -> None:
 
 def log_reopened(crawl: Crawl) -> None:
     """Tell the log which retired hosts go on because the web ran dry."""
-    reopened = crawl.frontier.closing.reopened
+    reopened = crawl.frontier.host_closing.reopened
     for host in reopened:
         logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
     reopened.clear()

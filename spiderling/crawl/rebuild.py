@@ -169,13 +169,13 @@ class _Rebuilding:
             self._corpus(surplus)
         for surplus in of["links"]:
             self._links(surplus)
-        self._frontier.ledger.mentions.clear()  # what was found in the corpus already
+        self._frontier.ledger.refused_links.clear()  # what was found in the corpus already
         for surplus in of["links"]:
             self._found(surplus)
         for surplus in of["warc"]:
             self._archive(surplus)
         if not self._has_links:
-            self._frontier.ledger.mentions.clear()
+            self._frontier.ledger.refused_links.clear()
         history = history_row(self._now, self._frontier.ledger, self._frontier.hosts)
         event = (self._now, "the state was made anew from what the crawl had written")
         changes = self._drained()
@@ -226,9 +226,9 @@ class _Rebuilding:
         if not self._has_links and target.origin not in self._asked:
             self._asked.add(target.origin)
             self._frontier.put_seed(f"{target.origin}/", self._now, distance)
-        fetch = self._frontier.captures.begin(target.url, distance)
+        fetch = self._frontier.archive_pages.begin(target.url, distance)
         if isinstance(fetch, Fetch):
-            self._frontier.captures.enter(fetch.id)
+            self._frontier.archive_pages.enter(fetch.id)
             outcome = replace(outcome, url_id=fetch.id)
             self._told[fetch.id] = outcome, place
             self._frontier.ledger.totals["requests"] += 1

@@ -120,7 +120,7 @@ class Offline:
             logger.warning(
                 "The network seems to be away: %s. The crawl pauses, keeps its URLs and goes on when anything answers; "
                 "it stops after %g s (%sOFFLINE_WAIT_S)",
-                self._known.standing(at_work(self._crawl.frontier.hosts)), self._crawl.options.offline_wait_s, PREFIX,
+                self._known.summary(at_work(self._crawl.frontier.hosts)), self._crawl.options.offline_wait_s, PREFIX,
             )  # fmt: skip
         else:
             logger.info("The network is there again; the crawl goes on")
@@ -133,7 +133,7 @@ class Offline:
         while not (self._is_there or self._crawl.stopping):
             left_s = self._left_s()
             if left_s <= 0:
-                standing = self._known.standing(at_work(self._crawl.frontier.hosts))
+                standing = self._known.summary(at_work(self._crawl.frontier.hosts))
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
                 self._stop(
                     f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when the "

@@ -153,7 +153,7 @@ class Control:
         schedule, options = crawl.frontier.schedule, crawl.options
         schedule.host_interval_s = options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
         schedule.ip_interval_s = options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
-        crawl.frontier.closing.judge_by(wanted.yield_profile)
+        crawl.frontier.host_closing.judge_by(wanted.yield_profile)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         listed, named = crawl.blocked.holds, _hosts(wanted.block)

@@ -75,7 +75,7 @@ class Progress:
         states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
-        away = crawl.frontier.reachability.standing(at_work(crawl.frontier.hosts))
+        away = crawl.frontier.reachability.summary(at_work(crawl.frontier.hosts))
         bottleneck = f"network ({away})" if away else self._bottleneck(crawl, states)
         totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (
@@ -128,7 +128,7 @@ class Progress:
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
-    factor, strategy = crawl.frontier.closing.rule.factor, crawl.options.strategy
+    factor, strategy = crawl.frontier.host_closing.rule.factor, crawl.options.strategy
     if factor is None:
         rule = "no host is retired for its yield"
     else:
@@ -161,7 +161,10 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
         ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
-        ("refused", ", ".join(f"{why.value} {number:,}" for why, number in ledger.mentions.most_common() if number)),
+        (
+            "refused",
+            ", ".join(f"{why.value} {number:,}" for why, number in ledger.refused_links.most_common() if number),
+        ),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
         ("state", str(crawl.jobdir.database)),

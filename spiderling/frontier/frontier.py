@@ -12,18 +12,18 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
 from spiderling.frontier.discovery.admission import Admission
-from spiderling.frontier.discovery.archive_pages import Captures
+from spiderling.frontier.discovery.archive_pages import ArchivePages
 from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.redirects import Redirects
-from spiderling.frontier.discovery.robots_requests import RobotsTasks
+from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.discovery.traps import Visit
-from spiderling.frontier.host_closing import Closing
+from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask, identity
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
 from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
 from spiderling.frontier.lifecycle.ledger import Ledger
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
@@ -58,9 +58,9 @@ class Frontier:
         self.strategy = strategy or parse(options.strategy)
         self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
-        self._books = Books(options, self._shelf, self.strategy)
-        self.strategy.begin(self._books, options)
-        self._admission = Admission(options, self._books, self.strategy)
+        self._url_states = UrlStates(options, self._shelf, self.strategy)
+        self.strategy.begin(self._url_states, options)
+        self._admission = Admission(options, self._url_states, self.strategy)
         self._traps = self._admission.traps
         self._robots = rules = Robots(options, self._stored_robots, failed_on)
         self._allows = allows
@@ -69,27 +69,36 @@ class Frontier:
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
         self.examined: QueuedUrl | RobotsTask | None = None
         """What ``take`` looked at last: to blame if it raised an error."""
-        self._queues, self.hosts, self.journal = self._books.queues, self._books.hosts, self._books.journal
+        self._queues = self._url_states.queues
+        self.hosts = self._url_states.hosts
+        self.pending_changes = self._url_states.pending_changes
         self.schedule = Schedule(
-            options, self._books.hosts, self._queues, self.may_connect,
-            lambda host: self.closing.vet(host), lambda: self.ledger.yield_rate if self.strategy.retires else math.inf,
+            options, self._url_states.hosts, self._queues, self.may_connect,
+            lambda host: self.host_closing.vet(host),
+            lambda: self.ledger.yield_rate if self.strategy.retires else math.inf,
             self.strategy,
         )  # fmt: skip
-        self._intake = Intake(self._books, self._admission, self.schedule)
-        self._tasks = RobotsTasks(options, self._robots, self._admission, self.schedule, self._books.hosts)
+        self._intake = Intake(self._url_states, self._admission, self.schedule)
+        self._robots_requests = RobotsRequests(
+            options, self._robots, self._admission, self.schedule, self._url_states.hosts
+        )
         self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
-        self.closing = Closing(options, self._books, self._admission, self._tasks, self.schedule, self.strategy)
-        self.close, self.reopen, self.block_where = self.closing.close, self.closing.reopen, self.closing.block_where
-        self.crawl_only, self.discovery = self._admission.crawl_only, self._tasks.sitemaps
+        self.host_closing = HostClosing(
+            options, self._url_states, self._admission, self._robots_requests, self.schedule, self.strategy
+        )
+        self.close = self.host_closing.close
+        self.reopen = self.host_closing.reopen
+        self.block_where = self.host_closing.block_where
+        self.crawl_only, self.discovery = self._admission.crawl_only, self._robots_requests.sitemaps
         self.reachability = Reachability()
-        self._failed_seeds = FailedSeeds(self._books, rules, self.schedule)
-        self._redirects = Redirects(self._books, self._admission, self._accept, options.max_redirects)
-        self.captures = Captures(self._books, self._admission, rules)
+        self._failed_seeds = FailedSeeds(self._url_states, rules, self.schedule)
+        self._redirects = Redirects(self._url_states, self._admission, self._accept, options.max_redirects)
+        self.archive_pages = ArchivePages(self._url_states, self._admission, rules)
 
     @property
     def ledger(self) -> Ledger:
         """The counts; ``ledger.imbalance`` is 0 unless there is a bug."""
-        return self._books.ledger
+        return self._url_states.ledger
 
     @property
     def is_finished(self) -> bool:
@@ -152,7 +161,7 @@ class Frontier:
             fetch = self._next_fetch(host, address, now)
             if fetch is not None:
                 return self._hand_out(fetch, now)
-        self.closing.relax(now)
+        self.host_closing.relax(now)
         return None
 
     def _next_fetch(self, host: Host, address: str, now: float) -> Fetch | None:
@@ -202,7 +211,7 @@ class Frontier:
         if verdict is RobotsVerdict.ALLOWED:
             return Fetch(url.key, url.url, address, url.host, url.payload)
         if verdict is RobotsVerdict.MISSING:
-            return None if self._tasks.ask(url.host, target, now) else url.host
+            return None if self._robots_requests.ask(url.host, target, now) else url.host
         if verdict is RobotsVerdict.PAUSED:
             url.host.due = max(url.host.due, self._robots.records[target.origin].expires)
             self.schedule.wait_at(url.host, address, now)
@@ -212,16 +221,16 @@ class Frontier:
 
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:
         if host.tasks:
-            self._tasks.fail(host.tasks.popleft(), now)
+            self._robots_requests.fail(host.tasks.popleft(), now)
         else:
-            self._books.end_head(host, reason)
+            self._url_states.end_head(host, reason)
 
     def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
         host = fetch.host
         if fetch.robots is not None:
             host.asking = host.tasks.popleft()
         else:
-            self._books.hand_out(host)
+            self._url_states.hand_out(host)
         self.schedule.hand_out(host, fetch.address, now)
         self.ledger.totals["requests"] += 1
         return fetch
@@ -246,16 +255,16 @@ class Frontier:
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
-        host, url = fetch.host, self._books.take_back(fetch.id)
+        host, url = fetch.host, self._url_states.take_back(fetch.id)
         if fetch.robots is not None and fetch.robots is host.asking:
             host.tasks.appendleft(fetch.robots)
             host.asking = None
         elif url is not None:
-            self._books.wait_again(url, first=True)
+            self._url_states.wait_again(url, first=True)
         else:
             return
         if host.is_closed:
-            self._tasks.drop(host)
+            self._robots_requests.drop(host)
         self.schedule.release(host, now)
 
     # -- answers come back
@@ -289,7 +298,7 @@ class Frontier:
         if status:
             self.reachability.answered(task.origin, host.last_start, now)
         self.schedule.heard(host, status, now + min(retry_after_s, self._options.max_snooze_s))
-        too_slow = self._tasks.answered(task, status, body, location, now, retry_after_s)
+        too_slow = self._robots_requests.answered(task, status, body, location, now, retry_after_s)
         if too_slow is not None:
             self.close(too_slow, HostState.FORBIDDEN)
         self.schedule.release(host, now)
@@ -297,7 +306,7 @@ class Frontier:
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
         links = batch_of(outcome.links)
-        url = self._books.take_back(outcome.url_id)
+        url = self._url_states.take_back(outcome.url_id)
         target = url.target if url else canonicalize(outcome.url)
         host = url.host if url else self.hosts.get(target.host) if target else None
         self.ledger.add(outcome)
@@ -315,9 +324,9 @@ class Frontier:
             self.strategy.learn(linking, target, outcome)
         self.put_links(linking, links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._traps.leave(visit)) is not None:
-            self.journal.event(now, f"{mirror.name} is left alone: a mirror of another host")
+            self.pending_changes.event(now, f"{mirror.name} is left alone: a mirror of another host")
             self.close(mirror, HostState.MIRROR)
-        retired = self.closing.review(host)
+        retired = self.host_closing.review(host)
         if url is not None:
             self.schedule.release(host, now)
         return Report(end, retired)
@@ -332,10 +341,10 @@ class Frontier:
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url*, and say how; or let it wait for another attempt."""
         if outcome.may_pass:
-            self.closing.back_off(url.host, outcome, now)
+            self.host_closing.back_off(url.host, outcome, now)
             if url.tries < self._options.retries and not url.host.is_closed:
                 url.tries += 1
-                self._books.wait_again(url, first=False)
+                self._url_states.wait_again(url, first=False)
                 return None
         else:
             url.host.failures = 0
@@ -343,12 +352,12 @@ class Frontier:
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
             reason = self._redirects.follow(url, outcome.redirect_to, outcome.redirect_payload, now)
         if reason is not None:
-            self._books.end_in_transit(url, reason)
+            self._url_states.end_in_transit(url, reason)
         return reason
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
-        return ask_again(self._books, self.schedule, ends, now)
+        return ask_again(self._url_states, self.schedule, ends, now)
 
     # -- hosts
 
@@ -374,9 +383,9 @@ class Frontier:
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
-        changes = self.journal.drain(self._books.seen, self._robots, self.ledger)
+        changes = self.pending_changes.drain(self._url_states.seen, self._robots, self.ledger)
         meta = self.strategy.state() | self.reachability.state() | self._failed_seeds.state()
-        return replace(changes, trail=self._books.trail.drain(now), meta=meta)
+        return replace(changes, trail=self._url_states.trail.drain(now), meta=meta)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
@@ -384,8 +393,8 @@ class Frontier:
         self.reachability.restore(state.meta)
         self._failed_seeds.restore(state.meta)
         self._robots.look_in_store()
-        self.schedule.restore(self._books.restore(state, self._shelf), now)
-        self.closing.restore(self._shelf, now)
+        self.schedule.restore(self._url_states.restore(state, self._shelf), now)
+        self.host_closing.restore(self._shelf, now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""

@@ -9,10 +9,10 @@ from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.frontier.discovery.admission import Admission
-from spiderling.frontier.discovery.robots_requests import RobotsTasks
+from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, HostState
 from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.history import AT_WORK
@@ -22,13 +22,18 @@ _FAILURES_PER_RETRY = 3
 """A host's queue is given up after so many times (retries + 1) failures in a row."""
 
 
-class Closing:
+class HostClosing:
     """Closes and reopens; what becomes of the URLs is in lifecycle/url_states.py."""
 
     def __init__(
-        self, options: Options, books: Books, admission: Admission, tasks: RobotsTasks, schedule: Schedule,
+        self,
+        options: Options,
+        url_states: UrlStates,
+        admission: Admission,
+        robots_requests: RobotsRequests,
+        schedule: Schedule,
         strategy: Strategy,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._options, self._gives_up = options, strategy.gives_up
         self._own_factor = options.yield_factor() if strategy.retires else None
         self.judge_by(None)
@@ -39,9 +44,9 @@ class Closing:
         """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
         self._max_documents = options.max_host_documents
         self._max_bytes = options.max_host_bytes
-        self._books = books
+        self._url_states = url_states
         self._admission = admission
-        self._tasks = tasks
+        self._robots_requests = robots_requests
         self._schedule = schedule
 
     def judge_by(self, profile: str | None) -> None:
@@ -56,16 +61,16 @@ class Closing:
         """
         if host.is_closed:
             return 0
-        number = self._books.close(host, state)
+        number = self._url_states.close(host, state)
         self._schedule.rest(host)
-        self._tasks.drop(host)
+        self._robots_requests.drop(host)
         return number
 
     def reopen(self, host: Host, now: float, exempt: bool = True) -> int:
         """Let a closed host go on with its parked URLs, whose number is returned; *exempt*: it is not retired again."""
         if not host.is_closed:
             return 0
-        number = self._books.reopen(host, exempt)
+        number = self._url_states.reopen(host, exempt)
         self._schedule.wake(host.id, now)
         return number
 
@@ -81,7 +86,7 @@ class Closing:
         Hosts that are not in memory are blocked when their turn comes.
         """
         self._admission.is_blocked = is_blocked
-        hosts = self._books.hosts
+        hosts = self._url_states.hosts
         reopened = [hosts.by_id(host_id) for host_id in hosts.exempt]  # that is not asked of them when their turn comes
         known = {*hosts.in_memory(), *reopened}
         blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
@@ -97,7 +102,7 @@ class Closing:
             pause = max(outcome.retry_after_s, self._schedule.interval(host))
         host.due = max(host.due, now + min(pause, self._options.max_snooze_s))
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
-            self._books.purge(host, outcome.reason)
+            self._url_states.purge(host, outcome.reason)
 
     def review(self, host: Host) -> tuple[Host, ...]:
         """Close *host* if it has given too little, or as much as it may; returns those retired."""
@@ -114,7 +119,7 @@ class Closing:
     def restore(self, shelf: Shelf, now: float) -> None:
         """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
         spent: list[int] = []
-        states = self._books.marks.hosts_by_state()
+        states = self._url_states.marks.hosts_by_state()
         is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
         for mark in shelf.host_marks() if is_asked else ():
             if mark.state == HostState.SPENT.value:
@@ -123,7 +128,7 @@ class Closing:
                 account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
                 self._note_retired(mark.id, account, max(0, -mark.exempt))
         for host_id in spent:
-            host = self._books.hosts.by_id(host_id)
+            host = self._url_states.hosts.by_id(host_id)
             if not self.is_spent(host):
                 self.reopen(host, now, exempt=host.exempt)
 
@@ -134,12 +139,12 @@ class Closing:
         """
         if not any(self._second_chances):
             return False
-        states = self._books.marks.hosts_by_state()
+        states = self._url_states.marks.hosts_by_state()
         wanted = self._floor - sum(states.get(state, 0) for state in AT_WORK)
         before = len(self.reopened)
         for step, heap in enumerate(self._second_chances):
             while wanted > 0 and heap:
-                host = self._books.hosts.by_id(heapq.heappop(heap)[1])
+                host = self._url_states.hosts.by_id(heapq.heappop(heap)[1])
                 if host.state is HostState.RETIRED and host.queued:
                     self._give_chance(host, step, now)
                     wanted -= 1
@@ -152,7 +157,7 @@ class Closing:
         what = (
             f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
         )
-        self._books.journal.event(now, what)
+        self._url_states.pending_changes.event(now, what)
         self.reopened.append(host)
 
     def _note_retired(self, host_id: int, account: YieldAccount, taken: int) -> None:
@@ -162,7 +167,7 @@ class Closing:
 
     def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
-        hosts = self._books.hosts
+        hosts = self._url_states.hosts
         rule = self.rule.milder(host.leniency)
         if host.is_closed or host.exempt:
             return ()

@@ -229,7 +229,7 @@ class Reachability:
         """Whether a request to *host* failed and nothing has been decided on it."""
         return host in self._failing
 
-    def standing(self, at_work: int) -> str:
+    def summary(self, at_work: int) -> str:
         """For a person: how many hosts of those at work fail, and how; '' when the network is there."""
         if self.network in (Network.THERE, Network.DOUBTED):
             return ""

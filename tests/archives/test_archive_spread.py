@@ -20,10 +20,10 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
     open(path, "w").close()
     tiny = [Record(Position(at), reason=Reason.REVISIT) for at in range(1, TINY + 1)]
     reader = SimpleNamespace(records=lambda raw, last: iter([Record(Position(0), URL), *tiny]))
-    captures = SimpleNamespace(
+    archive_pages = SimpleNamespace(
         refuse=lambda reason: None, begin=lambda url: Fetch(1, url, "", None), enter=lambda key: None
     )
-    archives, notes = Archives([path], 1, 1, reader, captures, None, {}), {}
+    archives, notes = Archives([path], 1, 1, reader, archive_pages, None, {}), {}
     archives.attach(notes.__setitem__, lambda outcome: None, lambda: 0.0)
     pages = archives.pages(lambda: False)
     fetch, _ = await anext(pages)

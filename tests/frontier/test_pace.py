@@ -8,7 +8,7 @@ from virtual_crawl import Answer, VirtualCrawl, page
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.scheduling.slowdown import Pace
+from spiderling.frontier.scheduling.slowdown import Slowdown
 
 URLS = [f"http://a.cz/{number}" for number in range(12)]
 
@@ -52,17 +52,17 @@ def test_busy_host_is_asked_half_as_often_and_recovers(status: int) -> None:
 
 
 def test_interval_of_a_busy_host_is_bounded() -> None:
-    pace, host = Pace(Options(max_slowdown_s=30.0)), Host(1, "a.cz", 0)
+    slowdown, host = Slowdown(Options(max_slowdown_s=30.0)), Host(1, "a.cz", 0)
     for _ in range(2000):
-        pace.heard(host, 503)
-    assert pace.interval(host, 5.0) == 30.0
-    assert pace.interval(host, 90.0) == 90.0, "a longer Crawl-delay is not shortened"
+        slowdown.heard(host, 503)
+    assert slowdown.interval(host, 5.0) == 30.0
+    assert slowdown.interval(host, 90.0) == 90.0, "a longer Crawl-delay is not shortened"
     for _ in range(80):
-        pace.heard(host, 404)
-    assert pace.interval(host, 5.0) == 5.0
+        slowdown.heard(host, 404)
+    assert slowdown.interval(host, 5.0) == 5.0
 
 
 def test_no_answer_is_no_word() -> None:
-    pace, host = Pace(Options()), Host(1, "a.cz", 0, slowdown=4.0)
-    pace.heard(host, 0)
+    slowdown, host = Slowdown(Options()), Host(1, "a.cz", 0, slowdown=4.0)
+    slowdown.heard(host, 0)
     assert host.slowdown == 4.0

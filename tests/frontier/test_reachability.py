@@ -92,7 +92,7 @@ def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_w
     crawl.known.next_probe()
     crawl.known.probed(11.0)
     assert crawl.known.is_away and crawl.told() == [("a.cz", False)]
-    assert crawl.known.standing(1) == "1 of 1 hosts fail: connection"
+    assert crawl.known.summary(1) == "1 of 1 hosts fail: connection"
     crawl.fails("late.cz", 12.0, Trouble.TIMEOUT)
     assert crawl.told() == [], "it had been asked before"
     crawl.known.answered("http://a.cz", 20.0, 20.0)
@@ -205,7 +205,7 @@ def test_every_failure_gets_one_verdict_and_none_is_charged_while_the_network_is
             assert crawl.known.next_probe()
             crawl.known.probed(float(now))
         if crawl.known.is_away:
-            assert crawl.known.standing(host)
+            assert crawl.known.summary(host)
     crawl.known.give_up()
     told = crawl.told()
     assert sorted(int(host) for host, _ in told) == list(range(number))

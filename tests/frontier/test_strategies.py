@@ -18,7 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink
 from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, parse
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
@@ -93,9 +93,9 @@ def test_server_without_relevant_pages_is_left_after_s_of_them() -> None:
 def rank(name: str, linking: LinkingPage, block: bool = False) -> int:
     options = Options(strategy=name)
     strategy, target = parse(name), canonicalize("http://b.cz/")
-    books = Books(options, MemoryStore(), strategy)
-    books.hosts.create("a.cz", 0)
-    strategy.begin(books, options)
+    url_states = UrlStates(options, MemoryStore(), strategy)
+    url_states.hosts.create("a.cz", 0)
+    strategy.begin(url_states, options)
     assert target is not None
     return strategy.ranker(linking)(FoundLink.to(target, 0, block))
 
@@ -141,7 +141,7 @@ def test_example_of_the_docs_works() -> None:
     frontier.put_links(LinkingPage(host, Reason.KEPT), links, 0.0)
     found = frontier.hosts.get("a.cz")
     assert found is not None
-    queues = frontier._books.queues
+    queues = frontier._url_states.queues
     assert [queues.pop(found).target.path for _ in links] == ["/", "/a/b", "/a/b/c"]
 
 
@@ -169,7 +169,7 @@ def test_strategy_of_the_callers_own() -> None:
     host = frontier.hosts.get("a.cz")
     assert host is not None
     frontier.put_links(LinkingPage(host, Reason.KEPT), [Link("http://a.cz/good"), Link("http://a.cz/bad")], 0.0)
-    assert (frontier.ledger.discovered, frontier.ledger.mentions[Reason.UNPROMISING]) == (2, 1)
+    assert (frontier.ledger.discovered, frontier.ledger.refused_links[Reason.UNPROMISING]) == (2, 1)
 
 
 @given(
@@ -204,7 +204,7 @@ def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:
     """How often each of the *new* ones among so many links of a page was drawn to go on with."""
     strategy, target = parse(f"random-walk:jump={jump}"), canonicalize("http://b.cz/")
     crawl = VirtualCrawl({})
-    strategy.begin(crawl.frontier._books, Options(random_seed=7))
+    strategy.begin(crawl.frontier._url_states, Options(random_seed=7))
     host, drawn = crawl.frontier._admission.host("a.cz", 0), [0] * new
     assert target is not None
     outcome = Outcome(1, "http://a.cz/", Reason.KEPT, 200, links=tuple(Link(f"http://b.cz/{n}") for n in range(links)))

@@ -64,7 +64,7 @@ def test_grace_limit_of_pages_alone() -> None:
     ("profile", "factor"), [("off", None), ("permissive", 0.002), ("normal", 0.005), ("paper", 0.01)]
 )
 def test_profile_reaches_the_frontier(profile: str, factor: float | None) -> None:
-    rule = VirtualCrawl({}, yield_profile=profile).frontier.closing.rule
+    rule = VirtualCrawl({}, yield_profile=profile).frontier.host_closing.rule
     assert rule == RetirementRule(factor, 8, 512_000)
 
 

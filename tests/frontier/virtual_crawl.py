@@ -287,7 +287,7 @@ class VirtualCrawl:
 
     @property
     def mentions(self) -> dict[Reason, int]:
-        return {reason: number for reason, number in self.frontier.ledger.mentions.items() if number}
+        return {reason: number for reason, number in self.frontier.ledger.refused_links.items() if number}
 
     def fetched(self, of: str = "") -> list[str]:
         """The pages asked for in order, robots.txt left out; those of the host *of*."""

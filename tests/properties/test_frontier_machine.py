@@ -278,14 +278,14 @@ def summary(frontier: Frontier) -> object:
             host.id, host.distance, host.state if host.is_closed else None, host.account, host.documents, host.exempt,
             host.crawl_delay_s, host.failures, sorted((u.key, u.url, u.rank, u.redirects, u.payload) for u in urls),
         )  # fmt: skip
-    ledger, seen = frontier.ledger, frontier._books.seen
+    ledger, seen = frontier.ledger, frontier._url_states.seen
     counts = {key: number for key, number in ledger.counts().items() if number}
     return hosts, counts, sorted(key for part in range(PARTS) for key in seen._table.keys_of(part).tolist())
 
 
 def queued(frontier: Frontier, host: Host) -> list[QueuedUrl]:
     """The queue of *host*, wherever it is stored."""
-    queues = frontier._books.queues
+    queues = frontier._url_states.queues
     head = queues._heads[host.id]
     slots = list(queues._slots(host.id, head))
     lines = []

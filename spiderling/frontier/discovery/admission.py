@@ -10,7 +10,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, port_of, url_key
 from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.storage.lines import line_of, plain_line
 
@@ -18,11 +18,11 @@ from spiderling.frontier.storage.lines import line_of, plain_line
 class Admission:
     """Accepts or refuses; an accepted URL waits in its host's queue or ends at once."""
 
-    def __init__(self, options: Options, books: Books, strategy: Strategy) -> None:
-        self._books = books
+    def __init__(self, options: Options, url_states: UrlStates, strategy: Strategy) -> None:
+        self._url_states = url_states
         self._strategy = strategy
-        self._scope = books.scope
-        self.traps = Traps(options, books.hosts)
+        self._scope = url_states.scope
+        self.traps = Traps(options, url_states.hosts)
         self.allows_port = self._scope.allows_port
         self._of_usual_ports = self._by_port(80), self._by_port(443)
         self._max_distance = options.max_distance
@@ -41,12 +41,12 @@ class Admission:
 
         *page*: key of that it was found on.
         """
-        books = self._books
-        host_id = books.hosts.find(target.host)
+        url_states = self._url_states
+        host_id = url_states.hosts.find(target.host)
         if host_id:
             distance = self.lower(host_id, distance)
             key = url_key(host_id, target.url, salt)
-            if key in books.seen:
+            if key in url_states.seen:
                 return self.refuse(Reason.SEEN)
         named = rank == SEED_RANK or bool(payload)
         refusal = self._refusal(target, host_id, distance, rank, payload, named or redirects > 0)
@@ -56,30 +56,30 @@ class Admission:
         if not host_id:
             host_id = self.host_id(target.host, distance)
             key = url_key(host_id, target.url, salt)
-        books.seen.add(key)
-        books.ledger.discover()
-        books.trail.found([key], page)
+        url_states.seen.add(key)
+        url_states.ledger.discover()
+        url_states.trail.found([key], page)
         rank = min(rank, LAST_RANK)
         line = None if payload is not None or redirects else plain_line(target, rank)
         if line is None:
-            host = books.hosts.by_id(host_id)
+            host = url_states.hosts.by_id(host_id)
             line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, redirects, payload))
-        return books.wait(host_id, rank, line, payload is not None) or host_id
+        return url_states.wait(host_id, rank, line, payload is not None) or host_id
 
     def left_out(self, url: QueuedUrl) -> Reason | None:
         """Why a link that waited ends unfetched, by what was learnt meanwhile; None when it is fetched."""
         if url.rank == SEED_RANK or url.payload:
             return None
-        if self._strategy.is_stale(url.rank, self._books.ledger.totals["pages"]):
+        if self._strategy.is_stale(url.rank, self._url_states.ledger.totals["pages"]):
             return Reason.PASSED_OVER
         return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
 
     def lower(self, host_id: int, distance: int) -> int:
         """The distance of a known host that was found at *distance*."""
-        known = self._books.marks.distance(host_id)
+        known = self._url_states.marks.distance(host_id)
         if distance < known:
-            self._books.marks.set_distance(host_id, distance)
-            self._books.hosts.nearer.add(host_id)
+            self._url_states.marks.set_distance(host_id, distance)
+            self._url_states.hosts.nearer.add(host_id)
         return min(distance, known)
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
@@ -108,16 +108,16 @@ class Admission:
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
         """Count refused mentions."""
-        self._books.ledger.mentions[reason] += number
+        self._url_states.ledger.refused_links[reason] += number
         return reason
 
     def host(self, name: str, distance: int) -> Host:
         """The record of *name*, created if it is new."""
-        return self._books.hosts.by_id(self.host_id(name, distance))
+        return self._url_states.hosts.by_id(self.host_id(name, distance))
 
     def host_id(self, name: str, distance: int) -> int:
         """Its id."""
-        hosts = self._books.hosts
+        hosts = self._url_states.hosts
         host_id = hosts.find(name)
         if not host_id:
             host_id = hosts.create(name, distance)
@@ -132,12 +132,12 @@ class Admission:
             return None
         if self.is_blocked(host.name):
             return HostState.BLOCKED
-        return HostState.RETIRED if not host.leniency and self._books.hosts.is_unit_retired(host.name) else None
+        return HostState.RETIRED if not host.leniency and self._url_states.hosts.is_unit_retired(host.name) else None
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""
         page = canonicalize(source) if source else None
-        host = self._books.hosts.get(page.host) if page else None
+        host = self._url_states.hosts.get(page.host) if page else None
         if page is None or host is None:
             return 0, 0
         return host.distance + (target.host != host.name), url_key(host.id, page.url)

@@ -1,7 +1,7 @@
 """Pages that come without a request, from an archive: their URLs are judged and accounted for as if they were fetched.
 
-A URL enters the books when its page ends, and not before: what was in work at a kill is as if it had never
-been read.  Hosts get no turn and wait for nothing; they may be closed (blocked, retired) as in a crawl.
+A URL is accounted for when its page ends, and not before: after a kill, a page that was in work counts as never
+read.  Hosts get no turn and wait for nothing; they may be closed (blocked, retired) as in a crawl.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, url_key
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.values import Fetch
 
 
-class Captures:
+class ArchivePages:
     """``begin`` when a page has been read, ``enter`` right before it is reported."""
 
-    def __init__(self, books: Books, admission: Admission, robots: Robots) -> None:
-        self._books, self._admission, self._robots = books, admission, robots
+    def __init__(self, url_states: UrlStates, admission: Admission, robots: Robots) -> None:
+        self._url_states, self._admission, self._robots = url_states, admission, robots
         self._in_work: dict[int, QueuedUrl] = {}
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
@@ -48,7 +48,7 @@ class Captures:
             return self._admission.refuse(Reason.BAD_URL)
         host = self._admission.host(target.host, distance)
         key = url_key(host.id, target.url)
-        if key in self._in_work or key in self._books.seen:
+        if key in self._in_work or key in self._url_states.seen:
             return self._admission.refuse(Reason.SEEN)
         entry = self._in_work[key] = QueuedUrl(key, target.url, host, SEED_RANK, target)
         host.in_transit += 1  # keeps its record in memory
@@ -58,8 +58,8 @@ class Captures:
         if end is None:
             return Fetch(key, entry.url, "", host)
         self.enter(key)
-        self._books.take_back(key)
-        self._books.end_in_transit(entry, end)
+        self._url_states.take_back(key)
+        self._url_states.end_in_transit(entry, end)
         host.in_transit -= 1
         return end
 
@@ -68,11 +68,12 @@ class Captures:
         return key in self._in_work
 
     def enter(self, key: int) -> None:
-        """The page in work enters the books: discovered and in transit, to be reported in the same step."""
-        url, books = self._in_work.pop(key), self._books
-        books.seen.add(key)
-        books.trail.found([key], 0)
-        books.ledger.discover()
-        books.ledger.hand_out()
-        books.in_transit[key] = url.host.fetching = url
-        books.hosts.changed.add(url.host)
+        """The URL of the page in work is accounted for: discovered and in transit, to be reported in the same step."""
+        url = self._in_work.pop(key)
+        url_states = self._url_states
+        url_states.seen.add(key)
+        url_states.trail.found([key], 0)
+        url_states.ledger.discover()
+        url_states.ledger.hand_out()
+        url_states.in_transit[key] = url.host.fetching = url
+        url_states.hosts.changed.add(url.host)

@@ -17,7 +17,7 @@ from spiderling.base.urls import PREFIXES, canonicalize
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.discovery.traps import Visit
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
@@ -32,8 +32,8 @@ Entry = tuple[int, bytes, int]
 class Intake:
     """Accepts what is new in a batch; a batch that a worker made up harms no more than the page's own links could."""
 
-    def __init__(self, books: Books, admission: Admission, schedule: Schedule) -> None:
-        self._books, self._admission, self._schedule = books, admission, schedule
+    def __init__(self, url_states: UrlStates, admission: Admission, schedule: Schedule) -> None:
+        self._url_states, self._admission, self._schedule = url_states, admission, schedule
 
     def put(
         self, linking: LinkingPage, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
@@ -52,9 +52,9 @@ class Intake:
     def _put_columns(
         self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
-        books, ids = self._books, self._ids(source, links.hosts)
+        url_states, ids = self._url_states, self._ids(source, links.hosts)
         of_host, hashes = np.frombuffer(links.of_host, np.uint16), np.frombuffer(links.hashes, np.uint64)
-        places = books.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
+        places = url_states.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
         if len(places) < links.size:
             self._admission.refuse(Reason.SEEN, links.size - len(places))
         if not places:
@@ -64,12 +64,12 @@ class Intake:
         if not new.places:
             return
         keys, waiting = self._entered(source, links, new, ids, rank_of(new))
-        books.ledger.discover(len(keys))
-        books.trail.found(keys, page)
+        url_states.ledger.discover(len(keys))
+        url_states.trail.found(keys, page)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
                 self._wait_singly(host_id, entries, links, visit, now)
-            elif books.wait_all(host_id, entries):
+            elif url_states.wait_all(host_id, entries):
                 self._schedule.wake(host_id, now, min(entries)[0])
 
     def _entered(
@@ -85,7 +85,7 @@ class Intake:
             if not ids[number := numbers[at]]:
                 ids[number] = self._admission.host_id(links.hosts[number], source.distance + 1)
         hosts = [ids[numbers[at]] for at in places]
-        keys = self._books.seen.enter(hosts, [digests[at] for at in places])
+        keys = self._url_states.seen.enter(hosts, [digests[at] for at in places])
         waiting: dict[int, list[Entry]] = {host_id: [] for host_id in hosts}
         for at, rank, host_id, key in zip(places, ranks, hosts, keys, strict=True):
             if key:
@@ -97,15 +97,15 @@ class Intake:
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
-        ids = self._books.hosts.find_all(names)
-        for host_id in self._books.marks.farther(ids, source.distance + 1):
+        ids = self._url_states.hosts.find_all(names)
+        for host_id in self._url_states.marks.farther(ids, source.distance + 1):
             if host_id != source.id:
                 self._admission.lower(host_id, source.distance + 1)
         return ids
 
     def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
         """The places of those *new* links that are not refused."""
-        scope, closed, names = self._books.scope, self._admission.traps.closed, links.hosts
+        scope, closed, names = self._url_states.scope, self._admission.traps.closed, links.hosts
         fetched, max_depth, max_chars = scope.fetched, scope.max_depth, scope.max_chars
         numbers, lines, prefixes, forms, depths = new.numbers, new.lines, links.prefixes, links.forms, links.depths
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
@@ -130,13 +130,13 @@ class Intake:
         """``Admission.gate``; a name that no worker of ours makes is no host."""
         if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
             return Reason.BAD_URL, Reason.BAD_URL
-        distance = self._books.marks.distance(host_id) if host_id else source.distance + 1
+        distance = self._url_states.marks.distance(host_id) if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 
     def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:
         """Each is shown to *visit* as soon as it waits."""
         for entry in entries:
-            if self._books.wait_all(host_id, [entry]):
+            if self._url_states.wait_all(host_id, [entry]):
                 self._schedule.wake(host_id, now, entry[0])
                 visit.found(links.target(entry[2]))
 
@@ -147,7 +147,7 @@ class Intake:
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return
-        link = FoundLink.to(target, self._books.hosts.find(target.host), bool(flags & TEXT_BLOCK))
+        link = FoundLink.to(target, self._url_states.hosts.find(target.host), bool(flags & TEXT_BLOCK))
         if (rank := rank_of(NewLinks.of(link))[0]) == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
             return

@@ -8,17 +8,20 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, serialize
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 
 
 class Redirects:
     """Of one crawl."""
 
     def __init__(
-        self, books: Books, admission: Admission, accept: Callable[..., Reason | None], max_redirects: int
+        self, url_states: UrlStates, admission: Admission, accept: Callable[..., Reason | None], max_redirects: int
     ) -> None:
         """*accept* takes a target as a new URL."""
-        self._books, self._admission, self._accept, self._max_redirects = books, admission, accept, max_redirects
+        self._url_states = url_states
+        self._admission = admission
+        self._accept = accept
+        self._max_redirects = max_redirects
 
     def follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
         """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
@@ -36,7 +39,7 @@ class Redirects:
             if url.host.is_closed:
                 return CLOSED_STATES[url.host.state]
             url.url = spelled
-            self._books.wait_again(url, first=True)
+            self._url_states.wait_again(url, first=True)
             return None
         if url.redirects >= self._max_redirects:
             return Reason.REDIRECT_LOOP

@@ -15,7 +15,7 @@ from spiderling.frontier.site_files import SiteFile
 from spiderling.frontier.storage.host_table import HostTable
 
 
-class RobotsTasks:
+class RobotsRequests:
     """One request per origin at a time; a redirect moves it to the queue of another host."""
 
     def __init__(

@@ -218,7 +218,7 @@ class Host:
     """Whether it holds one of the workbench's places."""
     turns: int = 0
     """Requests since it has held its place."""
-    standing: int | None = None
+    rank_group: int | None = None
     """The kind (scheduling/holding.py) as which it is counted among those that hold a place."""
     benched: float = 0.0
     """When it was last put on the workbench."""

@@ -1,4 +1,4 @@
-"""URLs that have ended and are to be asked for once more: the trail knows them, the books take them back."""
+"""URLs that have ended and are to be asked for once more: the URL log knows them, and they wait again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
 from spiderling.frontier.hosts.host import QueuedUrl
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.lines import line_of
 from spiderling.frontier.storage.url_log import End
@@ -23,16 +23,16 @@ class AskedAgain(NamedTuple):
     """Those of closed hosts and full queues, which have ended once more."""
 
 
-def ask_again(books: Books, schedule: Schedule, ends: Iterable[End], now: float) -> AskedAgain:
+def ask_again(url_states: UrlStates, schedule: Schedule, ends: Iterable[End], now: float) -> AskedAgain:
     """Let URLs wait again, each behind the others of its rank, that ended as *ends* say and did not wait since."""
     waiting = closed = 0
     for end in ends:
-        host, target = books.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID), canonicalize(end.url)
+        host, target = url_states.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID), canonicalize(end.url)
         if target is None:
             raise ValueError(f"{end.url!r} has ended and is no URL")
         payload = b64decode(end.payload) if end.payload else None
         line = line_of(QueuedUrl(end.key, end.url, host, end.rank, target, payload=payload))
-        if books.ask_again(host.id, end.rank, line, Reason.of(end.reason), payload is not None) is None:
+        if url_states.ask_again(host.id, end.rank, line, Reason.of(end.reason), payload is not None) is None:
             waiting += 1
             schedule.wake(host.id, now, end.rank)
         else:

@@ -12,7 +12,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, url_key
 from spiderling.frontier.hosts.host import QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.lifecycle.url_states import Books
+from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.lines import line_of
@@ -28,11 +28,11 @@ _MOST = 10_000
 class FailedSeeds:
     """Keys and Reasons of seeds whose host was out of reach."""
 
-    def __init__(self, books: Books, robots: Robots, schedule: Schedule) -> None:
-        self._books, self._robots, self._schedule = books, robots, schedule
+    def __init__(self, url_states: UrlStates, robots: Robots, schedule: Schedule) -> None:
+        self._url_states, self._robots, self._schedule = url_states, robots, schedule
         self._failed: dict[int, Reason] = {}
         self._is_changed = False
-        books.ended = self._ended
+        url_states.ended = self._ended
 
     def _ended(self, url: QueuedUrl, reason: Reason) -> None:
         if url.rank == SEED_RANK and reason in _OUT_OF_REACH and url.payload is None:
@@ -43,17 +43,17 @@ class FailedSeeds:
 
     def again(self, target: CanonicalUrl, now: float) -> bool:
         """Whether *target* is a seed that failed: it waits again, and its host is asked as if for the first time."""
-        host_id = self._books.hosts.find(target.host) if self._failed else 0
+        host_id = self._url_states.hosts.find(target.host) if self._failed else 0
         key = url_key(host_id, target.url) if host_id else 0
-        if key not in self._failed or self._books.marks.is_closed(host_id):
+        if key not in self._failed or self._url_states.marks.is_closed(host_id):
             return False
-        reason, host = self._failed.pop(key), self._books.hosts.by_id(host_id)
+        reason, host = self._failed.pop(key), self._url_states.hosts.by_id(host_id)
         self._is_changed = True
         host.failures = 0
-        self._books.hosts.changed.add(host)
+        self._url_states.hosts.changed.add(host)
         self._robots.ask_again(target.origin)
-        self._books.ledger.reopen(reason, 1)
-        self._books.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
+        self._url_states.ledger.reopen(reason, 1)
+        self._url_states.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
         self._schedule.wake(host_id, now, SEED_RANK)
         return True
 

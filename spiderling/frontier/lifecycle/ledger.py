@@ -26,7 +26,7 @@ class Ledger:
 
     def __init__(self, counts: dict[str, int] | None = None) -> None:
         self.ends: Counter[Reason] = Counter()
-        self.mentions: Counter[Reason] = Counter()
+        self.refused_links: Counter[Reason] = Counter()
         self.totals: Counter[str] = Counter()
         """requests, pages, documents, words, and bytes: wire, downloaded, kept."""
         self.languages: Counter[str] = Counter()
@@ -74,7 +74,7 @@ class Ledger:
         totals["words"] += outcome.words
         totals["pages"] += outcome.is_judged
         if outcome.links_cut:
-            self.mentions[Reason.TOO_MANY_LINKS] += outcome.links_cut
+            self.refused_links[Reason.TOO_MANY_LINKS] += outcome.links_cut
         if outcome.reason is Reason.KEPT:
             totals["documents"] += 1
             self.languages[outcome.language or ""] += 1
@@ -96,7 +96,7 @@ class Ledger:
     def counts(self) -> dict[str, int]:
         """All counts under one name space, for the store; what is in transit counts as waiting again."""
         counts = {f"end/{reason.value}": number for reason, number in self.ends.items()}
-        counts |= {f"mention/{reason.value}": number for reason, number in self.mentions.items()}
+        counts |= {f"mention/{reason.value}": number for reason, number in self.refused_links.items()}
         counts |= {f"total/{key}": number for key, number in self.totals.items()}
         counts |= {f"language/{key}": number for key, number in self.languages.items()}
         counts |= {f"fact/{key}": number for key, number in self.facts.items()}
@@ -107,7 +107,7 @@ class Ledger:
         if kind == "end":
             self.ends[_reason(name)] = value
         elif kind == "mention":
-            self.mentions[_reason(name)] = value
+            self.refused_links[_reason(name)] = value
         elif kind == "total":
             self.totals[name] = value
         elif kind == "language":

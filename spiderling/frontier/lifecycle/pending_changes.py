@@ -14,7 +14,7 @@ GENERATION = "generation"
 """The count under which the store holds the number of the last flush."""
 
 
-class Journal:
+class PendingChanges:
     """Changed hosts and queues, and events; a URL that came and ended between two batches leaves only its seen key."""
 
     def __init__(self, hosts: HostTable, queues: Queues) -> None:

@@ -1,4 +1,4 @@
-"""The books: every host and URL of the crawl, and the only places where a URL changes its state."""
+"""States of URLs: every host and URL of the crawl, and the only places where a URL changes its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, Marks, QueuedUrl
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.lifecycle.ledger import Ledger
-from spiderling.frontier.lifecycle.pending_changes import GENERATION, Journal
+from spiderling.frontier.lifecycle.pending_changes import GENERATION, PendingChanges
 from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scope import Scope
@@ -22,7 +22,7 @@ from spiderling.frontier.storage.seen import SeenSet
 from spiderling.frontier.storage.url_log import Trail
 
 
-class Books:
+class UrlStates:
     """Hosts, queues, seen set and counts, changed together so that they always agree.
 
     The queue of a closed host is parked as it stands, or dropped: its URLs have ended, and wait again when the
@@ -34,7 +34,7 @@ class Books:
         self.marks = Marks()
         self.queues = Queues(shelf, self.marks, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers, strategy.host_rank)
-        self.journal = Journal(self.hosts, self.queues)
+        self.pending_changes = PendingChanges(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)
         self.trail = Trail(options.trail)

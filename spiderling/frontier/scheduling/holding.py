@@ -69,18 +69,18 @@ class Holding:
     def count(self, host: Host, rank: int | None) -> None:
         """*host* has a place and this rank; None: no place any more."""
         kind = None if rank is None else _kind(host, rank)
-        if host.standing == kind or not self._haste:
+        if host.rank_group == kind or not self._haste:
             return
-        if host.standing is not None:
-            self._at[host.standing] -= 1
+        if host.rank_group is not None:
+            self._at[host.rank_group] -= 1
         if kind is not None:
             self._at[kind] += 1
-        host.standing = kind
+        host.rank_group = kind
         self._hold()
 
     def learn(self, host: Host, kept_bytes: int, downloaded_bytes: int) -> None:
         """What *host* gave by one request."""
-        kind = host.standing
+        kind = host.rank_group
         if kind is None or not downloaded_bytes:
             return
         self._kept[kind] += kept_bytes

@@ -26,7 +26,7 @@ from spiderling.frontier.scheduling.crowd import Crowd
 from spiderling.frontier.scheduling.holding import Holding
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus
 from spiderling.frontier.scheduling.places import Places
-from spiderling.frontier.scheduling.slowdown import Pace
+from spiderling.frontier.scheduling.slowdown import Slowdown
 from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Workbench
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
@@ -78,7 +78,7 @@ class Schedule:
         self._holding = Holding(strategy, lambda: self.host_interval_s)
         self.gave = self._holding.learn
         self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
-        self._pace = Pace(options)
+        self._slowdown = Slowdown(options)
         self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self.names_wanted = self._names.take_wanted
         self.forget_idle = self._workbench.forget_idle
@@ -87,7 +87,7 @@ class Schedule:
     def interval(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
         interval_s = max(self.host_interval_s, host.crawl_delay_s)
-        return interval_s if host.slowdown == 1.0 else self._pace.interval(host, interval_s)
+        return interval_s if host.slowdown == 1.0 else self._slowdown.interval(host, interval_s)
 
     def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
@@ -382,11 +382,11 @@ class Schedule:
 
     def answered(self, host: Host, now: float) -> None:
         """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
-        host.due = max(host.due, now + self._pace.rest_s(now - host.last_start))
+        host.due = max(host.due, now + self._slowdown.rest_s(now - host.last_start))
 
     def heard(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
         """The status of an answer: a busy host's interval grows from its last start on, and it may name a time."""
-        self._pace.heard(host, status)
+        self._slowdown.heard(host, status)
         host.due = max(host.due, host.last_start + self.interval(host), quiet_until)
 
     def release(self, host: Host, now: float) -> None:

@@ -15,7 +15,7 @@ BUSY_STATUSES = frozenset({429, 503})
 _SLOWER, _FASTER, _MAX_SLOWDOWN = 2.0, 0.9, 1024.0
 
 
-class Pace:
+class Slowdown:
     """The rule of one crawl; all that it remembers of a host is ``Host.slowdown``."""
 
     def __init__(self, options: Options) -> None:

@@ -1,6 +1,8 @@
 # make setup   .venv with everything the crawler needs
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
-# make test    all tests
+# make lint    style and types
+# make test    all tests but the long ones, which make slow runs
+# make bench   the benchmark of whole crawls, with what it compares with
 # make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
 # Needs Python >= 3.10 with venv, and make; nothing is installed outside of .venv.
@@ -8,10 +10,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBDIR ?= crawls/demo
 .DELETE_ON_ERROR:
-.PHONY: setup setup-test demo test slow lint bench profile models clean
+.PHONY: setup setup-test setup-bench demo test slow lint bench profile models clean
 
 setup: .venv/installed
 setup-test: .venv/installed-test
+setup-bench: .venv/installed-bench
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -29,6 +32,10 @@ setup-test: .venv/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-test.txt
 	@touch $@
 
+.venv/installed-bench: .venv/installed benchmarks/requirements.txt constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
+	@touch $@
+
 demo: setup
 	@$(BIN)/python -m examples.demo $(JOBDIR) $(ARGS)
 
@@ -43,7 +50,7 @@ lint: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: setup-bench
 	$(BIN)/python benchmarks/crawl.py
 
 profile: setup

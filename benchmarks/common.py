@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from spiderling.base.printing import markdown_table
 from spiderling.corpus.links import LinkLine
 from spiderling.jobdir.inspection import links_of_crawl
 
@@ -147,9 +148,8 @@ def recorded_crawl(
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a Markdown table, as it stands in README.md."""
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for row in rows:
-        print("| " + " | ".join(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row) + " |")
+    cells = ((f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows)
+    print("\n".join(markdown_table(head, cells)))
 
 
 def result(**values: object) -> None:

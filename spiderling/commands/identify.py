@@ -14,6 +14,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.base.printing import printable
 from spiderling.languages import available, load, resolve
 from spiderling.text import TextOptions, process
 from spiderling.text.encoding.detect import decode
@@ -65,7 +66,7 @@ class Command(ScrapyCommand):
             lines = identify(_read(args[0]), load(codes, dirs), {code: i.name for code, i in available(dirs).items()})
             width = shutil.get_terminal_size().columns
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-            print("\n".join(_printable(line)[:width] for line in lines))
+            print("\n".join(printable(line)[:width] for line in lines))
         except BadInput as error:
             raise UsageError(str(error), print_help=False) from None
 
@@ -116,8 +117,3 @@ def _read(name: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, or - for standard input.") from None
-
-
-def _printable(line: str) -> str:
-    """*line* without characters that could command the terminal."""
-    return "".join(char if char.isprintable() else "�" for char in line)

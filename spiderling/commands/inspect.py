@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
@@ -15,6 +15,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.clock import Clock
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import PREFIX
+from spiderling.base.printing import aligned_table, printable
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.ranking.strategies import Heidix, parse
@@ -118,7 +119,7 @@ def overview(crawl: Inspection) -> Iterator[str]:
     ):
         rows = crawl.rows(query)
         if rows:
-            yield from (title, *table(rows), "")
+            yield from (title, *aligned_table(rows), "")
     strategy, learnt = parse(crawl.options.strategy), learnt_of(crawl.meta.get(STATE, ""))
     if isinstance(strategy, Heidix):
         first, now = strategy.weights(crawl.options), learnt.weights if learnt else {}
@@ -126,7 +127,7 @@ def overview(crawl: Inspection) -> Iterator[str]:
             {"sign": name, "at first": first.get(name, ""), "now": round(now.get(name, first.get(name, 0)), 2)}
             for name in first | now
         ]
-        yield from ("How much each sign of a good link counts, in log-odds; 0: off", *table(rows), "")
+        yield from ("How much each sign of a good link counts, in log-odds; 0: off", *aligned_table(rows), "")
 
 
 _TRAIL_SIZE = """
@@ -159,7 +160,7 @@ def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
         rows = crawl.waiting(host["id"])
         yield ""
         columns = ("url", "rank", "tries", "parked")
-        yield from table([{column: getattr(row, column) for column in columns} for row in rows])
+        yield from aligned_table([{column: getattr(row, column) for column in columns} for row in rows])
 
 
 def of_url(crawl: Inspection, story: Story) -> Iterator[str]:
@@ -212,24 +213,6 @@ def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
         yield from document.paragraphs
 
 
-def table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """*rows* in columns, numbers to the right."""
-    columns = list(rows[0]) if rows else []
-    cells = [[_cell(row[column]) for column in columns] for row in rows]
-    widths = [max(len(column), *(len(row[at]) for row in cells)) for at, column in enumerate(columns)]
-    numeric = [isinstance(rows[0][column], (int, float)) for column in columns]
-    for row in (columns, *cells):
-        parts = (
-            part.rjust(wide) if right else part.ljust(wide)
-            for part, wide, right in zip(row, widths, numeric, strict=True)
-        )
-        yield "  " + "  ".join(parts).rstrip()
-
-
-def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
-
-
 def _reason(key: str) -> str:
     return f"{key}: {Reason.of(key).help}"
 
@@ -250,7 +233,7 @@ def _print(lines: Iterator[str]) -> None:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         for line in lines:
-            print("".join(char if char.isprintable() else "\ufffd" for char in line))
+            print(printable(line))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,6 +20,7 @@ from scrapy.utils.conf import arglist_to_dict
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.opt_outs import Statement, together
+from spiderling.base.printing import printable
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import options_of
@@ -247,7 +248,7 @@ def _links(page: Page) -> str:
 
 def _shortened(line: str, width: int) -> str:
     """*line* in at most *width* characters, without those that could command the terminal: a page may hold any."""
-    line = "".join(char if char.isprintable() else "�" for char in line[: width + 1])
+    line = printable(line[: width + 1])
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

@@ -26,6 +26,7 @@ from spiderling.base.digits import whole_number
 from spiderling.base.errors import StorageError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
+from spiderling.base.printing import markdown_table, printable
 from spiderling.frontier.storage.soundness import noted
 from spiderling.jobdir.inspection import Inspection
 
@@ -320,13 +321,12 @@ def _counts(title: str, column: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def _markdown(title: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:
-    head = [f"## {title}", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    return [*head, *("| " + " | ".join(map(_cell, row)) + " |" for row in rows), ""]
+    return [f"## {title}", "", *markdown_table(columns, (map(_cell, row) for row in rows)), ""]
 
 
 def _cell(value: object) -> str:
     """Licences come from pages: nothing in them may become markup."""
     if isinstance(value, int):
         return f"{value:,}"
-    text = "".join(char if char.isprintable() else "\ufffd" for char in str(value))
+    text = printable(str(value))
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("`", "\\`")

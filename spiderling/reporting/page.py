@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
 
+from spiderling.base.printing import printable
 from spiderling.reporting.charts import Chart
 from spiderling.reporting.tables import Cell, Table
 
@@ -117,4 +118,4 @@ def number(value: float) -> str:
 
 def _text(text: str) -> str:
     """Escaped, and without characters that turn or hide what is beside them: names come from the web."""
-    return html.escape("".join(char if char.isprintable() else "\ufffd" for char in text), quote=False)
+    return html.escape(printable(text), quote=False)

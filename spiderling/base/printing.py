@@ -1,0 +1,53 @@
+"""Text for people's eyes: safe for a terminal whatever a page put into it, and tables of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+
+def printable(text: str) -> str:
+    """*text* with U+FFFD for each character that could command a terminal, or hide or turn what stands beside it.
+
+    Names, URLs and pages come from the web and may hold any.
+
+    >>> printable("a\\x1b[2Jb\\u202ec")
+    'a\ufffd[2Jb\ufffdc'
+    """
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of a table in Markdown.
+
+    >>> list(markdown_table(("a", "b"), [("1", "2")]))
+    ['| a | b |', '|---|---|', '| 1 | 2 |']
+    """
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def aligned_table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of a table in columns named by the keys of *rows*; numbers stand to the right.
+
+    >>> list(aligned_table([{"host": "a.test", "pages": 1200}]))
+    ['  host    pages', '  a.test  1,200']
+    """
+    columns = list(rows[0]) if rows else []
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(row[at]) for row in cells)) for at, column in enumerate(columns)]
+    is_number = [isinstance(rows[0][column], (int, float)) for column in columns]
+    for row in (columns, *cells):
+        parts = (
+            part.rjust(width) if right else part.ljust(width)
+            for part, width, right in zip(row, widths, is_number, strict=True)
+        )
+        yield "  " + "  ".join(parts).rstrip()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)

@@ -148,7 +148,7 @@ def opened(directory: Path) -> str:
             store.host(host)
             for chunk in store.chunk_ids(host):
                 store.chunk(chunk)
-        for mark in store.host_marks():
+        for mark in store.host_summaries():
             store.robots(f"http://{mark.name}")
         store.consents()
         for kind in (Kind("corpus", SUFFIX), LinkKind(), WarcKind("on", {})):

@@ -188,7 +188,7 @@ def measure(urls: int, active_hosts: int, minutes: float = math.inf) -> dict[str
 
 def drop_largest(run: Run) -> float:
     """Milliseconds to close the host with the longest queue, and to give up its queue when it is failing."""
-    queued = run.frontier.hosts.marks.queued
+    queued = run.frontier.hosts.states.queued
     longest = max(range(len(queued)), key=queued.__getitem__)
     host = run.frontier.hosts.by_id(longest)
     began = time.thread_time()

@@ -26,7 +26,7 @@ from spiderling.frontier.hosts.yields import threshold
 from spiderling.frontier.storage.history import TICK_S, HistoryRow
 from spiderling.frontier.storage.protocol import Changes, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.url_log import End, TrailBatch
+from spiderling.frontier.storage.url_log import End, UrlLogBatch
 
 SEEDS, TLDS, DAY_S = 475, ("cz",) * 6 + ("com", "sk", "org", "eu"), 86400
 BEGUN = 1_790_000_000.0
@@ -51,7 +51,7 @@ def make_state(directory: Path, hosts: int, seed: int = 1) -> None:
         for step in range(4000):
             store.commit(Changes(history=_history(step / 4000, sums, hosts)))
         for start in range(0, hosts, 64):
-            store.commit(Changes(trail=_trail(rows[start : start + 64])))
+            store.commit(Changes(url_log=_trail(rows[start : start + 64])))
 
 
 def _host(rng: random.Random, number: int) -> HostRow:
@@ -75,12 +75,12 @@ def _history(part: float, sums: dict[str, int], hosts: int) -> HistoryRow:
     return HistoryRow(int(now // TICK_S), now, time_s, *totals, kept, 0, 0, int(hosts * grown), 500, 100)
 
 
-def _trail(rows: list[HostRow]) -> TrailBatch:
+def _trail(rows: list[HostRow]) -> UrlLogBatch:
     urls = [(row, f"http://{row.name}/{page}") for row in rows for page in range(10)]
     ends = [End(url_key(row.id, url), url, "bad-quality" if url.endswith("3") else "kept", 0, 0) for row, url in urls]
     is_seed = [row.id <= SEEDS and url.endswith("/0") for row, url in urls]
     pages = [(0 if seed else 1, 1) for seed in is_seed]
-    return TrailBatch(BEGUN, tuple(ends), tuple(end.key for end in ends), tuple(pages))
+    return UrlLogBatch(BEGUN, tuple(ends), tuple(end.key for end in ends), tuple(pages))
 
 
 def main() -> None:

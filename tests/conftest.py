@@ -30,7 +30,7 @@ from xml.etree import ElementTree
 import zstandard
 from hypothesis import HealthCheck, settings
 
-from spiderling.frontier.storage.reading import urls_of
+from spiderling.frontier.storage.queue_reader import urls_of
 from webs.server import serve
 from webs.web import html
 

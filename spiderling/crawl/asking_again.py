@@ -16,7 +16,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES
 from spiderling.frontier.lifecycle.ask_again import AskedAgain
-from spiderling.frontier.storage.reading import ends_as
+from spiderling.frontier.storage.queue_reader import ends_as
 from spiderling.frontier.storage.url_log import ASKED_AGAIN
 
 if TYPE_CHECKING:

@@ -147,10 +147,10 @@ class Checkpoint:
     def _cut(self) -> _Batch:
         now, frontier = self._now(), self._frontier
         changes = frontier.drain(now)
-        ends = tuple(self._with_outcome(end) for end in changes.trail.ends)
+        ends = tuple(self._with_outcome(end) for end in changes.url_log.ends)
         noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
         changes = replace(
-            changes, digests=self._digests, meta=changes.meta | noted, trail=replace(changes.trail, ends=ends),
+            changes, digests=self._digests, meta=changes.meta | noted, url_log=replace(changes.url_log, ends=ends),
             history=history_row(now, frontier.ledger, frontier.hosts),
         )  # fmt: skip
         batch = _Batch(self._entries, changes)
@@ -173,10 +173,10 @@ class Checkpoint:
 
     def _write_out(self, batch: _Batch) -> list[SegmentRow]:
         rows = [row for writer in self._writers if (row := writer.append(batch.entries[writer.kind.name]))]
-        trail = batch.changes.trail
+        url_log = batch.changes.url_log
         if rows and rows[0].kind == self._corpus.kind.name:
-            trail = replace(trail, segment=rows[0].name, offset=self._corpus.frame_offset)
-        self._store.commit(replace(batch.changes, segments=rows, trail=trail))
+            url_log = replace(url_log, segment=rows[0].name, offset=self._corpus.frame_offset)
+        self._store.commit(replace(batch.changes, segments=rows, url_log=url_log))
         return rows
 
     def _end(self) -> None:

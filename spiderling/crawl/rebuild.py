@@ -199,8 +199,8 @@ class _Rebuilding:
                 number += 1
             row = SegmentRow(surplus.path.name, frame.offset + frame.length, number)
             changes = self._drained()
-            trail = replace(changes.trail, segment=surplus.path.name, offset=frame.offset)
-            self._commit(replace(changes, segments=[row], digests=digests, trail=trail))
+            url_log = replace(changes.url_log, segment=surplus.path.name, offset=frame.offset)
+            self._commit(replace(changes, segments=[row], digests=digests, url_log=url_log))
 
     def _document(self, document: Document, place: int) -> tuple[int, ...]:
         """A document is told; gives the digests of its text."""
@@ -259,7 +259,7 @@ class _Rebuilding:
 
     def _distance(self, name: str) -> int:
         host_id = self._frontier.hosts.find(name)
-        return self._frontier.hosts.marks.distance(host_id) if host_id else 0
+        return self._frontier.hosts.states.distance(host_id) if host_id else 0
 
     def _found(self, surplus: Surplus) -> None:
         """What the pages lead to waits, unless it has ended."""
@@ -307,9 +307,11 @@ class _Rebuilding:
 
     def _drained(self) -> Changes:
         changes = self._frontier.drain(self._now)
-        ends = [with_outcome(end, *self._told[end.key]) if end.key in self._told else end for end in changes.trail.ends]
+        ends = [
+            with_outcome(end, *self._told[end.key]) if end.key in self._told else end for end in changes.url_log.ends
+        ]
         self._told = {}
-        return replace(changes, trail=replace(changes.trail, ends=tuple(ends)))
+        return replace(changes, url_log=replace(changes.url_log, ends=tuple(ends)))
 
     def _commit(self, changes: Changes) -> None:
         self._store.commit(changes)

@@ -72,7 +72,7 @@ class Progress:
         ledger = crawl.frontier.ledger
         totals = ledger.totals
         pages, self._last_pages = totals["pages"] - self._last_pages, totals["pages"]
-        states = Counter(crawl.frontier.hosts.marks.hosts_by_state())
+        states = Counter(crawl.frontier.hosts.states.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         away = crawl.frontier.reachability.summary(at_work(crawl.frontier.hosts))
@@ -147,7 +147,7 @@ def start_line(crawl: Crawl) -> str:
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
     ledger, totals = crawl.frontier.ledger, crawl.frontier.ledger.totals
-    retired = crawl.frontier.hosts.marks.hosts_by_state().get(HostState.RETIRED, 0)
+    retired = crawl.frontier.hosts.states.hosts_by_state().get(HostState.RETIRED, 0)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),

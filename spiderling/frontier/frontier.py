@@ -385,7 +385,7 @@ class Frontier:
         self.schedule.forget_idle(now)
         changes = self.pending_changes.drain(self._url_states.seen, self._robots, self.ledger)
         meta = self.strategy.state() | self.reachability.state() | self._failed_seeds.state()
-        return replace(changes, trail=self._url_states.trail.drain(now), meta=meta)
+        return replace(changes, url_log=self._url_states.url_log.drain(now), meta=meta)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""

@@ -66,11 +66,11 @@ class HostClosing:
         self._robots_requests.drop(host)
         return number
 
-    def reopen(self, host: Host, now: float, exempt: bool = True) -> int:
-        """Let a closed host go on with its parked URLs, whose number is returned; *exempt*: it is not retired again."""
+    def reopen(self, host: Host, now: float, is_pinned: bool = True) -> int:
+        """Let a closed host go on; returns how many URLs wait again.  *is_pinned*: it is not retired again."""
         if not host.is_closed:
             return 0
-        number = self._url_states.reopen(host, exempt)
+        number = self._url_states.reopen(host, is_pinned)
         self._schedule.wake(host.id, now)
         return number
 
@@ -87,7 +87,7 @@ class HostClosing:
         """
         self._admission.is_blocked = is_blocked
         hosts = self._url_states.hosts
-        reopened = [hosts.by_id(host_id) for host_id in hosts.exempt]  # that is not asked of them when their turn comes
+        reopened = [hosts.by_id(host_id) for host_id in hosts.pinned]  # that is not asked of them when their turn comes
         known = {*hosts.in_memory(), *reopened}
         blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
         for host in blocked:
@@ -119,18 +119,18 @@ class HostClosing:
     def restore(self, shelf: Shelf, now: float) -> None:
         """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
         spent: list[int] = []
-        states = self._url_states.marks.hosts_by_state()
+        states = self._url_states.host_states.hosts_by_state()
         is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
-        for mark in shelf.host_marks() if is_asked else ():
-            if mark.state == HostState.SPENT.value:
-                spent.append(mark.id)
-            elif mark.state == HostState.RETIRED.value and self._floor:
-                account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
-                self._note_retired(mark.id, account, max(0, -mark.exempt))
+        for summary in shelf.host_summaries() if is_asked else ():
+            if summary.state == HostState.SPENT.value:
+                spent.append(summary.id)
+            elif summary.state == HostState.RETIRED.value and self._floor:
+                account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
+                self._note_retired(summary.id, account, max(0, -summary.exempt))
         for host_id in spent:
             host = self._url_states.hosts.by_id(host_id)
             if not self.is_spent(host):
-                self.reopen(host, now, exempt=host.exempt)
+                self.reopen(host, now, is_pinned=host.pinned)
 
     def relax(self, now: float) -> bool:
         """When too few hosts are at work: reopen the best retired ones, at the next milder step first.
@@ -139,7 +139,7 @@ class HostClosing:
         """
         if not any(self._second_chances):
             return False
-        states = self._url_states.marks.hosts_by_state()
+        states = self._url_states.host_states.hosts_by_state()
         wanted = self._floor - sum(states.get(state, 0) for state in AT_WORK)
         before = len(self.reopened)
         for step, heap in enumerate(self._second_chances):
@@ -151,8 +151,8 @@ class HostClosing:
         return len(self.reopened) > before
 
     def _give_chance(self, host: Host, step: int, now: float) -> None:
-        host.leniency = step
-        number = self.reopen(host, now, exempt=False)
+        host.second_chances = step
+        number = self.reopen(host, now, is_pinned=False)
         factor = self.rule.milder(step).factor
         what = (
             f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
@@ -168,16 +168,16 @@ class HostClosing:
     def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
         """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
         hosts = self._url_states.hosts
-        rule = self.rule.milder(host.leniency)
-        if host.is_closed or host.exempt:
+        rule = self.rule.milder(host.second_chances)
+        if host.is_closed or host.pinned:
             return ()
         if self._gives_up(host):
             unit: tuple[Host, ...] = (host,)
         elif rule.retires(hosts.account_of(host)):
-            unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.exempt))
+            unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.pinned))
         else:
             return ()
         for member in unit:
             self.close(member, HostState.RETIRED)
-            self._note_retired(member.id, member.account, member.leniency)
+            self._note_retired(member.id, member.account, member.second_chances)
         return unit

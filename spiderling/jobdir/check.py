@@ -19,7 +19,7 @@ from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.hosts.host import CLOSED_STATES
-from spiderling.frontier.storage.reading import counts_with_prefix, queues_by_host
+from spiderling.frontier.storage.queue_reader import counts_with_prefix, queues_by_host
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys

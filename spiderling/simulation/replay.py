@@ -101,7 +101,7 @@ class Replay:
 
     def sample(self) -> Sample:
         """Where the crawl stands."""
-        totals, states = self.frontier.ledger.totals, self.frontier.hosts.marks.hosts_by_state()
+        totals, states = self.frontier.ledger.totals, self.frontier.hosts.states.hosts_by_state()
         return Sample(
             self.now, totals["pages"], self.relevant, totals["documents"], totals["words"],
             totals["downloaded_bytes"], totals["kept_bytes"], self.frontier.ledger.waiting,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts.host import STATE_OF
-from spiderling.frontier.storage.memory import MemoryStore, mark_of
+from spiderling.frontier.storage.memory import MemoryStore, summary_of
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
@@ -30,7 +30,7 @@ from spiderling.frontier.storage.protocol import (
     generation_of,
     slot_of_chunk,
 )
-from spiderling.frontier.storage.reading import counts_with_prefix
+from spiderling.frontier.storage.queue_reader import counts_with_prefix
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.row_checks import damaged_rows
@@ -102,14 +102,14 @@ def everything(store: Store) -> object:
     else:
         with pytest.raises(JobdirError, match="missing"):
             list(store.host_columns())
-    assert list(store.host_marks()) == [mark for row in rows if (mark := mark_of(row)) is not None]
+    assert list(store.host_summaries()) == [mark for row in rows if (mark := summary_of(row)) is not None]
     chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
     return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents()
 
 
 def test_new_store_is_empty(store: Store) -> None:
     assert plain(store.load()) == State(seen=[], digests=[])
-    assert list(store.host_columns()) == list(store.host_marks()) == store.chunk_ids(1) == []
+    assert list(store.host_columns()) == list(store.host_summaries()) == store.chunk_ids(1) == []
     assert store.robots("http://a.cz") is None
     with pytest.raises(StorageError):
         store.host(1)
@@ -144,7 +144,7 @@ def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     store.commit(FULL)
     store.commit(
         Changes(
-            hosts=[HOST._replace(state="retired")], marked=[(0, 44, 3, 2)], seen=[8], digests=[5],
+            hosts=[HOST._replace(state="retired")], host_updates=[(0, 44, 3, 2)], seen=[8], digests=[5],
             robots=[RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")], counts={"waiting": 5}, meta={"ž": "!"},
             segments=[SegmentRow("cs-00001.prevert.zst", 1, 0)],
         )
@@ -224,7 +224,7 @@ def batches(draw: st.DrawFn) -> list[Changes]:
         made.append(
             Changes(
                 hosts=hosts, added=added, popped=popped, flush=flush,
-                marked=[(draw(SMALL), draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
+                host_updates=[(draw(SMALL), draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
                 used=[chunk for chunk in chunks if draw(st.booleans())],
                 dropped=draw(st.lists(st.integers(1, 9), max_size=1)),
                 seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),

@@ -109,7 +109,7 @@ def test_distance_is_lowered_when_a_shorter_way_appears() -> None:
     crawl.run("http://c.cz/")
     assert crawl.mentions == {Reason.SEEN: 1}
     assert distances(crawl)["c.cz"] == 0
-    assert [mark[2:] for mark in crawl.frontier.drain(crawl.now).marked] == [(0, crawl.host("c.cz").id)]
+    assert [mark[2:] for mark in crawl.frontier.drain(crawl.now).host_updates] == [(0, crawl.host("c.cz").id)]
 
 
 def test_hosts_too_far_away_are_not_entered() -> None:

@@ -99,7 +99,7 @@ def test_host_on_disk_is_blocked_when_its_turn_comes() -> None:
     crawl.run()
     assert crawl.ends == {Reason.KEPT: 18, Reason.HOST_BLOCKED: 6}
     assert crawl.fetched("h0.cz") == crawl.fetched("h7.cz") == []
-    assert crawl.frontier.hosts.marks.hosts_by_state() == {HostState.EXHAUSTED: 6, HostState.BLOCKED: 2}
+    assert crawl.frontier.hosts.states.hosts_by_state() == {HostState.EXHAUSTED: 6, HostState.BLOCKED: 2}
 
 
 def test_siblings_on_disk_are_retired_with_the_rest_of_their_domain() -> None:

@@ -61,7 +61,7 @@ def test_reopened_host_is_not_retired_again() -> None:
     crawl = VirtualCrawl(poor).run(*poor)
     crawl.frontier.reopen(crawl.host("a.cz"), crawl.now)
     assert crawl.run().ends == {Reason.BOILERPLATE_ONLY: 30}
-    assert crawl.host("a.cz").exempt
+    assert crawl.host("a.cz").pinned
 
 
 def test_closing_twice_and_reopening_an_open_host_change_nothing() -> None:

@@ -8,16 +8,16 @@ import pytest
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, HostState, Marks
+from spiderling.frontier.hosts.host import Host, HostState, HostStates
 from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
 from spiderling.frontier.scheduling.crowd import RICH_TURNS, TURNS, Crowd
 
 
 def a_host(rate: float, pages: int = 20, turns: int = 1) -> Host:
-    marks = Marks()
-    marks.append(HostState.READY, 0)
+    states = HostStates()
+    states.append(HostState.READY, 0)
     account = YieldAccount(pages, 1_000_000, int(rate * 1_000_000))
-    return Host(1, "a.cz", marks, account=account, turns=turns)
+    return Host(1, "a.cz", states, account=account, turns=turns)
 
 
 def ask(crowd: Crowd, late_s: float, used: int, times: int = 640) -> int:
@@ -92,11 +92,11 @@ def test_without_the_option_a_retired_host_stays_retired() -> None:
 def test_when_nothing_is_left_the_best_retired_host_goes_on_by_a_milder_threshold() -> None:
     crawl = VirtualCrawl(SOME | NONE, min_active_hosts=1).run(*SOME, *NONE)
     some, none = crawl.host("some.cz"), crawl.host("none.cz")
-    assert none.state is HostState.RETIRED and none.leniency == 0
-    assert 1 <= some.leniency <= MAX_STEPS and not some.exempt
+    assert none.state is HostState.RETIRED and none.second_chances == 0
+    assert 1 <= some.second_chances <= MAX_STEPS and not some.pinned
     assert crawl.ends[Reason.KEPT] > 100
     assert crawl.ends[Reason.KEPT] + crawl.ends[Reason.BOILERPLATE_ONLY] + crawl.ends[Reason.HOST_RETIRED] == 600
-    assert [host.name for host in crawl.frontier.host_closing.reopened] == ["some.cz"] * some.leniency
+    assert [host.name for host in crawl.frontier.host_closing.reopened] == ["some.cz"] * some.second_chances
 
 
 def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
@@ -112,11 +112,11 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     crawl.options = replace(crawl.options, min_active_hosts=1)
     crawl.kill_and_resume()
     crawl.run(until=crawl.now + 30)
-    leniency = crawl.host("some.cz").leniency
-    assert leniency >= 1
+    second_chances = crawl.host("some.cz").second_chances
+    assert second_chances >= 1
     crawl.commit()
     crawl.kill_and_resume()
-    assert crawl.host("some.cz").leniency == leniency and not crawl.host("some.cz").exempt
+    assert crawl.host("some.cz").second_chances == second_chances and not crawl.host("some.cz").pinned
 
 
 def test_slow_answers_and_waiting_in_line_are_not_lateness() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, HostState, Marks
+from spiderling.frontier.hosts.host import Host, HostState, HostStates
 from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.workbench import Workbench
@@ -44,16 +44,16 @@ def test_fair_draws_go_round_all_ranks() -> None:
     assert drawn == [2, 2, 2, 2, 2, 2, 2, 5, 2, 2, 2, 9] * 2
 
 
-def hosts(*ranks: int) -> tuple[list[Host], Marks]:
-    marks = Marks()
+def hosts(*ranks: int) -> tuple[list[Host], HostStates]:
+    states = HostStates()
     for rank in ranks:
-        marks.append(HostState.EXHAUSTED, 0, rank=rank)
-    return [Host(number + 1, f"h{number}.cz", marks) for number in range(len(ranks))], marks
+        states.append(HostState.EXHAUSTED, 0, rank=rank)
+    return [Host(number + 1, f"h{number}.cz", states) for number in range(len(ranks))], states
 
 
 def test_workbench_gives_the_best_of_those_that_are_due() -> None:
-    (poor, rich, later), marks = hosts(9, 2, 0)
-    bench = Workbench(min, lambda host: marks.ranks[host.id])
+    (poor, rich, later), states = hosts(9, 2, 0)
+    bench = Workbench(min, lambda host: states.ranks[host.id])
     for host, due in ((poor, 1.0), (rich, 2.0), (later, 50.0)):
         host.due, host.place = due, host.name
         bench.add(host, host.name)
@@ -62,7 +62,7 @@ def test_workbench_gives_the_best_of_those_that_are_due() -> None:
     assert bench.next_due() == 1.0
     assert bench.pop_worse(9) is None
     assert bench.pop_worse(2) is poor
-    marks.ranks[poor.id] = 1
+    states.ranks[poor.id] = 1
     bench.add(poor, poor.name)
     assert bench.pop(10.0) == (poor, poor.name), "it is worth more now"
     assert bench.pop_worse(0) is rich

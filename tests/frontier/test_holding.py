@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.holding import Holding
@@ -23,7 +23,7 @@ class Hasty(Strategy):
 
 
 def host_of(number: int, read: bool = True) -> Host:
-    return Host(number, f"h{number}.cz", Marks(), account=YieldAccount(pages=int(read)))
+    return Host(number, f"h{number}.cz", HostStates(), account=YieldAccount(pages=int(read)))
 
 
 def counted(*ranks: int, read: bool = True, strategy: type[Strategy] = Hasty) -> tuple[Holding, list[Host]]:
@@ -39,7 +39,7 @@ def held_for(holding: Holding, host: Host, rank: int) -> float | None:
     """Seconds for which it is held back; None for not at all."""
     kept = holding.keeps(host, "10.0.0.1", rank, 0.0)
     due = holding.next_due() if kept else None
-    host.ticket += 1
+    host.version += 1
     return due
 
 

@@ -26,4 +26,4 @@ def test_a_host_that_has_given_enough_is_left_alone_and_goes_on_with_a_larger_bu
     crawl.options = replace(crawl.options, **{name: 10 * value for name, value in budget.items()})
     crawl.kill_and_resume()
     assert crawl.run().ends == {Reason.KEPT: 8 + 3, Reason.HTTP_ERROR: 1}
-    assert not crawl.host("a.cz").exempt
+    assert not crawl.host("a.cz").pinned

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import StorageError
 from spiderling.base.urls import canonicalize, url_key
-from spiderling.frontier.hosts.host import Host, Marks, QueuedUrl
+from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable
-from spiderling.frontier.storage.lines import line_of, plain_line, url_of
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import BAND_BITS, Changes
+from spiderling.frontier.storage.queue_lines import line_of, plain_line, url_of
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.rows import host_row
 
@@ -22,9 +22,9 @@ class Shop:
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore()
-        self.marks = Marks()
-        self.queues = Queues(self.store, self.marks)
-        self.hosts = HostTable("host", self.marks, self.queues)
+        self.states = HostStates()
+        self.queues = Queues(self.store, self.states)
+        self.hosts = HostTable("host", self.states, self.queues)
         if store is None:
             self.hosts.create("a.cz", 0)
         else:
@@ -182,7 +182,7 @@ def test_line_holds_all_of_a_url(
 ) -> None:
     target = canonicalize(text)
     assert target is not None
-    host = Host(7, target.host, Marks())
+    host = Host(7, target.host, HostStates())
     url = target.url + (f"#{spelled}" if isinstance(spelled, str) else "")
     queued = QueuedUrl(url_key(7, target.url), url, host, rank, target, tries, redirects, payload)
     line = line_of(queued)
@@ -197,7 +197,9 @@ def test_line_holds_all_of_a_url(
 def test_key_of_a_salted_request_comes_back() -> None:
     target = canonicalize("http://a.cz/login")
     assert target is not None
-    queued = QueuedUrl(url_key(7, target.url, b"POST"), target.url, Host(7, "a.cz", Marks()), 1, target, payload=b"")
+    queued = QueuedUrl(
+        url_key(7, target.url, b"POST"), target.url, Host(7, "a.cz", HostStates()), 1, target, payload=b""
+    )
     assert url_of(line_of(queued), queued.host).key == queued.key != url_key(7, target.url)
 
 

@@ -12,7 +12,7 @@ from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import domain_mark
-from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.scheduling.apart import FairBacklog
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.shares import BURST, Shares
@@ -199,7 +199,7 @@ def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(
     workbench = Workbench(most=share)
     waiting: dict[Host, tuple[str, float]] = {}
     for number, (domain, address, due, interval_s) in enumerate(hosts):
-        host = Host(number, f"h{number}.cz", Marks(), domain=domain, due=due)
+        host = Host(number, f"h{number}.cz", HostStates(), domain=domain, due=due)
         waiting[host] = f"10.0.0.{address}", interval_s
         workbench.add(host, waiting[host][0])
 

@@ -15,9 +15,9 @@ from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.storage.key_table import PARTS
-from spiderling.frontier.storage.lines import url_of
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, slot_of_chunk
+from spiderling.frontier.storage.queue_lines import url_of
 from spiderling.items import Link
 
 OPTIONS = Options(
@@ -275,7 +275,7 @@ def summary(frontier: Frontier) -> object:
     for host in frontier.hosts:
         urls = [*queued(frontier, host), *([host.fetching] if host.fetching else [])]
         hosts[host.name] = (
-            host.id, host.distance, host.state if host.is_closed else None, host.account, host.documents, host.exempt,
+            host.id, host.distance, host.state if host.is_closed else None, host.account, host.documents, host.pinned,
             host.crawl_delay_s, host.failures, sorted((u.key, u.url, u.rank, u.redirects, u.payload) for u in urls),
         )  # fmt: skip
     ledger, seen = frontier.ledger, frontier._url_states.seen

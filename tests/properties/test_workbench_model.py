@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.scheduling.workbench import Workbench
 
 ADDRESSES = ["", "10.0.0.1", "10.0.0.2", "::1"]
@@ -46,7 +46,7 @@ def test_pop_without_hosts() -> None:
 @given(st.data())
 def test_same_as_a_naive_model(data: st.DataObject) -> None:
     workbench, model, now = Workbench(), Model(), 0.0
-    hosts = [Host(number, f"h{number}.cz", Marks()) for number in range(6)]
+    hosts = [Host(number, f"h{number}.cz", HostStates()) for number in range(6)]
 
     def add() -> None:
         host, address = data.draw(st.sampled_from(hosts)), data.draw(st.sampled_from(ADDRESSES))
@@ -94,7 +94,7 @@ def test_same_as_a_naive_model(data: st.DataObject) -> None:
 
 
 def test_host_moves_when_it_is_added_again() -> None:
-    workbench, host = Workbench(), Host(1, "a.cz", Marks())
+    workbench, host = Workbench(), Host(1, "a.cz", HostStates())
     workbench.add(host, "10.0.0.1")
     workbench.add(host, "10.0.0.2")
     assert workbench.pop(0.0) == (host, "10.0.0.2")
@@ -102,7 +102,7 @@ def test_host_moves_when_it_is_added_again() -> None:
 
 
 def test_addresses_without_hosts_are_forgotten_after_their_interval_once_they_are_many() -> None:
-    workbench, host = Workbench(), Host(1, "a.cz", Marks())
+    workbench, host = Workbench(), Host(1, "a.cz", HostStates())
     many = [f"10.1.{number // 250}.{number % 250}" for number in range(1000)]
     for address in (*many, "10.0.0.1"):
         workbench.start(address, 7.0)

@@ -12,7 +12,7 @@ from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
-from spiderling.frontier.storage.lines import line_of, plain_line
+from spiderling.frontier.storage.queue_lines import line_of, plain_line
 
 
 class Admission:
@@ -58,7 +58,7 @@ class Admission:
             key = url_key(host_id, target.url, salt)
         url_states.seen.add(key)
         url_states.ledger.discover()
-        url_states.trail.found([key], page)
+        url_states.url_log.log_found([key], page)
         rank = min(rank, LAST_RANK)
         line = None if payload is not None or redirects else plain_line(target, rank)
         if line is None:
@@ -76,9 +76,9 @@ class Admission:
 
     def lower(self, host_id: int, distance: int) -> int:
         """The distance of a known host that was found at *distance*."""
-        known = self._url_states.marks.distance(host_id)
+        known = self._url_states.host_states.distance(host_id)
         if distance < known:
-            self._url_states.marks.set_distance(host_id, distance)
+            self._url_states.host_states.set_distance(host_id, distance)
             self._url_states.hosts.nearer.add(host_id)
         return min(distance, known)
 
@@ -128,11 +128,13 @@ class Admission:
 
     def verdict(self, host: Host) -> HostState | None:
         """The state to close *host* in, since its name is blocked or its unit retired; None to leave it open."""
-        if host.exempt:
+        if host.pinned:
             return None
         if self.is_blocked(host.name):
             return HostState.BLOCKED
-        return HostState.RETIRED if not host.leniency and self._url_states.hosts.is_unit_retired(host.name) else None
+        return (
+            HostState.RETIRED if not host.second_chances and self._url_states.hosts.is_unit_retired(host.name) else None
+        )
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""

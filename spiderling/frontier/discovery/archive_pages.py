@@ -72,7 +72,7 @@ class ArchivePages:
         url = self._in_work.pop(key)
         url_states = self._url_states
         url_states.seen.add(key)
-        url_states.trail.found([key], 0)
+        url_states.url_log.log_found([key], 0)
         url_states.ledger.discover()
         url_states.ledger.hand_out()
         url_states.in_transit[key] = url.host.fetching = url

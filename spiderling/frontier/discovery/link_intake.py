@@ -22,7 +22,7 @@ from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.storage.lines import HEADS
+from spiderling.frontier.storage.queue_lines import HEADS
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
 Entry = tuple[int, bytes, int]
@@ -65,7 +65,7 @@ class Intake:
             return
         keys, waiting = self._entered(source, links, new, ids, rank_of(new))
         url_states.ledger.discover(len(keys))
-        url_states.trail.found(keys, page)
+        url_states.url_log.log_found(keys, page)
         for host_id, entries in waiting.items():
             if visit is not None and visit.fruitless:
                 self._wait_singly(host_id, entries, links, visit, now)
@@ -98,7 +98,7 @@ class Intake:
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
         """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
         ids = self._url_states.hosts.find_all(names)
-        for host_id in self._url_states.marks.farther(ids, source.distance + 1):
+        for host_id in self._url_states.host_states.farther(ids, source.distance + 1):
             if host_id != source.id:
                 self._admission.lower(host_id, source.distance + 1)
         return ids
@@ -130,7 +130,7 @@ class Intake:
         """``Admission.gate``; a name that no worker of ours makes is no host."""
         if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
             return Reason.BAD_URL, Reason.BAD_URL
-        distance = self._url_states.marks.distance(host_id) if host_id else source.distance + 1
+        distance = self._url_states.host_states.distance(host_id) if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 
     def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:

@@ -87,7 +87,7 @@ class RobotsRequests:
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.due = max(host.due, host.last_start + self._schedule.interval(host))
         self._hosts.changed.add(host)
-        if host.crawl_delay_s > self._max_delay_s and not host.exempt:
+        if host.crawl_delay_s > self._max_delay_s and not host.pinned:
             return host
         self._schedule.place(host, now)
         return None

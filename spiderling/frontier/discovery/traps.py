@@ -163,7 +163,7 @@ class Traps:
         closed = self.closed.get(host_id)
         return (
             closed is not None
-            and host_id not in self._hosts.exempt
+            and host_id not in self._hosts.pinned
             and not closed.isdisjoint(map(_key, sections_of(path)))
         )
 
@@ -174,7 +174,7 @@ class Traps:
 
     def visit(self, host: Host, path: str, outcome: Outcome) -> Visit | None:
         """A page of *host* at *path* has ended; None for a host that the user wants whatever it gives."""
-        if host.exempt:
+        if host.pinned:
             return None
         alike = self._count(host, outcome.sketch) if outcome.sketch else 0
         return Visit(self, host, path, outcome, alike, 0 < self._copies < alike)
@@ -185,7 +185,7 @@ class Traps:
             other = self._hosts.find(target.host)
             account = self._hosts.account_at_hand(other)
             # links to a known host may be made up as well, as those of share buttons are
-            is_new = account is not None and not account.pages and self._hosts.marks.queued[other] == 1
+            is_new = account is not None and not account.pages and self._hosts.states.queued[other] == 1
             return is_new and registrable_domain(target.host) != registrable_domain(visit.host.name)
         sections = sections_of(target.path)
         if not visit.sections.keys().isdisjoint(sections):
@@ -225,7 +225,7 @@ class Traps:
             return None
         other = self._hosts.by_id(other_id)
         worse = min(host, other, key=lambda one: one.account.kept_bytes)
-        return None if HostState.MIRROR in (host.state, other.state) or worse.exempt else worse
+        return None if HostState.MIRROR in (host.state, other.state) or worse.pinned else worse
 
     def _count(self, host: Host, sketch: int) -> int:
         domain = registrable_domain(host.name)

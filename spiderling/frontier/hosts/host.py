@@ -55,7 +55,7 @@ _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _MAX_DISTANCE = 65535
 
 
-class Marks:
+class HostStates:
     """State, distance and length of the queue of every host, by id, in 12 bytes each."""
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class Host:
 
     id: int
     name: str
-    marks: Marks = field(repr=False)
+    states: HostStates = field(repr=False)
     account: YieldAccount = field(default_factory=YieldAccount)
     """Its own bytes and pages, whatever unit is retired together."""
     documents: int = 0
@@ -199,9 +199,9 @@ class Host:
     """What stands for its registrable domain (scheduling/shares.py)."""
     address: str = ""
     """The address of the last request."""
-    exempt: bool = False
+    pinned: bool = False
     """Reopened by the user: not retired again."""
-    leniency: int = 0
+    second_chances: int = 0
     """How many times it was reopened because the web ran dry: it is judged by so many milder steps (yields.py)."""
     last_start: float = -math.inf
     """When its last request started; forgotten with the host, for ``due`` is at least an interval later."""
@@ -212,7 +212,7 @@ class Host:
     tasks: deque[RobotsTask] = field(default_factory=deque)
     asking: RobotsTask | None = None
     """The robots.txt that is in transit."""
-    ticket: int = 0
+    version: int = 0
     """Changes whenever the host enters or leaves the workbench, so that stale entries are known."""
     active: bool = False
     """Whether it holds one of the workbench's places."""
@@ -227,21 +227,21 @@ class Host:
 
     @property
     def state(self) -> HostState:
-        return self.marks.state(self.id)
+        return self.states.state(self.id)
 
     @state.setter
     def state(self, state: HostState) -> None:
-        self.marks.set_state(self.id, state)
+        self.states.set_state(self.id, state)
 
     @property
     def distance(self) -> int:
         """Host hops from the seeds."""
-        return self.marks.distance(self.id)
+        return self.states.distance(self.id)
 
     @property
     def queued(self) -> int:
         """URLs in its queue, wherever that is stored; parked if the host is closed."""
-        return self.marks.queued[self.id]
+        return self.states.queued[self.id]
 
     @property
     def waiting(self) -> int:
@@ -250,11 +250,11 @@ class Host:
 
     @property
     def is_closed(self) -> bool:
-        return self.marks.is_closed(self.id)
+        return self.states.is_closed(self.id)
 
     @property
     def has_work(self) -> bool:
-        return bool(self.tasks or (self.marks.queued[self.id] and not self.marks.is_closed(self.id)))
+        return bool(self.tasks or (self.states.queued[self.id] and not self.states.is_closed(self.id)))
 
 
 class HostColumns(NamedTuple):

@@ -15,7 +15,7 @@ from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.storage.lines import line_of
+from spiderling.frontier.storage.queue_lines import line_of
 
 _OUT_OF_REACH = frozenset({
     Reason.DNS, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS, Reason.ROBOTS_UNREACHABLE,
@@ -45,7 +45,7 @@ class FailedSeeds:
         """Whether *target* is a seed that failed: it waits again, and its host is asked as if for the first time."""
         host_id = self._url_states.hosts.find(target.host) if self._failed else 0
         key = url_key(host_id, target.url) if host_id else 0
-        if key not in self._failed or self._url_states.marks.is_closed(host_id):
+        if key not in self._failed or self._url_states.host_states.is_closed(host_id):
             return False
         reason, host = self._failed.pop(key), self._url_states.hosts.by_id(host_id)
         self._is_changed = True

@@ -33,9 +33,9 @@ class PendingChanges:
         """One immutable batch of everything since the last call."""
         queues, flush = self._queues.drain()
         hosts = [host_row(host, self._queues) for host in self._hosts.changed] + self._hosts.drain()
-        marked = (queues.grown | self._hosts.nearer).difference([row.id for row in hosts])
+        updated = (queues.grown | self._hosts.nearer).difference([row.id for row in hosts])
         changes = Changes(
-            marked=[self._hosts.marked(host_id) for host_id in marked],
+            host_updates=[self._hosts.host_update(host_id) for host_id in updated],
             hosts=hosts,
             added=queues.added,
             popped=queues.popped,

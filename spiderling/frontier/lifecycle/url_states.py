@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, Marks, QueuedUrl
+from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, HostStates, QueuedUrl
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.lifecycle.ledger import Ledger
 from spiderling.frontier.lifecycle.pending_changes import GENERATION, PendingChanges
@@ -15,11 +15,11 @@ from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.host_table import HostTable
-from spiderling.frontier.storage.lines import line_of, url_of
 from spiderling.frontier.storage.protocol import Shelf, State
+from spiderling.frontier.storage.queue_lines import line_of, url_of
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.seen import SeenSet
-from spiderling.frontier.storage.url_log import Trail
+from spiderling.frontier.storage.url_log import UrlLog
 
 
 class UrlStates:
@@ -31,13 +31,15 @@ class UrlStates:
 
     def __init__(self, options: Options, shelf: Shelf, strategy: Strategy) -> None:
         self.scope = Scope(options)
-        self.marks = Marks()
-        self.queues = Queues(shelf, self.marks, Draw(strategy.power, options.random_seed))
-        self.hosts = HostTable(options.yield_unit, self.marks, self.queues, self.scope.prefers, strategy.host_rank)
+        self.host_states = HostStates()
+        self.queues = Queues(shelf, self.host_states, Draw(strategy.power, options.random_seed))
+        self.hosts = HostTable(
+            options.yield_unit, self.host_states, self.queues, self.scope.prefers, strategy.host_rank
+        )
         self.pending_changes = PendingChanges(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)
-        self.trail = Trail(options.trail)
+        self.url_log = UrlLog(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
         self.ended: Callable[[QueuedUrl, Reason], None] = lambda url, reason: None
         """Is told of each URL that ends by itself."""
@@ -53,7 +55,7 @@ class UrlStates:
         return self.hosts.account_at_hand(host_id)
 
     def rank_of_host(self, host_id: int) -> int:
-        return self.marks.ranks[host_id]
+        return self.host_states.ranks[host_id]
 
     def restore(self, state: State, shelf: Shelf) -> list[int]:
         """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.
@@ -63,9 +65,9 @@ class UrlStates:
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen, self._max_exact_keys)
         open_hosts = self.hosts.restore()
-        for mark in shelf.host_marks():
-            self.hosts.take_up(mark)
-            if mark.in_transit and (reason := CLOSED_STATES.get(STATE_OF[mark.state])) is not None:
+        for summary in shelf.host_summaries():
+            self.hosts.take_up(summary)
+            if summary.in_transit and (reason := CLOSED_STATES.get(STATE_OF[summary.state])) is not None:
                 self.ledger.end_waiting(reason)
         self.queues.restore(state.tails, state.counts.get(GENERATION, 0))
         return open_hosts
@@ -76,22 +78,22 @@ class UrlStates:
         Where the queue is full, a URL of a worse band has to go for it, and of the worst band the oldest; requests of
         a subclass (*is_request*) are never refused.
         """
-        state, is_full = self.marks.state(host_id), self.marks.queued[host_id] >= self._max_queue
+        state, is_full = self.host_states.state(host_id), self.host_states.queued[host_id] >= self._max_queue
         if state in CLOSED_STATES:
             reason = CLOSED_STATES[state]
             self.ledger.end_waiting(reason)
             if self._parks(reason) and (is_request or not is_full):
                 self.queues.push(host_id, rank, line)
             else:
-                self._trail_end(line, host_id, reason)
+                self._log_end(line, host_id, reason)
             return reason
         if is_full and not is_request:
             self.ledger.end_waiting(Reason.HOST_FULL)
             host = self.hosts.by_id(host_id)
             if rank >= self.queues.worst_band(host):
-                self._trail_end(line, host_id, Reason.HOST_FULL)
+                self._log_end(line, host_id, Reason.HOST_FULL)
                 return Reason.HOST_FULL
-            self.trail.ended(self.queues.drop_worst(host), Reason.HOST_FULL)
+            self.url_log.log_end(self.queues.drop_worst(host), Reason.HOST_FULL)
             self.hosts.changed.add(host)
         self.queues.push(host_id, rank, line)
         return None
@@ -103,14 +105,17 @@ class UrlStates:
 
     def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
         """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
-        if not self.marks.is_closed(host_id) and self.marks.queued[host_id] + len(entries) <= self._max_queue:
+        if (
+            not self.host_states.is_closed(host_id)
+            and self.host_states.queued[host_id] + len(entries) <= self._max_queue
+        ):
             self.queues.push_all(host_id, entries)
             return True
         return any([self.wait(host_id, rank, line, False) is None for rank, line, _ in entries])
 
-    def _trail_end(self, line: bytes, host_id: int, reason: Reason) -> None:
-        if self.trail.keeps_ends:
-            self.trail.ended(url_of(line, self.hosts.by_id(host_id)), reason)
+    def _log_end(self, line: bytes, host_id: int, reason: Reason) -> None:
+        if self.url_log.keeps_ends:
+            self.url_log.log_end(url_of(line, self.hosts.by_id(host_id)), reason)
 
     def hand_out(self, host: Host) -> None:
         """The head of its host's queue is in transit."""
@@ -139,17 +144,17 @@ class UrlStates:
             self.ledger.end_waiting(reason)
             if not self._parks(reason):
                 self.queues.drop(url.host)
-                self.trail.ended(url, reason)
+                self.url_log.log_end(url, reason)
 
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
-        self.trail.ended(url, reason)
+        self.url_log.log_end(url, reason)
         self.ended(url, reason)
 
     def end_head(self, host: Host, reason: Reason) -> None:
         """The head of the queue ends without being fetched."""
         url = self.queues.pop(host)
-        self.trail.ended(url, reason)
+        self.url_log.log_end(url, reason)
         self.ended(url, reason)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason)
@@ -159,26 +164,26 @@ class UrlStates:
         number = self.queues.drop(host)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason, number)
-        self.trail.purged(host, reason, number)
+        self.url_log.log_purge(host, reason, number)
         return number
 
     def close(self, host: Host, state: HostState) -> int:
         """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
         number, reason = host.queued, CLOSED_STATES[state]
         self.ledger.end_waiting(reason, number)
-        self.trail.purged(host, reason, number)
+        self.url_log.log_purge(host, reason, number)
         self.hosts.set_closed(host, state)
         if not self._parks(reason):
             self.queues.drop(host)
         return number
 
-    def reopen(self, host: Host, exempt: bool) -> int:
-        """The parked URLs of a closed host wait again; returns how many.  *exempt*: it is not retired again."""
+    def reopen(self, host: Host, is_pinned: bool) -> int:
+        """The parked URLs of a closed host wait again; returns how many.  *is_pinned*: it is not retired again."""
         self.ledger.reopen(CLOSED_STATES[host.state], host.queued)
         self.hosts.set_closed(host, HostState.EXHAUSTED)
-        if exempt:
-            host.exempt = True
-            self.hosts.exempt.add(host.id)
+        if is_pinned:
+            host.pinned = True
+            self.hosts.pinned.add(host.id)
         return host.queued
 
     def _parks(self, reason: Reason) -> bool:

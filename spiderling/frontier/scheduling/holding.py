@@ -63,7 +63,7 @@ class Holding:
         self._best_first = list(range(_KINDS))
         self._holds_s = [0.0] * _KINDS
         self._held: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(_KINDS)]
-        """(due, serial number, ticket, host, address)"""
+        """(due, serial number, version, host, address)"""
         self._serial = 0
 
     def count(self, host: Host, rank: int | None) -> None:
@@ -140,7 +140,7 @@ class Holding:
 
     def number(self, now: float) -> int:
         """Hosts that could be asked at *now*, and are held back."""
-        return sum(due <= now and host.ticket == ticket for held in self._held for due, _, ticket, host, _ in held)
+        return sum(due <= now and host.version == version for held in self._held for due, _, version, host, _ in held)
 
     def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
         """Whether *host* of *rank*, which would be on the workbench under *address*, is held back instead at *now*."""
@@ -148,9 +148,9 @@ class Holding:
         hold_s = self._holds_s[kind]
         if not hold_s or host.due + hold_s <= now:
             return False
-        host.ticket += 1
+        host.version += 1
         self._serial += 1
-        heapq.heappush(self._held[kind], (host.due, self._serial, host.ticket, host, address))
+        heapq.heappush(self._held[kind], (host.due, self._serial, host.version, host, address))
         return True
 
     def released(self, now: float) -> tuple[Host, str] | None:
@@ -177,7 +177,7 @@ class Holding:
 
     def _front(self, kind: int) -> float | None:
         held = self._held[kind]
-        while held and held[0][2] != held[0][3].ticket:
+        while held and held[0][2] != held[0][3].version:
             heapq.heappop(held)
         return held[0][0] + self._holds_s[kind] if held else None
 

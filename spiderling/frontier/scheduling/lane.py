@@ -6,7 +6,7 @@ in each address the hosts ordered by their due time.  So a thousand hosts on one
 address cost one entry of the outer heap.  Addresses that are due stand in a heap for
 each rank, that of their first host.
 
-Invariant: an entry whose ticket is not the host's, or whose key is not the queue's, is
+Invariant: an entry whose version is not the host's, or whose key is not the queue's, is
 stale and skipped.
 """
 
@@ -40,7 +40,7 @@ class _Queue:
     key: float = -1.0
     """Its time in the outer heap; -1 when it is not there."""
     hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
-    """(due, serial number, ticket, host)"""
+    """(due, serial number, version, host)"""
 
 
 Entry = tuple[float, int, _Queue]
@@ -58,11 +58,11 @@ class Lane:
         self._ready: list[list[Entry]] = [[] for _ in range(RANKS)]
 
     def add(self, host: Host, address: Address) -> None:
-        """*host* comes in under *address*; its ticket is a new one."""
+        """*host* comes in under *address*; its version is a new one."""
         queue = self._queues.get(address.name)
         if queue is None:
             queue = self._queues[address.name] = _Queue(address)
-        heapq.heappush(queue.hosts, (host.due, self._serial(), host.ticket, host))
+        heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
         self._schedule(queue)
 
     def charged(self, address: str) -> None:
@@ -96,7 +96,7 @@ class Lane:
         queue = heapq.heappop(self._ready[rank])[2]
         queue.key = -1.0
         host = heapq.heappop(queue.hosts)[3]
-        host.ticket += 1
+        host.version += 1
         self._schedule(queue)
         return host, queue.address.name
 
@@ -138,5 +138,5 @@ def _key(queue: _Queue) -> float:
 
 
 def _drop_stale(queue: _Queue) -> None:
-    while queue.hosts and queue.hosts[0][2] != queue.hosts[0][3].ticket:
+    while queue.hosts and queue.hosts[0][2] != queue.hosts[0][3].version:
         heapq.heappop(queue.hosts)

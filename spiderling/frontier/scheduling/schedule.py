@@ -60,7 +60,7 @@ class Schedule:
         vet: Callable[[Host], None], yield_rate: Callable[[], float], strategy: Strategy,
     ) -> None:  # fmt: skip
         """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
-        self._strategy, ranks = strategy, hosts.marks.ranks
+        self._strategy, ranks = strategy, hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
         self.host_interval_s = options.host_interval_s
         self.ip_interval_s = options.ip_interval_s
@@ -70,8 +70,8 @@ class Schedule:
         self._places = Places(self.crowd, options.max_share)
         self._passed_over = 0
         self._backlog = FairBacklog(
-            lambda: Backlog(hosts.marks.preferred.__getitem__, ranks.__getitem__, draw),
-            hosts.marks.domains.__getitem__, self._places.is_full,
+            lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
+            hosts.states.domains.__getitem__, self._places.is_full,
         )  # fmt: skip
         self._restored_at = self._quiet_until = -math.inf
         self._names = Names(options, allows)
@@ -129,7 +129,7 @@ class Schedule:
         self._restored_at = now
         if len(self._hosts):
             self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
-        self._hosts.marks.wake(waiting)
+        self._hosts.states.wake(waiting)
         self._backlog.extend(waiting)
 
     # -- names
@@ -147,9 +147,9 @@ class Schedule:
 
     def wake(self, host_id: int, now: float, rank: int = 0) -> None:
         """The host has new work, the best of it of *rank*: if it was at rest it is due from *now* on."""
-        marks = self._hosts.marks
-        is_at_rest = marks.is_at_rest(host_id)
-        if not is_at_rest and rank >= marks.heads[host_id]:
+        states = self._hosts.states
+        is_at_rest = states.is_at_rest(host_id)
+        if not is_at_rest and rank >= states.heads[host_id]:
             return  # it has as good a one already
         if self._strategy.ranks_hosts:
             self._rank(host_id, rank, now, is_at_rest)
@@ -167,16 +167,16 @@ class Schedule:
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
-        marks, live = self._hosts.marks, self._hosts.live(host_id)
+        states, live = self._hosts.states, self._hosts.live(host_id)
         worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
-        marks.heads[host_id] = rank
+        states.heads[host_id] = rank
         if is_at_rest:
-            marks.ranks[host_id] = worth
-        elif worth < marks.ranks[host_id]:
-            marks.ranks[host_id] = worth
+            states.ranks[host_id] = worth
+        elif worth < states.ranks[host_id]:
+            states.ranks[host_id] = worth
             if live is not None and live.active:
                 self.place(live, now)
-            elif marks.state(host_id) is HostState.READY:
+            elif states.state(host_id) is HostState.READY:
                 self._backlog.push(host_id, now, now)
 
     def place(self, host: Host, now: float) -> None:
@@ -192,10 +192,10 @@ class Schedule:
         head = next_up(host, self._queues)
         name = self.lookup(head, now)
         if isinstance(head, QueuedUrl):
-            marks = self._hosts.marks
-            marks.heads[host.id] = head.rank
-            marks.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
-        self._holding.count(host, self._hosts.marks.ranks[host.id])
+            states = self._hosts.states
+            states.heads[host.id] = head.rank
+            states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
+        self._holding.count(host, self._hosts.states.ranks[host.id])
         if not host.tasks and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
@@ -236,7 +236,7 @@ class Schedule:
     def _keeps(self, host: Host, address: str, now: float) -> bool:
         """Whether *host* is held back, which it is not while another host waits for a file that it redirects to it."""
         is_awaited = bool(host.tasks) and host.tasks[0].redirects > 0
-        return not is_awaited and self._holding.keeps(host, address, self._hosts.marks.ranks[host.id], now)
+        return not is_awaited and self._holding.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
         """*host* waits for what another one is asked for; nobody waits for its sake meanwhile."""
@@ -264,7 +264,7 @@ class Schedule:
                 host_id = self._backlog.pop_apart(now)
             if host_id is None:
                 return
-            if self._hosts.marks.state(host_id) is HostState.READY:  # else it was closed meanwhile
+            if self._hosts.states.state(host_id) is HostState.READY:  # else it was closed meanwhile
                 self._consider(self._hosts.by_id(host_id), is_alone, now)
 
     def _consider(self, host: Host, is_alone: bool, now: float) -> None:
@@ -317,7 +317,7 @@ class Schedule:
             self._hosts.leave(host)
 
     def _put_back(self, host_id: int, due: float, now: float) -> None:
-        self._hosts.marks.set_state(host_id, HostState.READY)
+        self._hosts.states.set_state(host_id, HostState.READY)
         self._backlog.push(host_id, due, now)
 
     # -- requests

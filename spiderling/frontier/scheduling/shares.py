@@ -8,7 +8,7 @@ and is served at full pace when none is (workbench.py): what it gets then is not
 it.  This is a token bucket whose clock is the number of requests (ITU-T I.371, the generic
 cell rate algorithm).
 
-A domain is told by 16 bits of its name's hash, two bytes for every host (``Marks.domains``):
+A domain is told by 16 bits of its name's hash, two bytes for every host (``HostStates.domains``):
 one in 65,536 hosts shares the turns of a farm.
 """
 

@@ -52,7 +52,7 @@ class HistoryRow(NamedTuple):
 
 def at_work(hosts: HostTable) -> int:
     """How many hosts have URLs to be fetched."""
-    states = hosts.marks.hosts_by_state()
+    states = hosts.states.hosts_by_state()
     return sum(states.get(state, 0) for state in AT_WORK)
 
 

@@ -1,4 +1,4 @@
-"""All hosts: their marks and names in compact tables; whole records only of those that are in memory.
+"""All hosts: their states and names in compact tables; whole records only of those that are in memory.
 
 A host comes into memory when it gets a place on the workbench or somebody asks for it,
 and leaves it again once the store knows all of it and it has no place; of a new one
@@ -18,10 +18,10 @@ import xxhash
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
-from spiderling.frontier.hosts.host import STATE_OF, Host, HostColumns, HostState, Marks
+from spiderling.frontier.hosts.host import STATE_OF, Host, HostColumns, HostState, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.storage.key_table import KeyTable
-from spiderling.frontier.storage.protocol import HostMark, HostRow, Shelf
+from spiderling.frontier.storage.protocol import HostRow, HostSummary, Shelf
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.rows import host_of, new_row
 
@@ -78,7 +78,7 @@ class HostTable:
     """Hosts by name and id, and the accounts that are retired together."""
 
     def __init__(
-        self, unit: str, marks: Marks, queues: Queues, prefers: Callable[[str], bool] = lambda name: False,
+        self, unit: str, states: HostStates, queues: Queues, prefers: Callable[[str], bool] = lambda name: False,
         rank_of: Callable[[int, YieldAccount], int] = lambda host_id, account: 0,
     ) -> None:  # fmt: skip
         """*unit* is ``host`` or ``registrable``: whose bytes are measured together; *prefers*: hosts of what name.
@@ -86,12 +86,12 @@ class HostTable:
         *rank_of*: that of a host (by its id) of which no more is known than its account.
         """
         self._prefers, self._rank_of = prefers, rank_of
-        self.marks = marks
+        self.states = states
         self.changed: set[Host] = set()
         """Hosts whose row the store does not have yet."""
         self.nearer: set[int] = set()
         """Ids of hosts whose distance it does not have yet."""
-        self.exempt: set[int] = set()
+        self.pinned: set[int] = set()
         self._queues = queues
         self._shelf: Shelf = queues.shelf
         self._names = NameIndex()
@@ -105,7 +105,7 @@ class HostTable:
         self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
 
     def __len__(self) -> int:
-        return len(self.marks)
+        return len(self.states)
 
     def __iter__(self) -> Iterator[Host]:
         """Every host by id; those that are not in memory come into it."""
@@ -153,7 +153,7 @@ class HostTable:
             host = self._touched(host_id)
         if host is None:
             row = self._shelf.host(host_id)
-            host = host_of(row, self.marks)
+            host = host_of(row, self.states)
             lines = [line for line in (row.transit, *row.first.split(b"\n")) if line]
             self._enter(host)
             self._queues.open(host, row.positions, lines)
@@ -163,7 +163,7 @@ class HostTable:
         """The id of a new host record; raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
-        self.marks.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
+        self.states.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
         self._names.append(name)
         host_id = len(self)
         self._untouched[0][host_id] = name
@@ -175,7 +175,7 @@ class HostTable:
         is_young = host_id in young
         if not is_young and host_id not in drained:
             return None
-        host = Host(host_id, young.pop(host_id) if is_young else drained.pop(host_id), self.marks)
+        host = Host(host_id, young.pop(host_id) if is_young else drained.pop(host_id), self.states)
         self._enter(host)
         self._queues.open(host, is_new=is_young)
         if is_young:
@@ -186,13 +186,13 @@ class HostTable:
         """Rows of the new hosts that nobody asked for since the last call."""
         young, drained = self._untouched
         self._untouched = {}, drained | young
-        return [new_row(host_id, name, self.marks) for host_id, name in young.items()]
+        return [new_row(host_id, name, self.states) for host_id, name in young.items()]
 
     def restore(self) -> list[int]:
         """Take up all hosts from the shelf; gives the open ones with URLs, in the order in which they are due."""
         dues = array("d")
         self._names.extend(self._taken_up(dues))
-        waiting = self.marks.waiting()
+        waiting = self.states.waiting()
         in_order: list[int] = waiting[np.argsort(np.array(dues)[waiting - 1], kind="stable")].tolist()
         return in_order
 
@@ -202,29 +202,29 @@ class HostTable:
         for columns in self._shelf.host_columns():
             if not _are_possible(columns):
                 raise DamageError(f"the state is damaged: a host from id {len(self) + 1} on has what no host has.")
-            self.marks.extend(columns, map(self._prefers, columns.names), untried)
+            self.states.extend(columns, map(self._prefers, columns.names), untried)
             dues.extend(columns.dues)
             yield columns.names
 
-    def take_up(self, mark: HostMark) -> None:
+    def take_up(self, summary: HostSummary) -> None:
         """Note what more is known of a host; raises DamageError for what nobody can know."""
-        if mark.state not in STATE_OF or not all(isinstance(value, int) for value in mark[3:]):
-            raise DamageError(f"the state is damaged: the host {mark.name} has what no host has.")
-        account = YieldAccount(mark.pages, mark.downloaded_bytes, mark.kept_bytes)
-        if mark.downloaded_bytes:
-            self.marks.ranks[mark.id] = self._rank_of(mark.id, account)
-        if mark.exempt > 0:
-            self.exempt.add(mark.id)
+        if summary.state not in STATE_OF or not all(isinstance(value, int) for value in summary[3:]):
+            raise DamageError(f"the state is damaged: the host {summary.name} has what no host has.")
+        account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
+        if summary.downloaded_bytes:
+            self.states.ranks[summary.id] = self._rank_of(summary.id, account)
+        if summary.exempt > 0:
+            self.pinned.add(summary.id)
         if self._units is not None:
-            unit = self._unit(mark.name)
+            unit = self._unit(summary.name)
             unit.account.add(account.pages, account.downloaded_bytes, account.kept_bytes)
-            unit.retired += STATE_OF[mark.state] is HostState.RETIRED
+            unit.retired += STATE_OF[summary.state] is HostState.RETIRED
 
-    def marked(self, host_id: int) -> tuple[int, int, int, int]:
+    def host_update(self, host_id: int) -> tuple[int, int, int, int]:
         """(waiting, parked, distance, id); what is in transit waits again after a kill, as in its row."""
-        live, distance = self._live.get(host_id), self.marks.distance(host_id)
-        number = self.marks.queued[host_id] + (live is not None and live.fetching is not None)
-        return (0, number, distance, host_id) if self.marks.is_closed(host_id) else (number, 0, distance, host_id)
+        live, distance = self._live.get(host_id), self.states.distance(host_id)
+        number = self.states.queued[host_id] + (live is not None and live.fetching is not None)
+        return (0, number, distance, host_id) if self.states.is_closed(host_id) else (number, 0, distance, host_id)
 
     def leave(self, host: Host) -> None:
         """*host* has no place any more, and may leave memory once the store knows it."""
@@ -280,7 +280,7 @@ class HostTable:
     def _enter(self, host: Host) -> None:
         self._live[host.id] = host
         self._idle.add(host)
-        domains = self.marks.domains
+        domains = self.states.domains
         if not domains[host.id]:
             domains[host.id] = domain_mark(host.name)
         host.domain = domains[host.id]

@@ -11,8 +11,8 @@ from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
-    HostMark,
     HostRow,
+    HostSummary,
     RobotsRow,
     SegmentRow,
     State,
@@ -21,12 +21,12 @@ from spiderling.frontier.storage.protocol import (
 )
 
 
-def mark_of(row: HostRow) -> HostMark | None:
+def summary_of(row: HostRow) -> HostSummary | None:
     """What is marked of *row*, if anything."""
     in_transit = row.transit is not None
     if not (row.pages or row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
         return None
-    return HostMark(
+    return HostSummary(
         row.id, row.name, row.state, row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt, in_transit
     )
 
@@ -71,9 +71,9 @@ class MemoryStore:
         if fields:
             yield HostColumns(*map(list, zip(*fields, strict=True)))
 
-    def host_marks(self) -> Iterator[HostMark]:
-        marks = (mark_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
-        return (mark for mark in marks if mark is not None)
+    def host_summaries(self) -> Iterator[HostSummary]:
+        summaries = (summary_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
+        return (summary for summary in summaries if summary is not None)
 
     def chunk_ids(self, host_id: int) -> list[int]:
         return sorted(self._chunks.get(host_id, ()))
@@ -91,7 +91,7 @@ class MemoryStore:
         if self._closed:
             raise StorageError("the store is closed.")
         self._hosts.update((row.id, row) for row in changes.hosts)
-        for waiting, parked, distance, host_id in changes.marked:
+        for waiting, parked, distance, host_id in changes.host_updates:
             former = self._hosts[host_id]
             self._hosts[host_id] = former._replace(waiting=waiting, parked=parked, distance=distance)
         for host_id in changes.dropped:

@@ -5,7 +5,7 @@ are its *tail*: in memory, and in the store's log.  Now and then all tails are f
 together: they become chunks of up to 256 URLs, and the log starts anew.  A chunk's id is
 ``slot << 34 | generation << 12 | part``, so the chunks of a host lie side by side in the
 order in which they are used; the host's row holds how many URLs of the first chunk of
-each band are used up.  A URL in a queue is one line of bytes (lines.py).
+each band are used up.  A URL in a queue is one line of bytes (queue_lines.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts.host import HostColumns
 from spiderling.frontier.storage.history import HistoryRow
-from spiderling.frontier.storage.url_log import TrailBatch
+from spiderling.frontier.storage.url_log import UrlLogBatch
 
 BAND_BITS = 4
 CHUNK_URLS = 256
@@ -83,7 +83,7 @@ class HostRow(NamedTuple):
     """The line of the URL in transit; after a kill it waits again."""
 
 
-class HostMark(NamedTuple):
+class HostSummary(NamedTuple):
     """A host of which that is not all: asked before, closed, exempt or with a URL in transit."""
 
     id: int
@@ -145,7 +145,7 @@ class Changes:
     """What changed since the last batch; counts are totals, not differences."""
 
     hosts: list[HostRow] = field(default_factory=list)
-    marked: list[tuple[int, int, int, int]] = field(default_factory=list)
+    host_updates: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(waiting, parked, distance, id) of other hosts whose queues have grown, or that are nearer now."""
     added: list[tuple[int, bytes]] = field(default_factory=list)
     """(slot, line) of URLs that came to the end of a tail."""
@@ -165,7 +165,7 @@ class Changes:
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
     events: list[tuple[float, str]] = field(default_factory=list)
-    trail: TrailBatch = field(default_factory=TrailBatch)
+    url_log: UrlLogBatch = field(default_factory=UrlLogBatch)
     history: HistoryRow | None = None
     """The totals at the moment of the batch."""
 
@@ -192,7 +192,7 @@ class Shelf(Protocol):
     def host_columns(self) -> Iterator[HostColumns]:
         """All hosts from id 1 on, many at a time; raises JobdirError if one is missing."""
 
-    def host_marks(self) -> Iterator[HostMark]:
+    def host_summaries(self) -> Iterator[HostSummary]:
         """Those with a mark, by id."""
 
     def chunk_ids(self, host_id: int) -> list[int]:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from spiderling.base.errors import DamageError
-from spiderling.frontier.hosts.host import Host, Marks, QueuedUrl
+from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.hosts.ranks import RANKS
-from spiderling.frontier.storage.lines import line_of, stored_url
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     Flush,
@@ -28,6 +27,7 @@ from spiderling.frontier.storage.protocol import (
     slot_of_chunk,
     used_of,
 )
+from spiderling.frontier.storage.queue_lines import line_of, stored_url
 
 FLUSH_URLS = 200_000
 _LET_GO_AT_ONCE = 4096
@@ -70,12 +70,12 @@ class QueueChanges:
 
 
 class Queues:
-    """Every queue by its host's id; ``marks.queued`` holds their lengths."""
+    """Every queue by its host's id; ``states.queued`` holds their lengths."""
 
-    def __init__(self, shelf: Shelf, marks: Marks, draw: Callable[[Sequence[int]], int] = min) -> None:
+    def __init__(self, shelf: Shelf, states: HostStates, draw: Callable[[Sequence[int]], int] = min) -> None:
         """*draw* chooses one of several ranks."""
         self.shelf, self._draw = shelf, draw
-        self._marks = marks
+        self._states = states
         self._heads: dict[int, Head] = {}
         self._tails: dict[int, list[bytes]] = {}
         self._in_tails = 0
@@ -134,7 +134,7 @@ class Queues:
             if slot < best:
                 best = slot
         self._in_tails += len(entries)
-        self._marks.queued[host_id] += len(entries)
+        self._states.queued[host_id] += len(entries)
         self._changes.grown.add(host_id)
         head = self._heads.get(host_id)
         if head is not None and head.next_slot is not None and best < head.next_slot:
@@ -145,7 +145,7 @@ class Queues:
         head = self._heads[url.host.id]
         head.first.insert(0, url)
         head.next_up = head.next_slot = None
-        self._marks.queued[url.host.id] += 1
+        self._states.queued[url.host.id] += 1
 
     def peek(self, host: Host) -> QueuedUrl:
         """The URL that is next; it stays where it is.  There must be one."""
@@ -163,7 +163,7 @@ class Queues:
         """The URL that is next leaves the queue."""
         url, head = self.peek(host), self._heads[host.id]
         self._remove(head, head.next_slot)
-        self._marks.queued[host.id] -= 1
+        self._states.queued[host.id] -= 1
         return url
 
     def worst_band(self, host: Host) -> int:
@@ -176,12 +176,12 @@ class Queues:
         slot = max(self._filled(host, head))
         url = stored_url(self._front(head, slot), host)
         self._remove(head, slot)
-        self._marks.queued[host.id] -= 1
+        self._states.queued[host.id] -= 1
         return url
 
     def drop(self, host: Host) -> int:
         """The whole queue is given up; returns its length.  The work does not depend on it."""
-        number, head = self._marks.queued[host.id], self._heads[host.id]
+        number, head = self._states.queued[host.id], self._heads[host.id]
         for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + RANKS):
             tail = self._tails.pop(slot, None)
             if tail is not None:
@@ -190,14 +190,14 @@ class Queues:
         self._heads[host.id] = Head([], self.generation)
         if head.chunks or head.generation != self.generation:
             self._changes.dropped.append(host.id)
-        self._marks.queued[host.id] = 0
+        self._states.queued[host.id] = 0
         return number
 
     def _filled(self, host: Host, head: Head) -> list[int]:
         """``_slots`` of a host that counts URLs; raises DamageError if none is there."""
         slots = self._slots(host.id, head)
         if not slots:
-            number = self._marks.queued[host.id]
+            number = self._states.queued[host.id]
             raise DamageError(f"the queue of {host.name} is damaged: {number} URLs wait in it, and none is there.")
         return slots
 

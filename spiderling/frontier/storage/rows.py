@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spiderling.frontier.hosts.host import Host, Marks
+from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.storage.lines import line_of
 from spiderling.frontier.storage.protocol import HostRow
+from spiderling.frontier.storage.queue_lines import line_of
 from spiderling.frontier.storage.queues import Queues
 
 
@@ -16,25 +16,25 @@ def host_row(host: Host, queues: Queues) -> HostRow:
         host.id, host.name, host.state.value, host.distance,
         account.pages, host.documents, host.words, account.downloaded_bytes, account.kept_bytes,
         0 if is_closed else number, number if is_closed else 0,
-        host.due, host.crawl_delay_s, host.slowdown, host.failures, 1 if host.exempt else -host.leniency,
+        host.due, host.crawl_delay_s, host.slowdown, host.failures, 1 if host.pinned else -host.second_chances,
         host.address, queues.positions(host.id), b"\n".join(queues.first(host.id)),
         line_of(in_transit) if in_transit is not None else None,
     )  # fmt: skip
 
 
-def new_row(host_id: int, name: str, marks: Marks) -> HostRow:
-    """The row of a host of which no more is known than its name and its marks."""
-    state, distance, waiting = marks.state(host_id).value, marks.distance(host_id), marks.queued[host_id]
+def new_row(host_id: int, name: str, states: HostStates) -> HostRow:
+    """The row of a host of which no more is known than its name and its states."""
+    state, distance, waiting = states.state(host_id).value, states.distance(host_id), states.queued[host_id]
     return HostRow(
         host_id, name, state, distance, 0, 0, 0, 0, 0, waiting, 0, 0.0, 0.0, 1.0, 0, 0, "", "", b"", None
     )  # fmt: skip
 
 
-def host_of(row: HostRow, marks: Marks) -> Host:
+def host_of(row: HostRow, states: HostStates) -> Host:
     return Host(
         id=row.id,
         name=row.name,
-        marks=marks,
+        states=states,
         account=YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes),
         documents=row.documents,
         words=row.words,
@@ -43,6 +43,6 @@ def host_of(row: HostRow, marks: Marks) -> Host:
         slowdown=row.slowdown,
         failures=row.failures,
         address=row.address,
-        exempt=row.exempt > 0,
-        leniency=max(0, -row.exempt),
+        pinned=row.exempt > 0,
+        second_chances=max(0, -row.exempt),
     )

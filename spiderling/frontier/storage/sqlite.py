@@ -28,8 +28,8 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     Flush,
-    HostMark,
     HostRow,
+    HostSummary,
     RobotsRow,
     SegmentRow,
     State,
@@ -166,11 +166,11 @@ class SqliteStore:
                     raise ValueError(f"a column of the hosts {first} to {ids[-1]} is not whole")
                 yield columns
 
-    def host_marks(self) -> Iterator[HostMark]:
+    def host_summaries(self) -> Iterator[HostSummary]:
         columns = "id, name, state, pages, downloaded_bytes, kept_bytes, exempt, transit IS NOT NULL"
         with self._reading():
             rows = self._reader.execute(f"SELECT {columns} FROM host WHERE {_IS_MARKED} ORDER BY id")
-            yield from map(HostMark._make, rows)
+            yield from map(HostSummary._make, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -278,7 +278,7 @@ class SqliteStore:
         for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
             if keys:
                 self._tables.append(name, (keys.tobytes(),))
-        for name, row in url_log.rows(changes.trail):
+        for name, row in url_log.rows(changes.url_log):
             self._tables.append(name, row)
 
     def _write_hosts(self, changes: Changes) -> None:
@@ -290,7 +290,7 @@ class SqliteStore:
         many(
             "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
             f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
-            changes.marked,
+            changes.host_updates,
         )
 
     def _write_queues(self, changes: Changes) -> None:

@@ -69,7 +69,7 @@ class Purge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TrailBatch:
+class UrlLogBatch:
     """What one batch adds; ``ends`` get what their outcomes told in the checkpoint."""
 
     time: float = 0.0
@@ -84,7 +84,7 @@ class TrailBatch:
     """... and where their frame begins, in bytes."""
 
 
-class Trail:
+class UrlLog:
     """Collects between two batches; ``full``, only the ``ends``, or nothing (``off``)."""
 
     def __init__(self, mode: str) -> None:
@@ -94,7 +94,7 @@ class Trail:
         self._pages: list[tuple[int, int]] = []
         self._purges: list[Purge] = []
 
-    def found(self, keys: list[int], page: int) -> None:
+    def log_found(self, keys: list[int], page: int) -> None:
         """URLs were discovered on the page of the key *page*; 0: a seed."""
         if not (self._keeps_found and keys):
             return
@@ -105,22 +105,22 @@ class Trail:
         else:
             self._pages.append((page, len(keys)))
 
-    def ended(self, url: QueuedUrl, reason: Reason) -> None:
+    def log_end(self, url: QueuedUrl, reason: Reason) -> None:
         if self.keeps_ends:
             end = End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries)
             if url.payload is not None and reason is not Reason.KEPT:
                 end = end._replace(payload=b64encode(url.payload).decode("ascii"))
             self._ends.append(end)
 
-    def purged(self, host: Host, reason: Reason, urls: int) -> None:
+    def log_purge(self, host: Host, reason: Reason, urls: int) -> None:
         """All *urls* that waited for *host* ended at once."""
         if self.keeps_ends and urls:
             self._purges.append(Purge(0.0, host.id, reason.value, urls))
 
-    def drain(self, now: float) -> TrailBatch:
+    def drain(self, now: float) -> UrlLogBatch:
         """Everything since the last call."""
         purges = tuple(purge._replace(time=now) for purge in self._purges)
-        batch = TrailBatch(now, tuple(self._ends), tuple(self._found), tuple(self._pages), purges)
+        batch = UrlLogBatch(now, tuple(self._ends), tuple(self._found), tuple(self._pages), purges)
         self._ends, self._found, self._pages, self._purges = [], [], [], []
         return batch
 
@@ -133,7 +133,7 @@ def with_outcome(end: End, outcome: Outcome, document: int | None) -> End:
     )  # fmt: skip
 
 
-def rows(batch: TrailBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def rows(batch: UrlLogBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """The rows that *batch* adds: each with its table, and without the number that the table gives it."""
     if batch.ends:
         keys = pack_keys(tuple(end.key for end in batch.ends))

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
-from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, Marks, QueuedUrl
+from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
 from spiderling.frontier.hosts.ranks import RANKS
 from spiderling.frontier.storage.checksums import whole_rows
-from spiderling.frontier.storage.lines import stored_url
 from spiderling.frontier.storage.protocol import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
+from spiderling.frontier.storage.queue_lines import stored_url
 from spiderling.frontier.storage.soundness import SoundConnection, what_to_do
 from spiderling.frontier.storage.sqlite import tails_of, unpacked
 from spiderling.frontier.storage.state_file import as_it_is
@@ -71,7 +71,7 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
     lines = [line for line in (transit, *first.split(b"\n")) if line]
     for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
         lines += slot_lines
-    record = Host(host, name, Marks())
+    record = Host(host, name, HostStates())
     return [_row(stored_url(line, record), is_parked) for line in lines]
 
 

@@ -10,7 +10,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.storage.url_log import (
     End,
-    TrailBatch,
+    UrlLogBatch,
     pack_ends,
     pack_keys,
     page_of,
@@ -41,8 +41,8 @@ def test_a_key_is_found_at_its_place_and_nowhere_else(keys: list[int], other: in
     assert (place_of(other, blob) is None) == (other not in keys)
 
 
-def drained(crawl: VirtualCrawl) -> TrailBatch:
-    return crawl.frontier.drain(crawl.now).trail
+def drained(crawl: VirtualCrawl) -> UrlLogBatch:
+    return crawl.frontier.drain(crawl.now).url_log
 
 
 def key_of(crawl: VirtualCrawl, url: str) -> int:
@@ -58,27 +58,27 @@ def test_each_url_has_its_end_and_the_page_that_it_was_found_on() -> None:
         "http://b.cz/": page(kept_bytes=0),
     }
     crawl = VirtualCrawl(web).run("http://a.cz/")
-    trail = drained(crawl)
-    ends = {end.url: (end.reason, end.distance) for end in trail.ends}
+    url_log = drained(crawl)
+    ends = {end.url: (end.reason, end.distance) for end in url_log.ends}
     assert ends == {
         "http://a.cz/": ("kept", 0), "http://a.cz/1": ("kept", 0), "http://b.cz/": ("boilerplate-only", 1),
         "http://a.cz/2": ("http-error", 0),
     }  # fmt: skip
-    runs = pack_keys(tuple(part for run in trail.pages for part in run))
-    found = {key: page_of(place, runs) for place, key in enumerate(trail.found)}
+    runs = pack_keys(tuple(part for run in url_log.pages for part in run))
+    found = {key: page_of(place, runs) for place, key in enumerate(url_log.found)}
     root = key_of(crawl, "http://a.cz/")
     assert found == {
         root: 0, key_of(crawl, "http://a.cz/1"): root, key_of(crawl, "http://b.cz/"): root,
         key_of(crawl, "http://a.cz/2"): key_of(crawl, "http://a.cz/1"),
     }  # fmt: skip
-    assert drained(crawl) == TrailBatch(crawl.now), "and everything once"
+    assert drained(crawl) == UrlLogBatch(crawl.now), "and everything once"
 
 
 def test_a_queue_given_up_is_one_row_whatever_its_length() -> None:
     poor = {f"http://a.cz/{n}": page(body_bytes=100_000, kept_bytes=0) for n in range(40)}
-    trail = drained(VirtualCrawl(poor, strategy="yield").run(*poor))
-    assert [(purge.reason, purge.urls) for purge in trail.purges] == [("host-retired", 29)]
-    assert len(trail.ends) == 11
+    url_log = drained(VirtualCrawl(poor, strategy="yield").run(*poor))
+    assert [(purge.reason, purge.urls) for purge in url_log.purges] == [("host-retired", 29)]
+    assert len(url_log.ends) == 11
 
 
 def test_tries_are_counted() -> None:
@@ -91,4 +91,4 @@ def test_less_is_kept_by_option() -> None:
     only_ends = drained(VirtualCrawl(urls, trail="ends").run("http://a.cz/"))
     assert len(only_ends.ends) == 2 and not only_ends.found
     crawl = VirtualCrawl(urls, trail="off").run("http://a.cz/")
-    assert drained(crawl) == TrailBatch(crawl.now)
+    assert drained(crawl) == UrlLogBatch(crawl.now)

@@ -4,7 +4,7 @@ Of each exchange three records: the ``response`` (a ``revisit`` if the same payl
 and a ``metadata`` record with our verdict.  Each record is a gzip member or zstd frame of its own.  Rendering,
 digests and compression are the writer thread's work; the event loop only keeps what came (docs/warc.md).
 
-It is not warcio that writes them, since that holds the interpreter's lock twice as long (benchmarks/README.md), takes
+It is not warcio that writes them, since that holds the interpreter's lock twice as long (benchmarks/results.md), takes
 no headers as bytes and writes no zstd; the tests read everything with warcio and FastWARC.
 """
 

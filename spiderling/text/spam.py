@@ -1,6 +1,6 @@
 """Signs of link farms and of text by machines: what Suchomel & Pomikálek 2012 (3.2) left to a cut by distance.
 
-Cheap looks at the clean text and its page, each harmless to the pages that people write (benchmarks/README.md):
+Cheap looks at the clean text and its page, each harmless to the pages that people write (benchmarks/results.md):
 text that packs too well says little in many words, and one that names a word over and over wants to be found by it
 (Ntoulas et al. 2006, *Detecting Spam Web Pages through Content Analysis*); running text has few links to other hosts;
 services that translate pages leave their mark in them.

@@ -9,13 +9,13 @@ docs/opt-outs.md.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import nearest
 
 
 class Purpose(Enum):
@@ -122,7 +122,7 @@ def _signal(name: str) -> Signal:
     known = {signal.value: signal for signal in Signal}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
     raise BadInput(f"SPIDERLING_OPTOUTS names a signal {name!r} that there is not; {hint}")
 

@@ -5,7 +5,6 @@ Each function raises BadInput with one sentence: what is wrong, and what it must
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -110,12 +109,6 @@ def _converted(name: str, kind: type, value: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         what = "a whole number" if kind is int else "a number"
         raise BadInput(f"{name} is {value!r}; it must be {what}.") from None
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the one of *known* that was meant; empty if none is near."""
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def option(

@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import nearest
 from spiderling.base.opt_outs import Policy
-from spiderling.base.option_values import PREFIX, checked, nearest, parse_yield_profile
+from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 
 _LEAST_FILTER_BYTES = 8_000_000
@@ -367,7 +368,8 @@ class Options:
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
             if spec is None:
-                raise BadInput(f"there is no option {name}{nearest(name, known)}; all are listed in docs/options.md.")
+                meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
+                raise BadInput(f"there is no option {name}{meant}; all are listed in docs/options.md.")
             value = settings[name]
             if value is not None:
                 values[spec.name] = checked(name, spec, value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
+from spiderling.base.hints import nearest
 from spiderling.engine.scheduler import FAILED_STAT, OFFLINE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Command(ScrapyCrawl):
             raise UsageError("name one spider: scrapy crawl spiderling -a lang=cs")
         names = get_spider_loader(self.settings).list()
         if args[0] not in names:
-            near = difflib.get_close_matches(args[0], names, n=1) or names
+            near = nearest(args[0], names) or names
             raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)
         if not self.settings.getpriority("LOG_LEVEL") or self.settings["LOG_LEVEL"] != "DEBUG":
             _quieten()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import nearest
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.frontier.ranking.estimators import parse_weights
@@ -57,7 +57,7 @@ def _refuse_unknown_arguments(spider: Spider) -> None:
     declared = sorted(declared_arguments(type(spider)))
     for name in getattr(spider, "arguments", ()):
         if not name.startswith("_") and name not in declared:
-            near = difflib.get_close_matches(name, declared, n=1)
+            near = nearest(name, declared)
             hint = f"did you mean -a {near[0]}=?" if near else f"known are {', '.join(declared)}."
             raise BadInput(f"the spider {spider.name} has no argument {name!r}; {hint}")
 

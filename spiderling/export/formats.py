@@ -6,7 +6,6 @@ Text formats are encoded a document at a time and packed in frames of about a me
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import re
 from pathlib import PurePath
@@ -15,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import zstandard
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import hint
 from spiderling.corpus.reader import parsed, unescape
 from spiderling.export.records import as_json, record_of, schema
 from spiderling.text.prevertical import escape
@@ -105,9 +105,7 @@ def format_of(name: str) -> str:
     stem, ending = split_name(name)
     unknown = PurePath(stem).suffix
     if unknown and ending in ("", *_PACKED):
-        near = difflib.get_close_matches(unknown, _ENDINGS, 1, 0.7)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise BadInput(f"the ending {unknown} of {name} says no format; {hint}known are {', '.join(_ENDINGS)}.")
+        raise BadInput(f"the ending {unknown} of {name} says no format; {hint(unknown, _ENDINGS, likeness=0.7)}")
     found = next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
     return checked(name, found)
 

@@ -8,7 +8,6 @@ models holds further ones, whose texts' licence asks for that.
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import unicodedata
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import nearest
 from spiderling.languages import model_files
 from spiderling.text.language.function_words import LIMIT, stoplist_of
 from spiderling.text.language.models import LanguageModel, LanguageModels
@@ -246,7 +246,7 @@ def _near(part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[st
     (pt-BR), or much like a name."""
     country = [info for info in models.values() if info.tlds[:1] == (part,)]
     tagged = names.get(part.replace("_", "-").partition("-")[0], [])
-    similar = [info for name in difflib.get_close_matches(part, names, n=3, cutoff=0.6) for info in names[name]]
+    similar = [info for name in nearest(part, names, most=3) for info in names[name]]
     certain = country or tagged  # a short code is much like many others
     return list({info.code: info for info in certain or similar}.values())
 

@@ -10,12 +10,12 @@ each link of a page) an array.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import hint
 from spiderling.base.reasons import Reason
 
 _QUALITY = {
@@ -101,9 +101,7 @@ def parse_weights(text: str) -> dict[str, float]:
     for part in filter(None, map(str.strip, text.split(","))):
         name, _, value = map(str.strip, part.partition("="))
         if name not in ESTIMATORS:
-            near = difflib.get_close_matches(name, ESTIMATORS, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise BadInput(f"SPIDERLING_ESTIMATORS has {name!r}; {hint}known are {', '.join(ESTIMATORS)}.")
+            raise BadInput(f"SPIDERLING_ESTIMATORS has {name!r}; {hint(name, ESTIMATORS)}")
         try:
             weights[name] = float(value)
         except ValueError:

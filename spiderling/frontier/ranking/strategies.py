@@ -11,12 +11,12 @@ URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from spiderling.base.errors import BadInput
+from spiderling.base.hints import hint
 from spiderling.base.link_batch import batch_of
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.reasons import Reason
@@ -281,9 +281,7 @@ def parse(text: str) -> Strategy:
     name, _, rest = text.strip().partition(":")
     cls = STRATEGIES.get(name)
     if cls is None:
-        near = difflib.get_close_matches(name, STRATEGIES, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint}known are {', '.join(STRATEGIES)}.")
+        raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint(name, STRATEGIES)}")
     defaults = {spec.name: spec.default for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
     values: dict[str, int | float] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):

@@ -19,7 +19,7 @@ import pytest
 from spiderling.base import running_time
 from spiderling.base.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
-from spiderling.workers import pool as pool_module
+from spiderling.workers import worker as worker_module
 from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
 from spiderling.workers.process import TASK
 
@@ -301,7 +301,7 @@ async def test_a_worker_that_cannot_start_says_why(function, message):
 
 async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch):
     """By a person, or by the kernel for want of memory: that says nothing of the model, and ends no crawl."""
-    started, popen = [], pool_module._popen
+    started, popen = [], worker_module.start_process
 
     def killed_twice(sock):
         started.append(popen(sock))
@@ -309,7 +309,7 @@ async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypa
             started[-1].kill()
         return started[-1]
 
-    monkeypatch.setattr(pool_module, "_popen", killed_twice)
+    monkeypatch.setattr(worker_module, "start_process", killed_twice)
     pool = WorkerPool(1, FAKE, 10)
     await pool.start()
     assert await outcomes(pool, ["a"]) == ["a"]
@@ -338,7 +338,7 @@ async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monk
     def limited(command, **rest):
         return popen(["bash", "-c", f'ulimit -v {allowed_mb}000; exec "$@"', "bash", *command], **rest)
 
-    monkeypatch.setattr(pool_module.subprocess, "Popen", limited)
+    monkeypatch.setattr(worker_module.subprocess, "Popen", limited)
     pool = WorkerPool(1, FAKE, 10)
     if allowed_mb == 60:
         with pytest.raises(SpiderlingError, match=r"ulimit -v"):
@@ -365,8 +365,8 @@ async def test_pages_wait_for_workers_that_are_started_aside():
 
 @pytest.mark.parametrize("after_s", [0, 0.05])
 async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
-    started, popen = [], pool_module._popen
-    monkeypatch.setattr(pool_module, "_popen", lambda sock: started.append(popen(sock)) or started[-1])
+    started, popen = [], worker_module.start_process
+    monkeypatch.setattr(worker_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
     pool = WorkerPool(2, FAKE, 10)
     pool.start_aside(pytest.fail)
     await asyncio.sleep(after_s)

@@ -11,9 +11,9 @@ from itertools import count
 import numpy as np
 import pytest
 
+from spiderling.base import atomic_files
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.corpus import shingle_snapshot
 from spiderling.corpus.near_duplicates import MAX_SEEN_SHARE, NearDuplicates
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.corpus.shingle_filter import BYTES_PER_SHINGLE, FIRST_BYTES, ShingleFilter
@@ -229,7 +229,7 @@ def test_layers_that_did_not_change_are_not_written_again(tmp_path):
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_the_last_snapshot_waits_for_the_one_that_is_being_written(tmp_path, monkeypatch, is_cancelled):
     """Both write the same part file: the one that renames it first takes it from the other, which fails the crawl."""
-    begun, may_go_on, write = threading.Event(), threading.Event(), shingle_snapshot._sync
+    begun, may_go_on, write = threading.Event(), threading.Event(), atomic_files.sync_file
 
     def slow(path):
         if path.suffix == ".part" and not begun.is_set():
@@ -237,7 +237,7 @@ async def test_the_last_snapshot_waits_for_the_one_that_is_being_written(tmp_pat
             assert may_go_on.wait(60)
         write(path)
 
-    monkeypatch.setattr(shingle_snapshot, "_sync", slow)
+    monkeypatch.setattr(atomic_files, "sync_file", slow)
     crawl = Crawl(Options(lang="cs", allow_networks="127.0.0.0/8"), tmp_path / "job", pytest.fail)
     judged(crawl.near, PARAGRAPHS[0])
     periodic = asyncio.ensure_future(crawl.snapshot())

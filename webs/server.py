@@ -28,6 +28,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput, SpiderlingError
 from webs.recorded import RecordedWeb
 from webs.synthetic import SyntheticWeb, read_words
@@ -337,10 +338,7 @@ async def _run(web: Web, port: int, ready_file: Path | None, log: Path | None) -
         if ready_file is None:
             print(ready, flush=True)
         else:
-            # Renamed into place: whoever waits for the file never reads half of it.
-            part = ready_file.with_name(ready_file.name + ".part")
-            part.write_text(ready, encoding="utf-8")
-            part.replace(ready_file)
+            write_whole(ready_file, ready)  # who waits for the file never reads half of it
         await ended.wait()
 
 

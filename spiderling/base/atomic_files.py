@@ -1,12 +1,32 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all: written under another name, synced, put in place by one renaming."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from spiderling.base.errors import StorageError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the name *path* when the block ends; if the block raises, what stood at *path* stays.
+
+    Its content is durable then; its name is after `sync_directory`.  Raises OSError.
+    """
+    part = part_of(path)
+    try:
+        with part.open("wb") as file:
+            yield file
+        sync_file(part)
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -16,16 +36,29 @@ def write_whole(path: Path, text: str) -> None:
     would be gone, is refused.
     """
     path = Path(os.path.realpath(path))
-    part = path.with_name(path.name + ".part")
     try:
         if path.exists() and not path.is_file():
             raise OSError("it is there, and is no file")
-        with part.open("w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        with replacing(path) as file:
+            file.write(text.encode("utf-8", "replace"))
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
+
+
+def part_of(path: Path) -> Path:
+    """The name of the file at *path* while it is being written."""
+    return path.with_name(path.name + ".part")
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of the file at *path* durable; raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in *directory* durable; raises OSError."""
+    sync_file(directory)

@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple
 
 import zstandard
 
+from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import DamageError, StorageError
 from spiderling.frontier.storage.protocol import SegmentRow
 
@@ -237,12 +238,3 @@ def _refuse_changed(path: Path, length: int) -> None:
     size = refuse_lost(path, length)
     if size > length:
         raise StorageError(f"{path} has {size} bytes, but only {length} were acknowledged, so nothing is added to it.")
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in *directory* durable; raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

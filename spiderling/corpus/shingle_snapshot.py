@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import zstandard
 
+from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.corpus.reader import read_documents
 from spiderling.corpus.segments import SUFFIX, ZstdFrames
@@ -96,7 +96,9 @@ class ShingleState:
         index = {"layers": entries, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
         named = {_INDEX, *(entry["file"] for entry in entries)}
         with self._writing():
-            _write_durably(self._directory / _INDEX, json.dumps(index).encode())
+            with replacing(self._directory / _INDEX) as file:
+                file.write(json.dumps(index).encode())
+            sync_directory(self._directory)
             for path in self._directory.iterdir():
                 if path.name not in named:
                     path.unlink()
@@ -139,13 +141,10 @@ def corpus_files(path: Path) -> Iterator[Path]:
 
 
 def _write_layer(path: Path, layer: Layer) -> None:
-    part = path.with_suffix(".part")
     packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
-    with part.open("wb") as file, packer.stream_writer(file, closefd=False) as stream:
+    with replacing(path) as file, packer.stream_writer(file, closefd=False) as stream:
         for start in range(0, len(layer.words), _CHUNK_WORDS):
             stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
-    _sync(part)
-    part.replace(path)
 
 
 def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
@@ -158,19 +157,3 @@ def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
         if place or stream.read(1):  # the checksum is looked at where the frame ends
             raise ValueError(f"{path} does not have the length that the index says")
     return Layer(words, int(entry["shingles"]), int(entry["documents"]), int(path.name.partition("-")[0]))
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    part = path.with_suffix(".part")
-    part.write_bytes(content)
-    _sync(part)
-    part.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,13 +18,13 @@ from spiderling import __version__, languages, signals
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy
+from spiderling.base.atomic_files import sync_directory
 from spiderling.base.clock import Clock
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.host_lists import HostList, read_host_list
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
 from spiderling.corpus.near_duplicates import NearDuplicates
-from spiderling.corpus.segments import sync_directory
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import verdict
 from spiderling.crawl.checkpoint import Checkpoint

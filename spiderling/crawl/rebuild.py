@@ -19,6 +19,7 @@ from typing import Any
 import xxhash
 
 from spiderling import __version__, languages
+from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.link_batch import Link
 from spiderling.base.option_values import PREFIX
@@ -29,7 +30,7 @@ from spiderling.base.urls import canonicalize, url_key
 from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document, documents
-from spiderling.corpus.segments import frames, sync_directory
+from spiderling.corpus.segments import frames
 from spiderling.crawl.crawl import spelled_out
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.lifecycle.ledger import history_row

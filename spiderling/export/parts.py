@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from spiderling.base.atomic_files import part_of, sync_directory, sync_file
 from spiderling.base.errors import BadInput
-from spiderling.corpus.segments import sync_directory
 from spiderling.export.formats import Writer, split_name, writer
 from spiderling.export.selection import Layout
 
 if TYPE_CHECKING:
     from spiderling.corpus.reader import StoredDocument
 
-_TEMPORARY = ".part"
 _MAX_WAITING_CHARS = 64_000_000
 _MAX_OPEN = 256
 """Parquet files stay open until they are complete."""
@@ -28,7 +26,7 @@ class _Shard:
         """Raises BadInput if *path* exists."""
         if path.exists():
             raise BadInput(f"{path} exists; remove it, or give another name.")
-        self.path, self.part = path, path.with_name(path.name + _TEMPORARY)
+        self.path, self.part = path, part_of(path)
         self.documents = 0
         try:
             self.writer: Writer = writer(self.part, path.name, format_name)
@@ -100,8 +98,7 @@ class Parts:
             self._close(shard)
         self._open.clear()
         for shard in self._complete:
-            with shard.part.open("rb+") as file:
-                os.fsync(file.fileno())
+            sync_file(shard.part)
         for shard in self._complete:
             shard.part.replace(shard.path)
         sync_directory(self._out.parent)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import pickle
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 
+from spiderling.base.atomic_files import replacing
 from spiderling.engine.lookup import crawl_of
 
 if TYPE_CHECKING:
@@ -46,14 +46,11 @@ class SpiderState:
         path, state = self._path(), getattr(spider, "state", None)
         if path is None or not (state or path.exists()):
             return
-        part = path.with_name(path.name + ".part")
         try:
-            part.write_bytes(pickle.dumps(state, protocol=4))
-            part.replace(path)
+            with replacing(path) as file:
+                pickle.dump(state, file, protocol=4)
         except Exception as error:
             logger.warning("%s cannot be written (%s); the spider's former state stays", path, error)
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
 
     def _path(self) -> Path | None:
         crawl = crawl_of(self._crawler)

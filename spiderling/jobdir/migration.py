@@ -8,7 +8,6 @@ is killed, what has the state's name is either the old file or the new one, and 
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+from spiderling.base.atomic_files import replacing, sync_directory, sync_file
 from spiderling.base.errors import StorageError
-from spiderling.corpus.segments import sync_directory
 from spiderling.frontier.storage import checksums
 from spiderling.frontier.storage.checksums import TABLES, UNFIT, CheckedTables
 from spiderling.frontier.storage.protocol import HostRow
@@ -111,7 +110,7 @@ def _copy(path: Path, new: Path) -> None:
                     tables.add(table, row)
         tables.write()
         made.execute("COMMIT")
-    _sync(new)
+    sync_file(new)
 
 
 def _copy_hosts(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
@@ -139,13 +138,6 @@ def _keep(path: Path) -> Path:
         kept.unlink(missing_ok=True)
         kept.hardlink_to(path)
     except OSError:
-        part = kept.with_name(kept.name + ".part")
-        shutil.copyfile(path, part)
-        _sync(part)
-        part.replace(kept)
+        with path.open("rb") as source, replacing(kept) as copy:
+            shutil.copyfileobj(source, copy)
     return kept
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -19,9 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
-from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost, sync_directory
+from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.queue_reader import recorded_segments

@@ -14,7 +14,7 @@ from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, len
 from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
 from spiderling.text.encoding.detect import decode
 from spiderling.text.head import fill_head
-from spiderling.text.html.blocks import Block, Parsed, made
+from spiderling.text.html.blocks import Block, Parsed, named_tuples
 from spiderling.text.html.parser import parse
 from spiderling.text.html.resolving import resolve
 from spiderling.text.html.zones import Tree
@@ -129,9 +129,9 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
         if flag == WANTED and target not in known:
             rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
-    page.links = made(PageLink, rows)
+    page.links = named_tuples(PageLink, rows)
     page.batch = gathered(
-        made(Link, [
+        named_tuples(Link, [
             (url, is_text, score, len(anchor), nofollow, said.get(url, 0))
             for url, anchor, nofollow, _, score, is_text in rows
         ])
@@ -174,7 +174,7 @@ class _Judge:
         self._page.lswc_language, self._page.lswc_relevant = found, found in self._options.accepted
         both = zip(blocks, classes, strict=True)
         rows = [(block.text, cls, block.heading, None, False, False) for block, cls in both]
-        self._page.paragraphs = made(Paragraph, rows)
+        self._page.paragraphs = named_tuples(Paragraph, rows)
         for index in good:
             self._page.paragraphs[index] = self._good(index, blocks[index])
         return scores

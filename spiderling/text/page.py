@@ -19,7 +19,7 @@ from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
 from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
-from spiderling.text.html.blocks import MAX_LINKS, made
+from spiderling.text.html.blocks import MAX_LINKS, named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
 from spiderling.text.quality import NOTHING, Quality
 from spiderling.text.shingles import NONE, Shingles
@@ -187,7 +187,7 @@ class Page:
     def __getattr__(self, name: str) -> Any:
         """Called for what is still packed: it is unpacked now."""
         if name in _ROWS:
-            setattr(self, name, made(_ROWS[name], zip(*read_plain(self._packed.pop(name)), strict=True)))
+            setattr(self, name, named_tuples(_ROWS[name], zip(*read_plain(self._packed.pop(name)), strict=True)))
         elif name == "shingles":
             hashes, counts, repeats = map(self._packed.pop, ("hashes", "counts", "repeats"))
             self.shingles = Shingles(np.frombuffer(hashes, np.uint64), np.frombuffer(counts, np.uint32), bool(repeats))

@@ -9,7 +9,7 @@ from spiderling.text.html.normal import normal_form
 
 
 class DocumentError(Exception):
-    """The bytes are no readable document of their kind."""
+    """The bytes are not a readable document of their kind."""
 
 
 @dataclass(slots=True)
@@ -22,8 +22,8 @@ class Document:
     """Under the names that pages use: author, dcterms.created, dcterms.modified, description, keywords."""
     lang: str | None = None
 
-    def add(self, text: str, heading: bool = False) -> None:
-        """Append a block, unless it is empty or there are too many."""
+    def add_block(self, text: str, heading: bool = False) -> None:
+        """Append a block; an empty one, or one beyond MAX_BLOCKS, is left out."""
         text = normal_form(text)[:MAX_BLOCK_CHARS].rstrip()
         if text and len(self.blocks) < MAX_BLOCKS:
             self.blocks.append(Block(text, heading, 0))

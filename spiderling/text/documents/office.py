@@ -22,7 +22,7 @@ from lxml import etree
 
 from spiderling.text.documents.document import Document, DocumentError
 from spiderling.text.html.blocks import MAX_BLOCKS
-from spiderling.text.html.metadata import MAX_META_CHARS
+from spiderling.text.html.metadata import MAX_LANGUAGE_CHARS, MAX_META_CHARS
 from spiderling.text.html.normal import normal_form
 from spiderling.text.html.parser import parse
 
@@ -80,7 +80,7 @@ def from_text(text: str) -> Document:
     the codes of fields."""
     document = Document()
     for line in text.splitlines():
-        document.add(_FIELDS.sub(" ", line))
+        document.add_block(_FIELDS.sub(" ", line))
     return document
 
 
@@ -184,7 +184,7 @@ class _Words(_Target):
         name = tag.rpartition("}")[2]
         if name in self._form.block and self._open:
             parts, heading = self._open.pop()
-            self._document.add("".join(parts), heading)
+            self._document.add_block("".join(parts), heading)
         elif name in self._form.text:
             self._is_text = False
 
@@ -196,7 +196,7 @@ class _Words(_Target):
         """The file may end inside a paragraph."""
         while self._open:
             parts, heading = self._open.pop()
-            self._document.add("".join(parts), heading)
+            self._document.add_block("".join(parts), heading)
 
 
 class _Elements(_Target):
@@ -240,7 +240,7 @@ def _properties(document: Document, archive: _Archive, name: str) -> None:
     with contextlib.suppress(DocumentError):
         _run(archive, name, elements)
     document.title = elements.texts.get("title", "")
-    document.lang = elements.texts.get("language", "")[:35] or None
+    document.lang = elements.texts.get("language", "")[:MAX_LANGUAGE_CHARS] or None
     for theirs, ours in _PROPERTIES.items():
         if theirs in elements.texts:
             document.meta.setdefault(ours, elements.texts[theirs])

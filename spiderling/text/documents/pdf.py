@@ -64,7 +64,7 @@ def convert(body: bytes) -> Document:
     for paragraph in _joined_over_pages(pages):
         text = _text(paragraph)
         heading = paragraph[0].size > _LARGE * usual and len(text) < _MAX_HEADING_CHARS
-        document.add(text, heading)
+        document.add_block(text, heading)
         if len(document.blocks) >= MAX_BLOCKS:
             break
     return document

@@ -1,4 +1,4 @@
-"""What the parser makes of a page: blocks of text and links, in order."""
+"""What the parser makes of a page: blocks of text and links, in the order of the page."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 
 MAX_BLOCKS = 20_000
-
-
+"""Blocks of a page that are read; chosen: no page that people write has as many."""
 MAX_BLOCK_CHARS = 100_000
+"""Characters of a block that are read; chosen, as long as a short novel."""
+MAX_LINKS = 5000
+"""Links of a page that are read; chosen."""
+MAX_ANCHOR_CHARS = 200
+"""Characters of an anchor that are kept; chosen."""
 
 
 class Block(NamedTuple):
@@ -27,20 +31,21 @@ class Block(NamedTuple):
     tag: str = ""
     """The tag that opened it; empty when the end of another block did."""
     pieces: int = 0
-    """Stretches of text between tags that it is made of."""
+    """Number of the stretches of text between tags that make it up."""
     element: int = 0
-    """The innermost element around it, a number in the page's tree."""
+    """Number of the innermost element around it in the page's tree."""
 
 
 class RawLink(NamedTuple):
-    """A link as written."""
+    """A link as the page writes it."""
 
     href: str
     rel: str
     anchor: str
     block: int
+    """Number of the block it stands in, -1 for none."""
     language: str = ""
-    """By its hreflang, else its lang."""
+    """What its hreflang says, else its lang."""
 
 
 class Parsed(NamedTuple):
@@ -51,11 +56,11 @@ class Parsed(NamedTuple):
     title: str
     meta: dict[str, str]
     rels: dict[str, str]
-    """href of the first <link> or <a> with rel canonical or license."""
+    """rel (canonical or license) -> href of the first <link> or <a> with it."""
     base: str | None
     html_lang: str | None
     alternates: dict[str, str]
-    """hreflang -> href of the <link rel=alternate> that give it."""
+    """hreflang -> href of the first <link rel=alternate> with it."""
     data: str
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
     links_cut: int
@@ -64,15 +69,9 @@ class Parsed(NamedTuple):
     """The elements around the blocks."""
 
 
-MAX_LINKS = 5000
-
-
-MAX_ANCHOR_CHARS = 200
-
-
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
-def made(kind: type[_Row], rows: Iterable[Sequence[Any]]) -> list[_Row]:
-    """Named tuples of *kind* from complete rows, thrice as fast as the class makes them."""
+def named_tuples(kind: type[_Row], rows: Iterable[Sequence[Any]]) -> list[_Row]:
+    """Named tuples of *kind* from complete rows, three times as fast as by calling the class."""
     return list(map(partial(tuple.__new__, kind), rows))

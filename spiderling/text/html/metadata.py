@@ -1,4 +1,4 @@
-"""What a page's head says of it, tag by tag: <meta>, <link>, <base>, <html>, <time>.  head.py makes sense of it."""
+"""What <meta>, <link>, <base>, <html> and <time> say of a page, collected tag by tag; head.py interprets it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_META_CHARS = 500
-MAX_METAS = 60
+"""Characters of a value that are kept; chosen."""
+MAX_LANGUAGE_CHARS = 35
+"""Characters of a language tag that are kept: what RFC 5646, section 4.4.1 asks a buffer to hold."""
+_MAX_METAS = 60
+"""Names of a page from which on directives for further robots are left out; chosen."""
+_MAX_AGENT_CHARS = 40
+"""Characters of a robot's name that are kept; chosen."""
+_MAX_REFRESH_CHARS = 2000
+"""Characters of a refresh that are searched for its address; chosen."""
 MAX_ALTERNATES = 300
+"""Versions in other languages that are kept; chosen: Wikipedia has as many languages."""
 
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
@@ -28,7 +37,7 @@ _REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
 
 class Metadata:
-    """Collects what the tags say; what is said first counts."""
+    """Collects what the tags say; the first tag that says something counts."""
 
     def __init__(self) -> None:
         self.meta: dict[str, str] = {}
@@ -37,55 +46,56 @@ class Metadata:
         self.html_lang: str | None = None
         self.alternates: dict[str, str] = {}
 
-    def take(self, tag: str, attributes: Mapping[str, str]) -> str | None:
-        """Look at one of the tags; returns where a <meta> leads at once."""
+    def read_tag(self, tag: str, attributes: Mapping[str, str]) -> str | None:
+        """Read one tag; returns the address that a <meta http-equiv=refresh> leads to."""
         if tag == "meta":
-            return self._meta(attributes)
+            return self._read_meta(attributes)
         if tag == "link":
-            self.rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
-            self._alternate(attributes)
+            self.read_rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
+            self._read_alternate(attributes)
         elif tag == "time":
-            self._time(attributes)
+            self._read_time(attributes)
         elif tag == "base":
             self.base = self.base or attributes.get("href")
         else:
-            self.html_lang = self.html_lang or (attributes.get("lang") or attributes.get("xml:lang") or "")[:35] or None
+            language = attributes.get("lang") or attributes.get("xml:lang") or ""
+            self.html_lang = self.html_lang or language[:MAX_LANGUAGE_CHARS] or None
         return None
 
-    def rel(self, rel: str, href: str) -> None:
-        """A link says what it leads to; *rel* is in lower case."""
+    def read_rel(self, rel: str, href: str) -> None:
+        """Keep the address of a link whose *rel*, in lower case, says that it is the canonical one or the licence."""
         for name in rel.split():
             if name in ("canonical", "license"):
                 self.rels.setdefault(name, href)
 
-    def _alternate(self, attributes: Mapping[str, str]) -> None:
-        language, href = attributes.get("hreflang", "").strip().lower()[:35], attributes.get("href")
+    def _read_alternate(self, attributes: Mapping[str, str]) -> None:
+        language = attributes.get("hreflang", "").strip().lower()[:MAX_LANGUAGE_CHARS]
+        href = attributes.get("href")
         is_alternate = "alternate" in attributes.get("rel", "").lower().split()
         if language and href and is_alternate and len(self.alternates) < MAX_ALTERNATES:
             self.alternates.setdefault(language, href)
 
-    def _time(self, attributes: Mapping[str, str]) -> None:
-        """<time> that says of what (microdata, and ``pubdate`` of early HTML5) stands for a <meta>."""
+    def _read_time(self, attributes: Mapping[str, str]) -> None:
+        """A <time> that says what its date is (by microdata, or ``pubdate`` of early HTML5) counts as a <meta>."""
         name = attributes.get("itemprop", "").lower() or ("datepublished" if "pubdate" in attributes else "")
         if name in ("datepublished", "datemodified") and attributes.get("datetime"):
             self.meta.setdefault(name, normal_form(attributes["datetime"])[:MAX_META_CHARS])
 
-    def _meta(self, attributes: Mapping[str, str]) -> str | None:
-        name = attributes.get("name") or attributes.get("property") or attributes.get("http-equiv")
-        name = name or attributes.get("itemprop") or ""
-        name = name.strip().lower()
+    def _read_meta(self, attributes: Mapping[str, str]) -> str | None:
+        names = (attributes.get(key) for key in ("name", "property", "http-equiv", "itemprop"))
+        name = next(filter(None, names), "").strip().lower()
         content = attributes.get("content")
         if content and _FOR_ROBOTS.search(content):
-            self._for_robots(name, content)
+            self._add_directives(name, content)
         if not content or name not in _META_NAMES:
             return None
         self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
-        target = _REFRESH_URL.search(content[:2000]) if name == "refresh" else None
+        target = _REFRESH_URL.search(content[:_MAX_REFRESH_CHARS]) if name == "refresh" else None
         return target[1] if target else None
 
-    def _for_robots(self, name: str, content: str) -> None:
-        """Directives count together, however many tags they stand in; the name says for whom (text/optout.py)."""
-        key = name if name == "robots" else f"robots:{name[:40]}"
-        if (name == "robots" or name not in _META_NAMES) and len(self.meta) < MAX_METAS:
+    def _add_directives(self, name: str, content: str) -> None:
+        """Keep directives for robots; those of all tags with one name are joined.  text/optout.py reads them."""
+        key = name if name == "robots" else f"robots:{name[:_MAX_AGENT_CHARS]}"
+        if (name == "robots" or name not in _META_NAMES) and len(self.meta) < _MAX_METAS:
             said = f"{self.meta[key]}, {content}" if key in self.meta else content
             self.meta[key] = said[:MAX_META_CHARS]

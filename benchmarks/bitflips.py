@@ -230,16 +230,16 @@ def swept(directories: Sequence[Path], number: int, scratch: Path) -> Iterator[t
 class _PlainTables(CheckedTables):
     """Writes the same rows without checksums."""
 
-    def add(self, table: Any, row: Sequence[Any]) -> None:
+    def append_whole_row(self, table: Any, row: Sequence[Any]) -> None:
         self._execute(table.write, (*row, 0))
         if table.is_numbered:
             self._last[table.name] = row[0]
 
-    def put(self, name: str, row: Sequence[Any]) -> None:
+    def replace_row(self, name: str, row: Sequence[Any]) -> None:
         self._execute(TABLES[name].write, (*row, 0))
 
-    def count(self, name: str, more: int) -> None:
-        self._written[name] = Written(self.rows(name) + more)
+    def count_rows(self, name: str, more: int) -> None:
+        self._written[name] = Written(self.number_of_rows(name) + more)
 
 
 class _PlainStore(SqliteStore):

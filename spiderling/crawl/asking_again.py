@@ -16,8 +16,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES
 from spiderling.frontier.lifecycle.ask_again import AskedAgain
-from spiderling.frontier.storage.queue_reader import ends_as
-from spiderling.frontier.storage.url_log import ASKED_AGAIN
+from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,12 +55,17 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
 
 
 def _read(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[End]]]]:
-    """How far the trail was read for each Reason, and the ends as *reason* behind that, by batch."""
+    """For each Reason the last batch of the URL log that was read, and the later batches' ends as *reason*."""
     try:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (ASKED_AGAIN,)).fetchone()
             marks = json.loads(row[0]) if row else {}
-            return marks, list(ends_as(connection, reason.value, marks.get(reason.value, 0)))
+            batches = []
+            query = "SELECT batch, keys, ends FROM ended WHERE batch > ? ORDER BY batch"
+            for batch, keys, ends in connection.execute(query, (marks.get(reason.value, 0),)):
+                if found := [end for end in unpack_ends(keys, ends) if end.reason == reason.value]:
+                    batches.append((batch, found))
+            return marks, batches
     except sqlite3.Error as error:
         raise StorageError(f"{database} could not be read: {error}.") from error
 

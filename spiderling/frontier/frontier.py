@@ -292,7 +292,7 @@ class Frontier:
         if 200 <= status < 300:
             self._robots.read(task.origin, task.file, body)  # before anything changes
         host.asking = None
-        self.hosts.account(host, 0, len(body), 0)
+        self.hosts.count_bytes(host, 0, len(body), 0)
         self.ledger.totals["downloaded_bytes"] += len(body)
         self.ledger.totals["robots"] += 1
         if status:
@@ -332,7 +332,7 @@ class Frontier:
         return Report(end, retired)
 
     def _account(self, host: Host, outcome: Outcome) -> None:
-        self.hosts.account(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
+        self.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
         host.documents += outcome.reason is Reason.KEPT
         host.words += outcome.words
         self.schedule.heard(host, outcome.status)
@@ -398,6 +398,6 @@ class Frontier:
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""
-        self._queues.committed()
-        self.hosts.committed()
+        self._queues.note_commit()
+        self.hosts.note_commit()
         self._robots.forget()

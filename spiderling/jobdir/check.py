@@ -19,7 +19,7 @@ from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.hosts.host import CLOSED_STATES
-from spiderling.frontier.storage.queue_reader import counts_with_prefix, queues_by_host
+from spiderling.frontier.storage.queue_reader import queues_by_host
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
@@ -57,6 +57,11 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
             yield from part(crawl, compared)
         except SpiderlingError as error:  # what it has to read is damaged; the others may say more
             yield str(error)
+
+
+def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    """The part of *counts* under ``prefix/``, without the prefix."""
+    return {key[len(prefix) + 1 :]: value for key, value in counts.items() if key.startswith(prefix + "/")}
 
 
 def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:

@@ -105,10 +105,10 @@ def _copy(path: Path, new: Path) -> None:
         for table in (table for name, table in TABLES.items() if name in there):  # the trail and history came later
             for row in old.execute(table.rows.replace(", checksum FROM", " FROM")):
                 if table.keys:
-                    tables.put(table.name, row)
+                    tables.replace_row(table.name, row)
                 else:
-                    tables.add(table, row)
-        tables.write()
+                    tables.append_whole_row(table, row)
+        tables.write_sums()
         made.execute("COMMIT")
     sync_file(new)
 
@@ -117,7 +117,7 @@ def _copy_hosts(old: sqlite3.Connection, made: sqlite3.Connection, tables: Check
     rows = map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"))
     marks = ",".join("?" * (len(HostRow._fields) + 2))
     made.executemany(f"INSERT INTO host VALUES ({marks})", ((*row, *checksums.host_checksums(row)) for row in rows))
-    tables.count("host", made.execute("SELECT count(*) FROM host").fetchone()[0])
+    tables.count_rows("host", made.execute("SELECT count(*) FROM host").fetchone()[0])
 
 
 def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
@@ -126,7 +126,7 @@ def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: Chec
         "INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)",
         ((*row, checksums.chunk_checksum(*row)) for row in rows),
     )
-    tables.count("chunk", made.execute("SELECT count(*) FROM chunk").fetchone()[0])
+    tables.count_rows("chunk", made.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
 
 def _keep(path: Path) -> Path:

@@ -25,9 +25,8 @@ from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
-from spiderling.frontier.storage.queue_reader import recorded_segments
 from spiderling.frontier.storage.soundness import what_to_do
-from spiderling.frontier.storage.state_file import log_of
+from spiderling.frontier.storage.state_file import log_of, recorded_segments
 from spiderling.frontier.storage.write_ahead import damaged_log
 
 ASIDE = "aside"

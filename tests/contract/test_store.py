@@ -30,9 +30,9 @@ from spiderling.frontier.storage.protocol import (
     generation_of,
     slot_of_chunk,
 )
-from spiderling.frontier.storage.queue_reader import counts_with_prefix
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.check import counts_with_prefix
 from spiderling.jobdir.row_checks import damaged_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

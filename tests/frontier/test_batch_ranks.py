@@ -89,7 +89,7 @@ class Plain:
             self.fruitful = [self.fruitful[0] + kept, self.fruitful[1] + body]
         if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:  # no page here is known to be in another one
             self.read[page.is_relevant] += 1
-            self.languages.learn(page.host.id, page.is_relevant)
+            self.languages.count_page(page.host.id, page.is_relevant)
             names = words_of(link._replace(origin=f"http://{link.host}"))
             self.words[page.is_relevant].update(names)
 
@@ -152,7 +152,7 @@ def test_a_batch_is_ranked_by_the_formulas(
     for url, end, relevant, kept, body in pages:
         if (found := link_to(frontier, Link(url))).host_id:
             page = LinkingPage(frontier.hosts.by_id(found.host_id), end, relevant=relevant)
-            frontier.hosts.account(page.host, 1, body, min(kept, body))
+            frontier.hosts.count_bytes(page.host, 1, body, min(kept, body))
             strategy.learn(page, found.target, Outcome(1, url, end, 200, body_bytes=body, kept_bytes=min(kept, body)))
             plain.learn(page, found, min(kept, body), body)
     page = LinkingPage(frontier.hosts.by_id(1), reason, badness=7.0)

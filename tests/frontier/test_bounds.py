@@ -12,7 +12,7 @@ from spiderling.frontier.lifecycle.ledger import Ledger
 HOSTS, PAGES, STEP_S = 30, 6, 20.0
 BOUNDS = {
     "scheduling.names._MAX_NAMES": 6,
-    "storage.host_table._MET_LATELY": 5,
+    "storage.host_table._MAX_RECENT_NAMES": 5,
     "robots._MAX_RECORDS": 6,
     "robots._MAX_PARSED": 4,
     "ranking.worth._SECTIONS": 5,
@@ -41,7 +41,7 @@ def sizes_of(crawl: VirtualCrawl) -> dict[str, int]:
     worth, rules, names = frontier.strategy.worth, frontier._robots, frontier.schedule._names  # type: ignore[attr-defined]
     return {
         "scheduling.names._MAX_NAMES": len(names._names) - 1,  # looked through before the next one is entered
-        "storage.host_table._MET_LATELY": len(frontier.hosts._met),
+        "storage.host_table._MAX_RECENT_NAMES": len(frontier.hosts._recent_ids),
         "robots._MAX_RECORDS": len(rules.records),
         "robots._MAX_PARSED": len(rules._parsed),
         "ranking.worth._SECTIONS": len(worth._sections),

@@ -15,7 +15,7 @@ from spiderling.frontier.scheduling.crowd import RICH_TURNS, TURNS, Crowd
 
 def a_host(rate: float, pages: int = 20, turns: int = 1) -> Host:
     states = HostStates()
-    states.append(HostState.READY, 0)
+    states.add_host(HostState.READY, 0)
     account = YieldAccount(pages, 1_000_000, int(rate * 1_000_000))
     return Host(1, "a.cz", states, account=account, turns=turns)
 

@@ -47,7 +47,7 @@ def test_fair_draws_go_round_all_ranks() -> None:
 def hosts(*ranks: int) -> tuple[list[Host], HostStates]:
     states = HostStates()
     for rank in ranks:
-        states.append(HostState.EXHAUSTED, 0, rank=rank)
+        states.add_host(HostState.EXHAUSTED, 0, rank=rank)
     return [Host(number + 1, f"h{number}.cz", states) for number in range(len(ranks))], states
 
 

@@ -15,7 +15,7 @@ def crawled(alpha: float, beta: float, hosts: int = 400, pages: int = 8) -> Host
     for host in range(1, hosts + 1):
         share = chance.betavariate(alpha, beta)
         for _ in range(pages):
-            known.learn(host, chance.random() < share)
+            known.count_page(host, chance.random() < share)
     return known
 
 
@@ -30,7 +30,7 @@ def test_one_page_tells_the_more_the_more_hosts_keep_to_one_language() -> None:
     expected = []
     for known in (crawled(0.02, 0.04), crawled(1.0, 2.0)):
         assert known.expected(1000) is None
-        known.learn(1000, False)
+        known.count_page(1000, False)
         expected.append((known.expected(1000) or 0.0) / known.mean)
     assert expected[0] < 0.1 < 0.5 < expected[1]
 
@@ -38,9 +38,9 @@ def test_one_page_tells_the_more_the_more_hosts_keep_to_one_language() -> None:
 def test_before_anything_is_known_the_published_locality_holds() -> None:
     known = HostLanguages()
     assert known.prior_pages == pytest.approx(0.3, abs=0.01)
-    known.learn(1, True)
+    known.count_page(1, True)
     assert (known.foreign_pages(1), known.foreign_pages(2)) == (0, 0)
-    known.learn(2, False)
+    known.count_page(2, False)
     assert known.foreign_pages(2) == 1
     assert (known.expected(1) or 0) > 0.8 > 0.2 > (known.expected(2) or 1)
 

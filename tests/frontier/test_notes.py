@@ -43,7 +43,7 @@ def teach(frontier: Frontier, rng: random.Random, pages: int) -> None:
         host, reason = frontier.hosts.by_id(rng.randint(1, 9)), rng.choice(REASONS)
         target = canonicalize(f"http://{host.name}/{rng.choice(SECTIONS)}/{rng.randrange(10**9)}")
         kept = rng.randrange(9000) if reason is Reason.KEPT else 0
-        frontier.hosts.account(host, 1, 30_000, kept)
+        frontier.hosts.count_bytes(host, 1, 30_000, kept)
         assert target is not None
         page = LinkingPage(host, reason, relevant=reason is Reason.KEPT)
         frontier.strategy.learn(page, target, Outcome(1, target.url, reason, 200, body_bytes=30_000, kept_bytes=kept))

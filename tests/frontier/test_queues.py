@@ -28,8 +28,8 @@ class Shop:
         if store is None:
             self.hosts.create("a.cz", 0)
         else:
-            self.hosts.restore()
-            self.queues.restore(store.load().tails, store.load().counts["generation"])
+            self.hosts.load_hosts()
+            self.queues.load_tails(store.load().tails, store.load().counts["generation"])
         self.host = self.hosts.by_id(1)
 
     def push(self, *names: str, rank: int = 3) -> None:
@@ -46,7 +46,7 @@ class Shop:
         return [self.queues.pop(self.host).url.removeprefix("http://a.cz/") for _ in range(number)]
 
     def commit(self) -> None:
-        changes, flush = self.queues.drain()
+        changes, flush = self.queues.drain_changes()
         rows = [host_row(self.host, self.queues)] if self.hosts.changed else []
         self.store.commit(
             Changes(
@@ -54,7 +54,7 @@ class Shop:
                 flush=flush, counts={"generation": self.queues.generation},
             )
         )  # fmt: skip
-        self.queues.committed()
+        self.queues.note_commit()
         self.hosts.changed = set()
 
     def rest(self) -> list[str]:
@@ -107,10 +107,10 @@ def test_better_bands_go_first_wherever_they_are_stored(shop: Shop) -> None:
 
 def test_flush_under_way_is_read_from_memory(shop: Shop) -> None:
     shop.push(*"abcdef")
-    _, flush = shop.queues.drain()
+    _, flush = shop.queues.drain_changes()
     assert flush is not None
     shop.push(*"ghijkl")
-    assert shop.queues.drain()[1] is None, "one flush at a time"
+    assert shop.queues.drain_changes()[1] is None, "one flush at a time"
     assert shop.store.chunk_ids(1) == []
     assert shop.pop(7) == list("abcdefg")
 
@@ -120,7 +120,7 @@ def test_dropped_queue_is_gone_for_good_and_what_comes_later_is_not(shop: Shop) 
     shop.commit()
     shop.push("g")
     assert shop.pop() == ["a"]
-    assert shop.queues.drop(shop.host) == 6
+    assert shop.queues.drop_queue(shop.host) == 6
     assert (shop.host.queued, shop.queues.worst_band(shop.host)) == (0, 0)
     shop.push("new")
     shop.commit()
@@ -134,8 +134,8 @@ def test_drop_does_no_work_for_each_url(shop: Shop) -> None:
     shop.commit()
     shop.queues.worst_band(shop.host)
     shop.store.chunk = shop.store.chunk_ids = None  # type: ignore[assignment, method-assign]
-    assert shop.queues.drop(shop.host) == 3000
-    changes, _ = shop.queues.drain()
+    assert shop.queues.drop_queue(shop.host) == 3000
+    changes, _ = shop.queues.drain_changes()
     assert (changes.dropped, changes.used, changes.popped) == ([1], [], {})
 
 
@@ -143,7 +143,7 @@ def test_url_given_back_is_first_also_after_a_restart(shop: Shop) -> None:
     shop.push(*"abcdef")
     shop.commit()
     url = shop.queues.pop(shop.host)
-    shop.queues.push_first(url)
+    shop.queues.push_front(url)
     shop.hosts.changed.add(shop.host)
     shop.commit()
     assert Shop(shop.store).rest() == list("abcdef")
@@ -155,7 +155,7 @@ def test_worst_of_a_queue_that_is_full(shop: Shop) -> None:
     shop.commit()
     shop.push("e", rank=9)
     assert shop.queues.worst_band(shop.host) == 9
-    assert [shop.queues.drop_worst(shop.host).url[-1] for _ in range(3)] == ["a", "b", "e"]
+    assert [shop.queues.drop_worst_url(shop.host).url[-1] for _ in range(3)] == ["a", "b", "e"]
     assert shop.rest() == ["c", "d"]
 
 

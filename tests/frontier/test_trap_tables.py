@@ -71,7 +71,7 @@ def test_domains_of_made_up_names_are_forgotten(crawl: VirtualCrawl, monkeypatch
     for domain in range(20):
         for number in range(30):
             host = host_of(crawl, f"n{number}.wild{domain}.cz")
-            host.account.add(1, 1000, 0)
+            host.account.count_bytes(1, 1000, 0)
             read(traps, host, "/", Reason.DUPLICATE, sketch=77)
         assert traps.refusal(0, f"new.wild{domain}.cz", "/") is Reason.TRAP_SUBDOMAINS
     assert sum(traps.refusal(0, f"new.wild{n}.cz", "/") is Reason.TRAP_SUBDOMAINS for n in range(20)) == 5

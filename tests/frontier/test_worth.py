@@ -18,6 +18,7 @@ from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.url_features import words_of_name, words_of_path
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts.ranks import LAST_RANK
@@ -25,7 +26,7 @@ from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality, parse_weights
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage, Spiderling
-from spiderling.frontier.ranking.url_words import UrlWords, words_of
+from spiderling.frontier.ranking.url_words import UrlWords
 from spiderling.frontier.ranking.worth import Worth
 from spiderling.frontier.storage.memory import MemoryStore
 
@@ -83,7 +84,7 @@ def frontier() -> Frontier:
         frontier.put_seed(f"http://{name}/", 0.0)
         host = frontier.hosts.by_id(number + 1)
         if name != "z.cz":
-            frontier.hosts.account(host, 10, 500_000, 200_000 if name == "rich.cz" else 100)
+            frontier.hosts.count_bytes(host, 10, 500_000, 200_000 if name == "rich.cz" else 100)
     return frontier
 
 
@@ -303,12 +304,20 @@ def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) 
 # -- words of URLs
 
 
+def words_of(host: str, path: str) -> list[int]:
+    return [*words_of_name(host), *words_of_path(path.encode("utf-8", "surrogatepass"))]
+
+
+def guess(words: UrlWords, host: str, path: str) -> float:
+    return words.guesser()(words_of(host, path), 1.0)
+
+
 def test_words_known_beforehand() -> None:
     words = UrlWords(["cs"], ["cz"])
-    assert words.guess("a.cz", "/") > 0 > words.guess("a.com", "/en/page")
-    assert words.guess("a.com", "/cs/page") > 0
-    assert words.guess("a.com", "/123") == 0
-    assert words.guess("cs.a.com", "/") > 0
+    assert guess(words, "a.cz", "/") > 0 > guess(words, "a.com", "/en/page")
+    assert guess(words, "a.com", "/cs/page") > 0
+    assert guess(words, "a.com", "/123") == 0
+    assert guess(words, "cs.a.com", "/") > 0
     known = [words.guesser()(words_of(*url), 0.0) for url in (("a.cz", "/"), ("a.cz", "/cs/1"), ("a.cz", "/en/1"))]
     assert known[1] > known[0] == 0 > known[2], "the path of a host that is known"
 
@@ -316,19 +325,19 @@ def test_words_known_beforehand() -> None:
 def test_words_are_learnt() -> None:
     words = UrlWords(["th"], [])
     for number in range(50):
-        words.learn(f"a{number}.th", "/forum/1", True)
-        words.learn(f"a{number}.jp", "/shop/1", False)
-        words.learn(f"a{number}.com", "/news/1", number % 2 == 0)
-    guesses = [words.guess(host, "/1") for host in ("b.th", "b.com", "b.jp")]
+        words.count_page(words_of(f"a{number}.th", "/forum/1"), True)
+        words.count_page(words_of(f"a{number}.jp", "/shop/1"), False)
+        words.count_page(words_of(f"a{number}.com", "/news/1"), number % 2 == 0)
+    guesses = [guess(words, host, "/1") for host in ("b.th", "b.com", "b.jp")]
     assert guesses[0] > 0.8 > guesses[1] > -0.2 > guesses[2]
-    assert words.guess("b.com", "/forum/9") > words.guess("b.com", "/shop/9")
+    assert guess(words, "b.com", "/forum/9") > guess(words, "b.com", "/shop/9")
 
 
 @given(st.text(), st.text(), st.booleans())
 def test_any_url_has_a_guess(host: str, path: str, wanted: bool) -> None:
     words = UrlWords(["cs"], ["cz"])
-    words.learn(host, path, wanted)
-    assert -1 <= words.guess(host, path) <= 1
+    words.count_page(words_of(host, path), wanted)
+    assert -1 <= guess(words, host, path) <= 1
 
 
 def test_heidix_uses_the_papers_estimators_only_and_retires_nobody() -> None:

@@ -73,7 +73,7 @@ class HostStates:
         """What stands for each host's registrable domain (`domain_mark`); 0: the host has not been in memory."""
         self._tally = [0] * len(_STATES)
 
-    def append(
+    def add_host(
         self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0, domain: int = 0
     ) -> None:
         """Note the host of the next id."""
@@ -86,7 +86,7 @@ class HostStates:
         self.queued.append(queued)
         self._tally[_CODES[state]] += 1
 
-    def extend(self, columns: HostColumns, preferred: Iterable[bool], rank: int) -> None:
+    def load_columns(self, columns: HostColumns, preferred: Iterable[bool], rank: int) -> None:
         """Note the hosts of the next ids as the store has them: those that are not closed are at rest."""
         codes = [_CODES_AT_REST[state] for state in columns.states]
         self._states.extend(codes)
@@ -103,7 +103,7 @@ class HostStates:
         """The ids of those at rest that have URLs."""
         return np.flatnonzero((np.array(self._states) == _AT_REST) & (np.array(self.queued) > 0))
 
-    def wake(self, host_ids: Sequence[int]) -> None:
+    def set_ready(self, host_ids: Sequence[int]) -> None:
         """These were at rest and are ready."""
         for host_id in host_ids:
             self._states[host_id] = _READY

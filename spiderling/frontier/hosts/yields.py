@@ -30,7 +30,7 @@ class YieldAccount:
     downloaded_bytes: int = 0
     kept_bytes: int = 0
 
-    def add(self, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
+    def count_bytes(self, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
         self.pages += pages
         self.downloaded_bytes += downloaded_bytes
         self.kept_bytes += kept_bytes

@@ -31,8 +31,8 @@ class PendingChanges:
 
     def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
         """One immutable batch of everything since the last call."""
-        queues, flush = self._queues.drain()
-        hosts = [host_row(host, self._queues) for host in self._hosts.changed] + self._hosts.drain()
+        queues, flush = self._queues.drain_changes()
+        hosts = [host_row(host, self._queues) for host in self._hosts.changed] + self._hosts.drain_new_rows()
         updated = (queues.grown | self._hosts.nearer).difference([row.id for row in hosts])
         changes = Changes(
             host_updates=[self._hosts.host_update(host_id) for host_id in updated],

@@ -64,12 +64,12 @@ class UrlStates:
         """
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen, self._max_exact_keys)
-        open_hosts = self.hosts.restore()
+        open_hosts = self.hosts.load_hosts()
         for summary in shelf.host_summaries():
-            self.hosts.take_up(summary)
+            self.hosts.load_summary(summary)
             if summary.in_transit and (reason := CLOSED_STATES.get(STATE_OF[summary.state])) is not None:
                 self.ledger.end_waiting(reason)
-        self.queues.restore(state.tails, state.counts.get(GENERATION, 0))
+        self.queues.load_tails(state.tails, state.counts.get(GENERATION, 0))
         return open_hosts
 
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
@@ -93,7 +93,7 @@ class UrlStates:
             if rank >= self.queues.worst_band(host):
                 self._log_end(line, host_id, Reason.HOST_FULL)
                 return Reason.HOST_FULL
-            self.url_log.log_end(self.queues.drop_worst(host), Reason.HOST_FULL)
+            self.url_log.log_end(self.queues.drop_worst_url(host), Reason.HOST_FULL)
             self.hosts.changed.add(host)
         self.queues.push(host_id, rank, line)
         return None
@@ -136,14 +136,14 @@ class UrlStates:
         """A URL that was in transit waits again: *first*, or behind those of its band."""
         self.ledger.give_back()
         if first:
-            self.queues.push_first(url)
+            self.queues.push_front(url)
         else:
             self.queues.push(url.host.id, url.rank, line_of(url))
         if url.host.is_closed:
             reason = CLOSED_STATES[url.host.state]
             self.ledger.end_waiting(reason)
             if not self._parks(reason):
-                self.queues.drop(url.host)
+                self.queues.drop_queue(url.host)
                 self.url_log.log_end(url, reason)
 
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
@@ -161,7 +161,7 @@ class UrlStates:
 
     def purge(self, host: Host, reason: Reason) -> int:
         """End all URLs in the queue of *host*; returns how many."""
-        number = self.queues.drop(host)
+        number = self.queues.drop_queue(host)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason, number)
         self.url_log.log_purge(host, reason, number)
@@ -174,7 +174,7 @@ class UrlStates:
         self.url_log.log_purge(host, reason, number)
         self.hosts.set_closed(host, state)
         if not self._parks(reason):
-            self.queues.drop(host)
+            self.queues.drop_queue(host)
         return number
 
     def reopen(self, host: Host, is_pinned: bool) -> int:

@@ -37,7 +37,7 @@ class HostLanguages:
         self._prior: tuple[float, float] | None = None
         """``prior_pages`` and ``mean``, once they were asked for since the last page."""
 
-    def learn(self, host_id: int, is_wanted: bool) -> None:
+    def count_page(self, host_id: int, is_wanted: bool) -> None:
         """A page of the host was read."""
         self._prior = None
         seen = self._hosts.setdefault(host_id, [0, 0])

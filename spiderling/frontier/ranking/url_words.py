@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.url_features import BITS, OF_NAME, word_hash, words_of_name, words_of_path
+from spiderling.base.url_features import BITS, OF_NAME, word_hash
 
 _PRIOR = 8
 """Pages that a word known beforehand counts for."""
@@ -48,11 +48,7 @@ class UrlWords:
             self._odds[2 * place] = math.log((one + 0.5) / (other + 0.5))
             self._odds[2 * place + 1] = 1.0 - 1.0 / (one + other)
 
-    def learn(self, host: str, path: str, is_wanted: bool) -> None:
-        """A page was read."""
-        self.count(words_of(host, path), is_wanted)
-
-    def count(self, words: Iterable[int], is_wanted: bool) -> None:
+    def count_page(self, words: Iterable[int], is_wanted: bool) -> None:
         """A page was read whose URL has *words*."""
         table = self._good if is_wanted else self._bad
         self._pages[not is_wanted] += 1
@@ -77,10 +73,6 @@ class UrlWords:
         for place in np.flatnonzero(np.array(good) + np.array(bad)).tolist():
             self._count(good, place, 0.0)
 
-    def guess(self, host: str, path: str) -> float:
-        """-1 (not wanted) to 1: the sum over the words of how much likelier each is on wanted pages, in log-odds."""
-        return self.guesser()(words_of(host, path))
-
     def guesser(self) -> Callable[..., float]:
         """``guess`` by the hashes of a URL's words, until more is learnt; those of the name count *doubt*, 0 to 1.
 
@@ -88,7 +80,7 @@ class UrlWords:
         """
         table, bias = self._odds, math.log(self._pages[1] / self._pages[0])
 
-        def guess(words: Sequence[int], doubt: float = 1.0) -> float:
+        def guess(words: Sequence[int], doubt: float) -> float:
             odds, weight = 0.0, doubt
             for at, word in enumerate(words):
                 if at == OF_NAME:
@@ -106,8 +98,3 @@ class UrlWords:
         odds = sums.real + math.log(self._pages[1] / self._pages[0]) * sums.imag
         guesses: NDArray[np.float64] = np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
         return guesses
-
-
-def words_of(host: str, path: str) -> list[int]:
-    """The numbers of the words of a URL, 0 for none."""
-    return [*words_of_name(host), *words_of_path(path.encode("utf-8", "surrogatepass"))]

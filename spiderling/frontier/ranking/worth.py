@@ -260,8 +260,8 @@ class Worth:
         if note.rate > _FRUITFUL_RATE:
             self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
         if note.is_wanted is not None:
-            self._languages.learn(note.host_id, note.is_wanted)
-            self._words.count(note.words, note.is_wanted)
+            self._languages.count_page(note.host_id, note.is_wanted)
+            self._words.count_page(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
         wide = array("Q", self._fruitful + self._read).tobytes(), array("Q", self._sections).tobytes()

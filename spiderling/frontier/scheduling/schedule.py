@@ -129,7 +129,7 @@ class Schedule:
         self._restored_at = now
         if len(self._hosts):
             self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
-        self._hosts.states.wake(waiting)
+        self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
 
     # -- names
@@ -314,7 +314,7 @@ class Schedule:
             self._places.leave(host)
             self._holding.count(host, None)
             self._hosts.changed.add(host)
-            self._hosts.leave(host)
+            self._hosts.release_host(host)
 
     def _put_back(self, host_id: int, due: float, now: float) -> None:
         self._hosts.states.set_state(host_id, HostState.READY)

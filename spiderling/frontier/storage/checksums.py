@@ -148,12 +148,12 @@ class CheckedTables:
         query = "SELECT coalesce(max(batch), 0) FROM {}"
         self._last = {name: self._execute(query.format(name)).fetchone()[0] for name in numbered}
 
-    def append(self, name: str, values: Sequence[Any]) -> None:
+    def append_row(self, name: str, values: Sequence[Any]) -> None:
         """Add a row; *values* are without its number."""
         table = TABLES[name]
-        self.add(table, (self._last[name] + 1, *values) if table.is_numbered else values)
+        self.append_whole_row(table, (self._last[name] + 1, *values) if table.is_numbered else values)
 
-    def add(self, table: Table, row: Sequence[Any]) -> None:
+    def append_whole_row(self, table: Table, row: Sequence[Any]) -> None:
         """Add a *row* with all its columns to a table that only grows."""
         rows, before = self._written.get(table.name, Written())
         checksum = next_checksum(table, row, before)
@@ -162,7 +162,7 @@ class CheckedTables:
             self._last[table.name] = row[0]
         self._note(table.name, rows + 1, checksum)
 
-    def put(self, name: str, row: Sequence[Any]) -> None:
+    def replace_row(self, name: str, row: Sequence[Any]) -> None:
         """Write a row in the place of the one with its key, if there is any."""
         table = TABLES[name]
         former = self._execute(table.former, row[: table.keys]).fetchone()
@@ -170,28 +170,28 @@ class CheckedTables:
         self._execute(table.write, (*row, checksum))
         self._sum(name, 0 if former else 1, checksum - (former[0] if former else 0))
 
-    def remove(self, name: str, condition: str, values: Sequence[Any]) -> None:
+    def delete_rows(self, name: str, condition: str, values: Sequence[Any]) -> None:
         """Delete the rows for which *condition* holds, of a table whose rows are replaced."""
         gone = self._execute(f"DELETE FROM {name} WHERE {condition} RETURNING checksum", values).fetchall()
         if gone:
             self._sum(name, -len(gone), -sum(row[0] for row in gone))
 
-    def empty(self, name: str) -> None:
+    def clear_table(self, name: str) -> None:
         """Delete all rows of a table that only grows."""
         self._execute(f"DELETE FROM {name}")
         self._last[name] = 0
         self._note(name, 0, 0)
 
-    def count(self, name: str, more: int) -> None:
+    def count_rows(self, name: str, more: int) -> None:
         """Note that *more* rows (or fewer) are in one of the tables that are COUNTED."""
         if more:
-            self._note(name, self.rows(name) + more, 0)
+            self._note(name, self.number_of_rows(name) + more, 0)
 
-    def rows(self, name: str) -> int:
+    def number_of_rows(self, name: str) -> int:
         """How many rows there are."""
         return self._written.get(name, Written()).rows
 
-    def write(self) -> None:
+    def write_sums(self) -> None:
         """Write what all rows come to, at the end of a transaction."""
         for name in self._changed:
             self._execute("REPLACE INTO written VALUES (?, ?, ?)", (name, *self._written[name]))

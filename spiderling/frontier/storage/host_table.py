@@ -26,7 +26,7 @@ from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.rows import host_of, new_row
 
 _ID_BITS = 24
-_MET_LATELY = 30_000
+_MAX_RECENT_NAMES = 30_000
 """Names of known hosts that are kept (5 MB), since most links lead to the same ones again and again."""
 
 
@@ -48,13 +48,13 @@ class NameIndex:
                 return host_id
         return 0
 
-    def append(self, name: str) -> None:
+    def add_name(self, name: str) -> None:
         """Note the name of the next id."""
         digest = xxhash.xxh3_128_intdigest(name.encode())
         self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
         self._checks.append(digest >> 96)
 
-    def extend(self, blocks: Iterator[list[str]]) -> None:
+    def add_names(self, blocks: Iterator[list[str]]) -> None:
         """Note the names of the next ids, many at a time."""
         keys = [np.empty(0, np.uint64)]
         for names in blocks:
@@ -98,7 +98,7 @@ class HostTable:
         self._live: dict[int, Host] = {}
         self._untouched: tuple[dict[int, str], dict[int, str]] = {}, {}
         """Names of new hosts that nobody asked for: those that the store may not have yet, and those drained last."""
-        self._met: dict[str, int] = {}
+        self._recent_ids: dict[str, int] = {}
         """Ids by name, of hosts that links led to lately."""
         self._idle: set[Host] = set()
         """Hosts in memory that may not have a place."""
@@ -130,17 +130,17 @@ class HostTable:
 
     def find(self, name: str) -> int:
         """The id of the host, or 0; nothing is read from the shelf."""
-        host_id = self._met.get(name) or self._names.find(name)
+        host_id = self._recent_ids.get(name) or self._names.find(name)
         if host_id:
-            if len(self._met) >= _MET_LATELY:
-                self._met.clear()
-            self._met[name] = host_id
+            if len(self._recent_ids) >= _MAX_RECENT_NAMES:
+                self._recent_ids.clear()
+            self._recent_ids[name] = host_id
         return host_id
 
     def find_all(self, names: Iterable[str]) -> list[int]:
         """``find`` for each."""
-        met = self._met
-        return [met.get(name) or self.find(name) for name in names]
+        recent_ids = self._recent_ids
+        return [recent_ids.get(name) or self.find(name) for name in names]
 
     def get(self, name: str) -> Host | None:
         host_id = self.find(name)
@@ -156,15 +156,15 @@ class HostTable:
             host = host_of(row, self.states)
             lines = [line for line in (row.transit, *row.first.split(b"\n")) if line]
             self._enter(host)
-            self._queues.open(host, row.positions, lines)
+            self._queues.load_head(host, row.positions, lines)
         return host
 
     def create(self, name: str, distance: int) -> int:
         """The id of a new host record; raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
-        self.states.append(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
-        self._names.append(name)
+        self.states.add_host(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
+        self._names.add_name(name)
         host_id = len(self)
         self._untouched[0][host_id] = name
         return host_id
@@ -177,21 +177,21 @@ class HostTable:
             return None
         host = Host(host_id, young.pop(host_id) if is_young else drained.pop(host_id), self.states)
         self._enter(host)
-        self._queues.open(host, is_new=is_young)
+        self._queues.load_head(host, is_new=is_young)
         if is_young:
             self.changed.add(host)
         return host
 
-    def drain(self) -> list[HostRow]:
+    def drain_new_rows(self) -> list[HostRow]:
         """Rows of the new hosts that nobody asked for since the last call."""
         young, drained = self._untouched
         self._untouched = {}, drained | young
         return [new_row(host_id, name, self.states) for host_id, name in young.items()]
 
-    def restore(self) -> list[int]:
+    def load_hosts(self) -> list[int]:
         """Take up all hosts from the shelf; gives the open ones with URLs, in the order in which they are due."""
         dues = array("d")
-        self._names.extend(self._taken_up(dues))
+        self._names.add_names(self._taken_up(dues))
         waiting = self.states.waiting()
         in_order: list[int] = waiting[np.argsort(np.array(dues)[waiting - 1], kind="stable")].tolist()
         return in_order
@@ -202,11 +202,11 @@ class HostTable:
         for columns in self._shelf.host_columns():
             if not _are_possible(columns):
                 raise DamageError(f"the state is damaged: a host from id {len(self) + 1} on has what no host has.")
-            self.states.extend(columns, map(self._prefers, columns.names), untried)
+            self.states.load_columns(columns, map(self._prefers, columns.names), untried)
             dues.extend(columns.dues)
             yield columns.names
 
-    def take_up(self, summary: HostSummary) -> None:
+    def load_summary(self, summary: HostSummary) -> None:
         """Note what more is known of a host; raises DamageError for what nobody can know."""
         if summary.state not in STATE_OF or not all(isinstance(value, int) for value in summary[3:]):
             raise DamageError(f"the state is damaged: the host {summary.name} has what no host has.")
@@ -217,7 +217,7 @@ class HostTable:
             self.pinned.add(summary.id)
         if self._units is not None:
             unit = self._unit(summary.name)
-            unit.account.add(account.pages, account.downloaded_bytes, account.kept_bytes)
+            unit.account.count_bytes(account.pages, account.downloaded_bytes, account.kept_bytes)
             unit.retired += STATE_OF[summary.state] is HostState.RETIRED
 
     def host_update(self, host_id: int) -> tuple[int, int, int, int]:
@@ -226,11 +226,11 @@ class HostTable:
         number = self.states.queued[host_id] + (live is not None and live.fetching is not None)
         return (0, number, distance, host_id) if self.states.is_closed(host_id) else (number, 0, distance, host_id)
 
-    def leave(self, host: Host) -> None:
+    def release_host(self, host: Host) -> None:
         """*host* has no place any more, and may leave memory once the store knows it."""
         self._idle.add(host)
 
-    def committed(self) -> None:
+    def note_commit(self) -> None:
         """What was drained last is on the shelf: idle hosts that have not changed since leave memory."""
         self._untouched = self._untouched[0], {}
         kept = set()
@@ -241,14 +241,14 @@ class HostTable:
                 kept.add(host)
                 continue
             del self._live[host.id]
-            self._queues.close(host.id)
+            self._queues.release_head(host.id)
         self._idle = kept
 
-    def account(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
+    def count_bytes(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
         """Add to what was downloaded from and kept of *host*, and of its unit."""
-        host.account.add(pages, downloaded_bytes, kept_bytes)
+        host.account.count_bytes(pages, downloaded_bytes, kept_bytes)
         if self._units is not None:
-            self._unit(host.name).account.add(pages, downloaded_bytes, kept_bytes)
+            self._unit(host.name).account.count_bytes(pages, downloaded_bytes, kept_bytes)
         self.changed.add(host)
 
     def account_of(self, host: Host) -> YieldAccount:

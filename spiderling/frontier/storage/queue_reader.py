@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.base.errors import JobdirError
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
 from spiderling.frontier.hosts.ranks import RANKS
-from spiderling.frontier.storage.checksums import whole_rows
-from spiderling.frontier.storage.protocol import BAND_BITS, HOST_SHIFT, SegmentRow, slot_of_chunk, used_of
+from spiderling.frontier.storage.protocol import BAND_BITS, HOST_SHIFT, slot_of_chunk, used_of
 from spiderling.frontier.storage.queue_lines import stored_url
-from spiderling.frontier.storage.soundness import SoundConnection, what_to_do
 from spiderling.frontier.storage.sqlite import tails_of, unpacked
-from spiderling.frontier.storage.state_file import as_it_is
-from spiderling.frontier.storage.url_log import End, unpack_ends
 
 
 class UrlRow(NamedTuple):
@@ -32,32 +24,6 @@ class UrlRow(NamedTuple):
     redirects: int
     parked: int
     payload: bytes | None
-
-
-def recorded_segments(database: Path) -> list[SegmentRow] | None:
-    """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
-
-    Nothing is written.  What lies behind the recorded lengths may be cut off, so each row is compared with its
-    checksum.  Raises JobdirError or sqlite3.Error when the file is damaged.
-    """
-    if not database.is_file():
-        return None
-    uri = f"{database.absolute().as_uri()}?{as_it_is(database)}"
-    with closing(sqlite3.connect(uri, uri=True, factory=SoundConnection)) as connection:
-        connection.path = str(database)
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        if "file" not in tables:
-            return None
-        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name").fetchall()
-        try:
-            return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
-        except ValueError as error:
-            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
-
-
-def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
-    """The part of *counts* under ``prefix/``, without the prefix."""
-    return {key[len(prefix) + 1 :]: value for key, value in counts.items() if key.startswith(prefix + "/")}
 
 
 def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
@@ -78,14 +44,6 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
 def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
     """The committed URL with this key, if it waits or is parked."""
     return next((row for row in urls_of(connection, key >> HASH_BITS & MAX_HOST_ID) if row.key == key), None)
-
-
-def ends_as(connection: sqlite3.Connection, reason: str, after: int) -> Iterator[tuple[int, list[End]]]:
-    """The number of each batch of the trail behind the one numbered *after*, with its URLs that ended as *reason*."""
-    query = "SELECT batch, keys, ends FROM ended WHERE batch > ? ORDER BY batch"
-    for batch, keys, ends in connection.execute(query, (after,)):
-        if found := [end for end in unpack_ends(keys, ends) if end.reason == reason]:
-            yield batch, found
 
 
 def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:

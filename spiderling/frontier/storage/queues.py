@@ -88,21 +88,23 @@ class Queues:
         """Of the last flush that the shelf shows."""
         self._changes = QueueChanges()
 
-    def restore(self, tails: dict[int, list[bytes]], generation: int) -> None:
+    def load_tails(self, tails: dict[int, list[bytes]], generation: int) -> None:
         """Take up the tails that the log held."""
         self._tails, self._in_tails = tails, sum(map(len, tails.values()))
         self.generation = self._committed = generation
 
     # -- hosts come into memory and leave it
 
-    def open(self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False) -> None:
+    def load_head(
+        self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False
+    ) -> None:
         """*host* is in memory from now on; *positions* and *first* are its row's."""
         head = Head([], self.generation if is_new else -1)
         head.used = used_of(host.id, positions)
         head.first = [stored_url(line, host) for line in first or []]
         self._heads[host.id] = head
 
-    def close(self, host_id: int) -> None:
+    def release_head(self, host_id: int) -> None:
         """The host leaves memory; the store knows all of its queue."""
         del self._heads[host_id]
 
@@ -111,7 +113,7 @@ class Queues:
         used = self._heads[host_id].used
         return " ".join(f"{slot & _BAND_MASK}:{number}" for slot, number in used.items() if number)
 
-    def first(self, host_id: int) -> list[bytes]:
+    def first_lines(self, host_id: int) -> list[bytes]:
         return [line_of(url) for url in self._heads[host_id].first]
 
     # -- in and out
@@ -140,7 +142,7 @@ class Queues:
         if head is not None and head.next_slot is not None and best < head.next_slot:
             head.next_up = head.next_slot = None
 
-    def push_first(self, url: QueuedUrl) -> None:
+    def push_front(self, url: QueuedUrl) -> None:
         """A URL that was handed out and came back is the next one."""
         head = self._heads[url.host.id]
         head.first.insert(0, url)
@@ -170,7 +172,7 @@ class Queues:
         """The last band that holds a URL; 0 for an empty queue."""
         return max(self._slots(host.id, self._heads[host.id]), default=0) & _BAND_MASK
 
-    def drop_worst(self, host: Host) -> QueuedUrl:
+    def drop_worst_url(self, host: Host) -> QueuedUrl:
         """The URL of the last band that has waited longest leaves the queue."""
         head = self._heads[host.id]
         slot = max(self._filled(host, head))
@@ -179,7 +181,7 @@ class Queues:
         self._states.queued[host.id] -= 1
         return url
 
-    def drop(self, host: Host) -> int:
+    def drop_queue(self, host: Host) -> int:
         """The whole queue is given up; returns its length.  The work does not depend on it."""
         number, head = self._states.queued[host.id], self._heads[host.id]
         for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + RANKS):
@@ -283,7 +285,7 @@ class Queues:
     def has_changed(self) -> bool:
         return not self._changes.is_empty
 
-    def drain(self) -> tuple[QueueChanges, Flush | None]:
+    def drain_changes(self) -> tuple[QueueChanges, Flush | None]:
         """What changed since the last call; with a Flush when the tails are long enough and the last one is over."""
         changes, self._changes = self._changes, QueueChanges()
         for _ in range(min(_LET_GO_AT_ONCE, len(self._written))):
@@ -296,7 +298,7 @@ class Queues:
             head.next_up = head.next_slot = None
         return changes, Flush(self.generation, self._flushing)
 
-    def committed(self) -> None:
+    def note_commit(self) -> None:
         """The batch that was drained last is on the shelf."""
         if self._flushing:
             self._written, self._flushing = self._flushing, {}

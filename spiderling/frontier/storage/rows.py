@@ -17,7 +17,7 @@ def host_row(host: Host, queues: Queues) -> HostRow:
         account.pages, host.documents, host.words, account.downloaded_bytes, account.kept_bytes,
         0 if is_closed else number, number if is_closed else 0,
         host.due, host.crawl_delay_s, host.slowdown, host.failures, 1 if host.pinned else -host.second_chances,
-        host.address, queues.positions(host.id), b"\n".join(queues.first(host.id)),
+        host.address, queues.positions(host.id), b"\n".join(queues.first_lines(host.id)),
         line_of(in_transit) if in_transit is not None else None,
     )  # fmt: skip
 

@@ -251,14 +251,14 @@ class SqliteStore:
         self._write_queues(changes)
         self._write_replaced(changes)
         self._write_added(changes)
-        self._tables.write()
+        self._tables.write_sums()
 
     def _write_replaced(self, changes: Changes) -> None:
         tables = self._tables
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
             said = self._connection.execute(first, answer[:4]).fetchone()
-            tables.put("consent", answer._replace(first=said[0]) if said else answer)
+            tables.replace_row("consent", answer._replace(first=said[0]) if said else answer)
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
         written: dict[str, Iterable[Sequence[Any]]] = {
@@ -266,27 +266,27 @@ class SqliteStore:
         }  # fmt: skip
         for name, rows in written.items():
             for row in rows:
-                tables.put(name, row)
+                tables.replace_row(name, row)
         if changes.history is not None:
-            tables.put("history", changes.history)
+            tables.replace_row("history", changes.history)
             for condition, values in history.thinning(changes.history):
-                tables.remove("history", condition, values)
+                tables.delete_rows("history", condition, values)
 
     def _write_added(self, changes: Changes) -> None:
         for event in changes.events:
-            self._tables.append("event", event)
+            self._tables.append_row("event", event)
         for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
             if keys:
-                self._tables.append(name, (keys.tobytes(),))
+                self._tables.append_row(name, (keys.tobytes(),))
         for name, row in url_log.rows(changes.url_log):
-            self._tables.append(name, row)
+            self._tables.append_row(name, row)
 
     def _write_hosts(self, changes: Changes) -> None:
         many = self._connection.executemany
         rows = [(*row, *checksums.host_checksums(row)) for row in changes.hosts]
         many(f"REPLACE INTO host VALUES ({_marks(len(HostRow._fields) + 2)})", rows)
         newest = max((row.id for row in changes.hosts), default=0)
-        self._tables.count("host", max(0, newest - self._tables.rows("host")))
+        self._tables.count_rows("host", max(0, newest - self._tables.number_of_rows("host")))
         many(
             "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
             f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
@@ -298,7 +298,7 @@ class SqliteStore:
         ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
         gone = max(0, many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount)
         gone += max(0, many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used)).rowcount)
-        self._tables.count("chunk", -gone)
+        self._tables.count_rows("chunk", -gone)
         if changes.flush is not None:
             self._flush(changes.flush)
         elif changes.added or changes.popped:
@@ -311,13 +311,13 @@ class SqliteStore:
                 packed = self._packed(b"\n".join(lines))
                 rows.append((chunk, len(lines), packed, checksums.chunk_checksum(chunk, len(lines), packed)))
         self._connection.executemany("INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)", rows)
-        self._tables.count("chunk", len(rows))
-        self._tables.empty("log")
+        self._tables.count_rows("chunk", len(rows))
+        self._tables.clear_table("log")
 
     def _log(self, changes: Changes) -> None:
         added = self._packed(b"\n".join(b"%d\t%s" % entry for entry in changes.added))
         popped = " ".join(f"{slot}:{number}" for slot, number in changes.popped.items())
-        self._tables.append("log", (added, popped))
+        self._tables.append_row("log", (added, popped))
 
     def _packed(self, lines: bytes) -> bytes:
         """Compressed if that makes it smaller; no line begins like a zstd frame."""

@@ -10,8 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 from spiderling.base.errors import JobdirError
+from spiderling.frontier.storage.checksums import whole_rows
+from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA_VERSION
-from spiderling.frontier.storage.soundness import what_to_do
+from spiderling.frontier.storage.soundness import SoundConnection, what_to_do
 
 
 def refuse_others(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> None:
@@ -49,6 +51,27 @@ def version_of(path: Path) -> int | None:
     if application or tables:
         raise JobdirError(f"{path} is a database of something else; give another JOBDIR.")
     return None
+
+
+def recorded_segments(database: Path) -> list[SegmentRow] | None:
+    """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
+
+    Nothing is written.  What lies behind the recorded lengths may be cut off, so each row is compared with its
+    checksum.  Raises JobdirError or sqlite3.Error when the file is damaged.
+    """
+    if not database.is_file():
+        return None
+    uri = f"{database.absolute().as_uri()}?{as_it_is(database)}"
+    with closing(sqlite3.connect(uri, uri=True, factory=SoundConnection)) as connection:
+        connection.path = str(database)
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if "file" not in tables:
+            return None
+        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name").fetchall()
+        try:
+            return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
+        except ValueError as error:
+            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
 
 
 def log_of(database: Path) -> Path:

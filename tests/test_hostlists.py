@@ -14,7 +14,7 @@ from spiderling.base.host_lists import HostList, read_host_list
 
 def listed(*lines: str) -> HostList:
     hosts = HostList()
-    assert all(hosts.add(line) for line in lines)
+    assert all(hosts.add_entry(line) for line in lines)
     return hosts
 
 
@@ -26,6 +26,9 @@ def listed(*lines: str) -> HostList:
         (".example.org", ["example.org", "a.example.org", "b.a.example.org:81"], ["xexample.org", "org"]),
         ("*.example.org", ["a.example.org", "b.a.example.org"], ["example.org", "xexample.org"]),
         ("shop?.example.*", ["shop1.example.org"], ["shop.example.org", "shop12.example.org"]),
+        ("[ab]*.example.org", ["a.example.org", "b1.example.org"], ["c.example.org"]),
+        ("*.www.example.org", ["a.www.example.org"], ["a.example.org"]),
+        ("*.münchen.example", ["a.xn--mnchen-3ya.example"], ["xn--mnchen-3ya.example"]),
         ("http://example.org:8080/a/b?c", ["example.org:8080"], ["example.org"]),
         ("0.0.0.0 ads.example", ["ads.example"], ["0.0.0.0"]),
         ("münchen.example", ["xn--mnchen-3ya.example"], ["munchen.example"]),
@@ -53,8 +56,8 @@ def test_file(tmp_path: Path) -> None:
         (b"a.example\nnot a host\n", "OPTION: line 2 of .* names no host: 'not a host'; write one host a line"),
         (b"mailto:x\n", "line 1 of .* names no host"),
         (b"# nothing\n", "names no host; write one a line"),
-        (b"a\xff.example\n", "is not a text file in UTF-8"),
-        (None, "cannot be read \\(No such file"),
+        (b"a\xff.example\n", "OPTION: the list .* cannot be read: it is no text in UTF-8"),
+        (None, "OPTION: the list .* cannot be read: No such file"),
     ],
 )
 def test_bad_file(tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -69,6 +72,5 @@ def test_bad_file(tmp_path: Path, content: bytes | None, message: str) -> None:
 def test_any_line_is_taken_or_refused(lines: list[str]) -> None:
     hosts = HostList()
     for line in lines:
-        if line.strip():
-            assert hosts.add(line) in (True, False)
+        assert hosts.add_entry(line) in (True, False)
     assert hosts.holds("example.org") in (True, False)

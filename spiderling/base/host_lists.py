@@ -1,16 +1,18 @@
-"""Files that list hosts: ``-a hosts=FILE`` (only these), ``SPIDERLING_BLOCK=FILE`` (never these).
+"""Lists of hosts, in the one syntax that they have everywhere, and files that hold lists.
 
-One entry a line, ``#`` comments:
+``-a hosts=FILE`` (only these), ``SPIDERLING_BLOCK=FILE`` (never these), ``block`` in control.yaml and
+``scrapy export --drop-host FILE`` take one entry a line; ``#`` begins a comment:
 
     example.org       that host (http, https and ``www.`` are one host)
     .example.org      that host and all below it, as squid writes it
-    *.example.org     all below it; * and ? stand for any characters
+    *.example.org     all below it; * and ? stand for any characters, [ab] for one of these
     http://a.org/x    the host of a URL
     0.0.0.0 ads.org   a hosts file: the name counts
 """
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from pathlib import Path
 
@@ -18,52 +20,66 @@ from spiderling.base.addresses import literal_address
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import canonicalize
 
-_GLOB = re.compile(r"[a-z0-9*?._-]+")
+_GLOB = re.compile(r"[a-z0-9*?._\[\]!-]+")
 
 
 class HostList:
-    """Names of hosts; a look-up takes as many steps as the name has labels, and one for each glob."""
+    """Entries that name hosts; a look-up takes as many steps as the name has labels, and one for each glob."""
 
     def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._domains: set[str] = set()
-        self._globs: list[re.Pattern[str]] = []
+        self._exact: dict[str, str] = {}
+        """Name of a host record -> the entry that lists this host."""
+        self._below: dict[str, str] = {}
+        """Name of a host -> the entry that lists all hosts below it."""
+        self._globs: list[tuple[re.Pattern[str], str]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._names or self._domains or self._globs)
+        return bool(self._exact or self._below or self._globs)
 
-    def add(self, line: str) -> bool:
-        """Take up one entry; False for what is none."""
-        entry = line.split()[-1].lower()
-        if "://" not in entry and ("*" in entry or "?" in entry):
-            return self._add_glob(entry)
-        target = canonicalize(entry if "://" in entry else f"http://{entry.removeprefix('.')}/")
+    def add_entry(self, line: str) -> bool:
+        """List the hosts that *line* means; False if it means none."""
+        entry = line.partition("#")[0].strip()
+        words = entry.lower().split()
+        if len(words) == 2 and literal_address(words[0]) is not None:
+            words = words[1:]  # a line of a hosts file
+        if len(words) != 1:
+            return False
+        name = words[0]
+        is_pattern = "://" not in name and ("*" in name or "?" in name)
+        return self._add_pattern(name, entry) if is_pattern else self._add_host(name, entry)
+
+    def _add_host(self, name: str, entry: str) -> bool:
+        target = canonicalize(name if "://" in name else f"http://{name.removeprefix('.')}/")
         if target is None:
             return False
-        (self._domains if entry.startswith(".") else self._names).add(target.host)
+        self._exact[target.host] = entry
+        if name.startswith("."):
+            self._below[target.host] = entry
         return True
 
-    def _add_glob(self, entry: str) -> bool:
-        if _GLOB.fullmatch(entry) is None:
+    def _add_pattern(self, name: str, entry: str) -> bool:
+        parent = canonicalize(f"http://{name[2:]}/") if name.startswith("*.") else None
+        if parent is not None and parent.path == "/" and parent.host == parent.origin.partition("://")[2]:
+            self._below[parent.host] = entry  # the usual form, which needs no look at every glob
+        elif _GLOB.fullmatch(name):
+            self._globs.append((re.compile(fnmatch.translate(name)), entry))
+        else:
             return False
-        if entry.startswith("*.") and "*" not in entry[1:] and "?" not in entry:
-            entry = entry[1:]  # the usual form, which needs no look at every glob
-            self._domains.add(f"*{entry}")
-            return True
-        self._globs.append(re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in entry)))
         return True
+
+    def entry_for(self, host: str) -> str | None:
+        """The entry that lists the host record of this name, with its port or for all ports; None: it is not listed."""
+        name = host if host.endswith("]") else host.partition(":")[0]
+        found = self._exact.get(host) or self._exact.get(name)
+        _, dot, parent = name.partition(".")
+        while dot and found is None:
+            found = self._below.get(parent)
+            _, dot, parent = parent.partition(".")
+        return found or next((entry for glob, entry in self._globs if glob.match(name)), None)
 
     def holds(self, host: str) -> bool:
-        """Whether the host record of this name is listed, with its port or for all ports."""
-        name = host if host.endswith("]") else host.partition(":")[0]
-        if host in self._names or name in self._names or name in self._domains:
-            return True
-        _, dot, parent = name.partition(".")
-        while dot:
-            if parent in self._domains or f"*.{parent}" in self._domains:
-                return True
-            _, dot, parent = parent.partition(".")
-        return any(glob.fullmatch(name) for glob in self._globs)
+        """Whether the host record of this name is listed."""
+        return self.entry_for(host) is not None
 
 
 def read_host_list(path: str, option: str) -> HostList:
@@ -74,18 +90,8 @@ def read_host_list(path: str, option: str) -> HostList:
     hosts = HostList()
     if not path:
         return hosts
-    try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise BadInput(
-            f"{option}: {path} cannot be read ({error.strerror}); give a file with one host a line."
-        ) from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{option}: {path} is not a text file in UTF-8; it must hold one host a line.") from None
-    for number, line in enumerate(lines, 1):
-        entry = line.partition("#")[0].strip()
-        is_pair = len(entry.split()) == 2 and literal_address(entry.split()[0]) is not None
-        if entry and not ((is_pair or " " not in entry) and hosts.add(entry)):
+    for number, entry in numbered_entries(path, f"{option}: the list"):
+        if not hosts.add_entry(entry):
             raise BadInput(
                 f"{option}: line {number} of {path} names no host: {entry[:100]!r}; write one host a line, such as "
                 "example.org, .example.org (with all below it) or *.example.org."
@@ -93,3 +99,17 @@ def read_host_list(path: str, option: str) -> HostList:
     if not hosts:
         raise BadInput(f"{option}: {path} names no host; write one a line, such as example.org.")
     return hosts
+
+
+def numbered_entries(path: str, what: str = "the list") -> list[tuple[int, str]]:
+    """The entries in the file at *path*, one a line, each with the number of its line; ``#`` begins a comment line.
+
+    Raises BadInput if it cannot be read; *what* is what the message calls it.
+    """
+    try:
+        lines = Path(path).expanduser().read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise BadInput(f"{what} {path} cannot be read: {reason}; it holds one entry a line.") from None
+    entries = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+    return [(number, entry) for number, entry in entries if entry and not entry.startswith("#")]

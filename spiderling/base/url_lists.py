@@ -1,12 +1,11 @@
-"""Lists of hosts and URLs whose documents are left out, and files that hold such lists."""
+"""Lists of URLs, with or without hosts: what an export leaves out, and what a crawl of archives takes."""
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from spiderling.base.errors import BadInput
+from spiderling.base.host_lists import HostList, numbered_entries
 from spiderling.base.urls import CanonicalUrl, canonicalize
 
 
@@ -14,36 +13,25 @@ class DropList:
     """Hosts and URLs whose documents have to go; http and https, and a leading ``www.``, make no difference."""
 
     def __init__(self, hosts: Iterable[str] = (), urls: Iterable[str] = ()) -> None:
-        """*hosts* may hold ``*`` and ``?``, or begin with a dot, *urls* may end in ``*``.
+        """*hosts* are entries as in every list of hosts (host_lists.py); *urls* may end in ``*``.
 
-        Raises BadInput for what is no URL.
+        Raises BadInput for an entry that names no host or no URL.
         """
-        self._hosts: dict[str, str] = {}
-        self._globs: dict[str, str] = {}
+        self._hosts = HostList()
         self._urls: dict[str, str] = {}
         self._beginnings: dict[str, str] = {}
         self.idle: set[str] = set()
         """Entries that matched nothing up to now."""
         for entry in hosts:
-            self._add_host(entry)
+            if not self._hosts.add_entry(entry):
+                raise BadInput(f"{entry!r} in the list of hosts is no host name; write one a line, such as a.example.")
+            self.idle.add(entry.partition("#")[0].strip())
         for entry in urls:
             target = canonicalize(entry.removesuffix("*"))
             if target is None:
                 raise BadInput(f"{entry!r} in the list of URLs is no http(s) URL; give each in full, with its scheme.")
             (self._beginnings if entry.endswith("*") else self._urls)[_address(target)] = entry
             self.idle.add(entry)
-
-    def _add_host(self, entry: str) -> None:
-        target = canonicalize(entry if "://" in entry else f"http://{entry.removeprefix('.')}/")
-        if entry.startswith(".") and target is not None:  # the host and all below it, as in a file of hosts
-            self._globs[f"*.{target.host}"] = self._hosts[target.host] = entry
-        elif "*" in entry or "?" in entry:
-            self._globs[entry.lower()] = entry
-        elif target is None:
-            raise BadInput(f"{entry!r} in the list of hosts is no host name; write one a line, such as a.example.")
-        else:
-            self._hosts[target.host] = entry
-        self.idle.add(entry)
 
     def rule_for(self, attributes: Mapping[str, str]) -> str | None:
         """The entry by which a document has to go; None if it may stay."""
@@ -54,23 +42,18 @@ class DropList:
         return rule
 
     def _match(self, target: CanonicalUrl) -> str | None:
-        address, name = _address(target), target.host.rpartition(":")[0] or target.host
-        exact = self._hosts.get(target.host) or self._hosts.get(name) or self._urls.get(address)
-        if exact is not None:
-            return exact
-        glob = next((entry for glob, entry in self._globs.items() if fnmatch.fnmatchcase(name, glob)), None)
-        return glob or next((self._beginnings[part] for part in self._beginnings if address.startswith(part)), None)
+        address = _address(target)
+        return (
+            self._urls.get(address)
+            or self._hosts.entry_for(target.host)
+            or next((entry for beginning, entry in self._beginnings.items() if address.startswith(beginning)), None)
+        )
 
 
 def _address(target: CanonicalUrl) -> str:
     return target.host + target.path
 
 
-def read_list(name: str) -> list[str]:
-    """The entries of a list, one a line, ``#`` begins a comment; raises BadInput if it cannot be read."""
-    try:
-        lines = Path(name).read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise BadInput(f"the list {name} cannot be read: {reason}; it holds one entry a line.") from None
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+def read_list(path: str) -> list[str]:
+    """The entries of a list, one a line; raises BadInput if it cannot be read."""
+    return [entry for _, entry in numbered_entries(path)]

@@ -213,7 +213,7 @@ def _hosts(entries: list[str]) -> HostList:
     """The hosts that ``block`` names, as a file of hosts would."""
     hosts = HostList()
     for entry in entries:
-        if len(entry.split()) != 1 or not hosts.add(entry):
+        if len(entry.split()) != 1 or not hosts.add_entry(entry):
             raise BadInput(f"block: {entry!r} names no host; write example.org, .example.org or *.example.org")
     return hosts
 

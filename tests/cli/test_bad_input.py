@@ -321,8 +321,8 @@ def test_without_a_spider_or_with_an_unknown_one():
         (("-a", "tlds=co.uk"), "SPIDERLING_TLDS has 'co.uk'; "),
         (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z'; "),
         (("-a", "follow=hosts"), "SPIDERLING_FOLLOW is 'hosts'; it must be one of all, host, none."),
-        (("-a", "hosts=none.txt"), "SPIDERLING_ONLY_HOSTS (-a hosts=): none.txt cannot be read (No such file"),
-        (("-s", "SPIDERLING_BLOCK=none.txt"), "SPIDERLING_BLOCK: none.txt cannot be read (No such file"),
+        (("-a", "hosts=none.txt"), "SPIDERLING_ONLY_HOSTS (-a hosts=): the list none.txt cannot be read: No such file"),
+        (("-s", "SPIDERLING_BLOCK=none.txt"), "SPIDERLING_BLOCK: the list none.txt cannot be read: No such file"),
     ],
 )
 def test_scope_that_cannot_be(tmp_path, arguments, message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, asdict, fields
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
-from spiderling.base.options import Options
+from spiderling.base.options import REMOVED, Options
 from spiderling.text.boilerplate.rules import parse_rules
 
 SPECS = {spec.name: spec for spec in fields(Options)}
@@ -91,6 +91,13 @@ def test_wrong_type(name: str, value: Any, what: str) -> None:
     with pytest.raises(BadInput) as caught:
         read(name, value)
     assert str(caught.value) == f"{PREFIX}{name.upper()} is {value!r}; it must be {what}."
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_option_says_what_there_is_in_its_place(name: str) -> None:
+    assert name.removeprefix(PREFIX).lower() not in asdict(Options())
+    with pytest.raises(BadInput, match=f"^there is no option {name} any more: .*leave it out"):
+        Options.from_settings({name: 1})
 
 
 @pytest.mark.parametrize(

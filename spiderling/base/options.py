@@ -21,6 +21,12 @@ from spiderling.base.option_values import option as _option
 _LEAST_FILTER_BYTES = 8_000_000
 """A near-duplicate filter could not grow in less."""
 
+REMOVED = {
+    PREFIX + "WORKER_PAGES": "a fresh text worker takes over from one after 10,000 pages, and before if "
+    "SPIDERLING_WORKER_GROWTH_BYTES says so; leave it out.",
+}
+"""Options of earlier versions -> what there is in their place.  A crawl that was begun with one goes on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -248,7 +254,6 @@ class Options:
     workers: int = _option(
         0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
     )
-    worker_pages: int = _option(10_000, "Pages after which a fresh text worker takes over from one.", low=1)
     worker_growth_bytes: int = _option(
         500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
     )
@@ -367,6 +372,8 @@ class Options:
         values = {}
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
+            if name in REMOVED:
+                raise BadInput(f"there is no option {name} any more: {REMOVED[name]}")
             if spec is None:
                 meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
                 raise BadInput(f"there is no option {name}{meant}; all are listed in docs/options.md.")

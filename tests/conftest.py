@@ -6,6 +6,8 @@
         crawl.documents(); crawl.state(); server.log_entries
 
 The server runs in a thread of the test, so its access log is there to be read while the crawl goes on.
+
+``scrapy("export", str(job), "-o", str(out))`` is a command that is waited for.
 """
 
 from __future__ import annotations
@@ -14,20 +16,25 @@ import asyncio
 import hashlib
 import os
 import random
+import re
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 from xml.etree import ElementTree
 
 import zstandard
+from forked import Forked, Server
 from hypothesis import HealthCheck, settings
 
 from spiderling.frontier.storage.queue_reader import urls_of
@@ -41,6 +48,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
 ROOT = Path(__file__).resolve().parents[1]
+CONTACT = "SPIDERLING_CONTACT=test@example.org"
 NETWORK = "127.84.0.0/16"
 DEFAULTS = {
     "SPIDERLING_ALLOW_NETWORKS": NETWORK,
@@ -56,6 +64,7 @@ DEFAULTS = {
     "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
 DEADLINE_S = 240
+"""After which a process that has not ended is given up; a machine that is busy is no reason to fail."""
 SENTENCES = (
     "Když se vlak rozjel, zůstala na nástupišti jen stará paní s kufrem a pes, který se za ním ještě dlouho díval.",
     "V neděli ráno jsme šli na houby, ale bylo tak sucho, že jsme v celém lese nenašli ani jednu.",
@@ -150,6 +159,86 @@ def nameserver():
             thread.join(5)
 
 
+# -- processes
+
+
+class Ended(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    """Standard output."""
+    log: str
+    """Standard error."""
+
+    @property
+    def errors(self) -> list[str]:
+        """The messages logged as errors."""
+        return re.findall(r"^\d{4}-\S+ \S+ \[[^]]+\] (?:ERROR|CRITICAL): (.*)$", self.log, re.MULTILINE)
+
+
+@cache
+def forks() -> Server:
+    return Server()
+
+
+def scrapy(
+    *arguments: str,
+    stdin: bytes = b"",
+    cwd: Path = ROOT,
+    preexec_fn: Callable[[], object] | None = None,
+    fresh: bool = False,
+    timeout_s: float = DEADLINE_S,
+) -> Ended:
+    """Run ``scrapy`` with *arguments* in *cwd*, which is the project's directory unless told otherwise."""
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+    with ExitStack() as stack:
+        given, out, log = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        given.write(stdin)
+        given.seek(0)
+        process = start_scrapy(arguments, cwd, environment, (given, out, log), preexec_fn, fresh)
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        out.seek(0)
+        log.seek(0)
+        return Ended(code, out.read().decode(), log.read().decode("utf-8", "replace"))
+
+
+def start_scrapy(
+    arguments: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    preexec_fn: Callable[[], object] | None = None,
+    fresh: bool = False,
+) -> Forked | subprocess.Popen[bytes]:
+    """The process of ``scrapy`` with *streams* as its standard input, output and error.
+
+    It is forked from one that has imported everything, unless it must be *fresh* or runs *preexec_fn* first.
+    """
+    if not fresh and preexec_fn is None:
+        return forks().start(arguments, cwd, environment, streams)
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *arguments], cwd=cwd, env=environment, stdin=stdin, stdout=stdout,
+        stderr=stderr, preexec_fn=preexec_fn, start_new_session=True,
+    )  # fmt: skip
+
+
+def refusal(jobdir: Path, *arguments: str, contact: bool = True, **process) -> str:
+    """Run a crawl that must not begin; returns the one sentence that says why."""
+    settings = [f"JOBDIR={jobdir}", *([CONTACT] if contact else [])]
+    parts = [part for setting in settings for part in ("-s", setting)]
+    ended = scrapy("crawl", "spiderling", *parts, *arguments, **process)
+    assert "Traceback" not in ended.log, ended.log
+    assert len(ended.errors) == 1, ended.log
+    assert ended.code != 0
+    return ended.errors[0].removeprefix("The crawl stops: ")
+
+
 class Result(NamedTuple):
     """How a crawl's process ended."""
 
@@ -214,7 +303,7 @@ class State(NamedTuple):
 class Running:
     """The process of a crawl; its output goes to a file."""
 
-    def __init__(self, process: subprocess.Popen, output: Path) -> None:
+    def __init__(self, process: Forked | subprocess.Popen[bytes], output: Path) -> None:
         self.process = process
         self._output = output
 
@@ -254,10 +343,12 @@ class Crawl:
         self.settings = {**DEFAULTS, "JOBDIR": directory, "SPIDERLING_HOSTS": server.hosts_option}
         self.settings.update(_prefixed(settings))
 
-    def start(self, seeds: str = "", arguments: tuple = (), preexec_fn=None, lang: str = "cs", **settings) -> Running:
+    def start(
+        self, seeds: str = "", arguments: tuple = (), preexec_fn=None, fresh: bool = False, lang: str = "cs", **settings
+    ) -> Running:
         """The crawl's process; *settings* without SPIDERLING_ unless they contain one of Scrapy's names."""
         given = {**self.settings, **_prefixed(settings)}
-        command = [sys.executable, "-m", "scrapy", "crawl", self._spider, *arguments]
+        command = ["crawl", self._spider, *arguments]
         command += ["-a", f"lang={lang}"] if lang else []
         command += ["-a", f"seeds={seeds}"] if seeds else []
         command += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
@@ -265,11 +356,9 @@ class Crawl:
         output = self.directory.with_name(f"{self.directory.name}-{self._runs}.out")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self._project)])}
         environment.pop("SCRAPY_SETTINGS_MODULE", None)
-        with output.open("wb") as stream:
-            process = subprocess.Popen(
-                command, cwd=self._project, env=environment, stdout=stream, stderr=stream,
-                preexec_fn=preexec_fn, start_new_session=True,
-            )  # fmt: skip
+        with output.open("wb") as stream, open(os.devnull, "rb") as nothing:
+            streams = (nothing, stream, stream)
+            process = start_scrapy(command, self._project, environment, streams, preexec_fn, fresh)
         return Running(process, output)
 
     def run(self, seeds: str = "", timeout: float = DEADLINE_S, **settings) -> Result:

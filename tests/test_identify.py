@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import scrapy
 
 from spiderling.base.errors import BadInput
 from spiderling.commands.identify import identify
@@ -54,22 +53,17 @@ def test_no_text(models, body):
         report(body, models)
 
 
-def scrapy(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "scrapy", "identify", *arguments]
-    return subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, timeout=120)
-
-
 def test_the_command():
-    done = scrapy("-", "--among", "cs,sk,pl", stdin=CZECH.encode())
-    assert done.returncode == 0, done.stderr
-    assert b"language    cs   Czech" in done.stdout
+    done = scrapy("identify", "-", "--among", "cs,sk,pl", stdin=CZECH.encode())
+    assert done.code == 0, done.log
+    assert "language    cs   Czech" in done.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"), [(["/no/file"], b"cannot be read"), (["-", "--among", "qqq"], b"no model")]
+    ("arguments", "message"), [(["/no/file"], "cannot be read"), (["-", "--among", "qqq"], "no model")]
 )
 def test_the_command_with_bad_arguments(arguments, message):
-    done = scrapy(*arguments)
-    assert done.returncode == 2
-    assert message in done.stdout + done.stderr
-    assert b"Traceback" not in done.stderr
+    done = scrapy("identify", *arguments)
+    assert done.code == 2
+    assert message in done.out + done.log
+    assert "Traceback" not in done.log

@@ -5,13 +5,11 @@ from __future__ import annotations
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import NETWORK, ROOT, Crawl, page, serving
+from conftest import NETWORK, ROOT, Crawl, page, scrapy, serving
 
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import BadInput, JobdirError
@@ -106,9 +104,8 @@ def test_a_rebuilt_state_is_whole_and_knows_every_document(killed, tmp_path, gon
 @pytest.mark.parametrize("gone", [WAYS["corpus"], WAYS["all"]], ids=["corpus", "all"])
 def test_the_same_command_goes_on_with_a_rebuilt_state_and_keeps_nothing_twice(killed, server, tmp_path, gone):
     job = copied(killed, tmp_path / "job", *gone)
-    command = [sys.executable, "-m", "scrapy", "inspect", str(job), "--rebuild", "-s", "SPIDERLING_DEDUP=exact"]
-    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert made.returncode == 0 and "was made anew" in made.stdout, made.stderr
+    made = scrapy("inspect", str(job), "--rebuild", "-s", "SPIDERLING_DEDUP=exact")
+    assert made.code == 0 and "was made anew" in made.out, made.log
     crawl = Crawl(job, server, **SETTINGS)
     asked = len(server.log_entries)
     result = crawl.run(SEED)
@@ -166,17 +163,14 @@ def test_a_damaged_state_names_rebuild_which_keeps_it_and_makes_a_new_one(killed
         state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     spoil(database)
     damaged = database.read_bytes()
-    told = []
-    for option in ("--check", "--rebuild"):
-        command = [sys.executable, "-m", "scrapy", "inspect", str(job), option, "-s", "SPIDERLING_DEDUP=exact"]
-        told.append(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False))
-    check, made = told
-    assert check.returncode == 1 and "--check" not in check.stdout + check.stderr
+    check = scrapy("inspect", str(job), "--check", "-s", "SPIDERLING_DEDUP=exact")
+    made = scrapy("inspect", str(job), "--rebuild", "-s", "SPIDERLING_DEDUP=exact")
+    assert check.code == 1 and "--check" not in check.out + check.log
     if spoil is spoil_byte:
-        assert f"make it anew with `scrapy inspect {job} --rebuild`" in check.stderr
-        assert f"`scrapy export {job} --salvage`" in check.stderr
-    assert made.returncode == 0, made.stderr
-    assert f"{job}/state/frontier.sqlite.former" in made.stdout
+        assert f"make it anew with `scrapy inspect {job} --rebuild`" in check.log
+        assert f"`scrapy export {job} --salvage`" in check.log
+    assert made.code == 0, made.log
+    assert f"{job}/state/frontier.sqlite.former" in made.out
     assert (job / "state/frontier.sqlite.former").read_bytes() == damaged
     assert whole(job) == [] and hosts(job) == hosts(killed)
 

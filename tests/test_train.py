@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import zstandard
+from conftest import scrapy
 
 from spiderling.base.errors import BadInput
 from spiderling.commands.train import make_block_model
@@ -149,31 +147,21 @@ def test_an_unwritable_place(slovene, tmp_path):
         make("qsl", slovene, out=tmp_path / "file", neighbours=["cs"])
 
 
-def scrapy(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    program = (
-        "import sys; from scrapy.cmdline import execute; from scrapy.settings import Settings; "
-        "execute(sys.argv, Settings({'COMMANDS_MODULE': 'spiderling.commands'}))"
-    )
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, timeout=120)
-
-
 def test_the_command(slovene, tmp_path):
     (tmp_path / "m").mkdir()
     models = f"SPIDERLING_MODELS={tmp_path / 'm'}"
     done = scrapy("train", "sl", str(slovene), "--neighbours", "cs", "--encodings", "windows-1250", "-s", models)
-    assert done.returncode == 0, done.stderr
-    assert "Model of sl" in done.stdout
+    assert done.code == 0, done.log
+    assert "Model of sl" in done.out
     assert (tmp_path / "m/sl/ngrams.zst").exists()
 
 
 def test_the_command_with_a_bad_file(tmp_path):
     done = scrapy("train", "sl", str(tmp_path / "nothing.txt"))
-    assert done.returncode == 2
-    assert "cannot be read" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert scrapy("train", "sl").returncode == 2
+    assert done.code == 2
+    assert "cannot be read" in done.out + done.log
+    assert "Traceback" not in done.log
+    assert scrapy("train", "sl").code == 2
 
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "

@@ -14,7 +14,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from command_line import CONTACT, ROOT, refusal, scrapy
+from conftest import CONTACT, ROOT, refusal, scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from command_line import CONTACT, scrapy
+from conftest import CONTACT, scrapy
 
 SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be connected to
 

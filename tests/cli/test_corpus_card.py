@@ -9,8 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import scrapy
-from conftest import Crawl, document, page, serving
+from conftest import Crawl, document, page, scrapy, serving
 
 from spiderling.base.errors import StorageError
 from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, scrapy
+from conftest import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 import zstandard
-from command_line import ROOT, scrapy
+from conftest import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -15,7 +15,7 @@ import polars
 import pyarrow.parquet
 import pytest
 import zstandard
-from command_line import scrapy
+from conftest import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 

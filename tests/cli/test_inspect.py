@@ -8,8 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import scrapy
-from conftest import Crawl, page, paragraphs, serving
+from conftest import Crawl, page, paragraphs, scrapy, serving
 from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput, JobdirError

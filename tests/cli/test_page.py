@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from command_line import scrapy
-from conftest import document, paragraphs, serving
+from conftest import document, paragraphs, scrapy, serving
 
 from spiderling.base.reasons import Reason
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
@@ -102,13 +101,13 @@ def test_page_from_a_file(tmp_path):
     ],
 )
 def test_verdicts_on_standard_input(body, verdict):
-    ended = show("-", stdin=None, input=body)
+    ended = show("-", stdin=body)
     assert rows(ended)["verdict"].startswith(f"{verdict.value}: ")
     assert ended.code == 0
 
 
 def test_a_page_cannot_command_the_terminal():
-    ended = show("-", stdin=None, input="<title>\x1b[2Jevil\x07\u202e</title><p>\x9b31m</p>".encode())
+    ended = show("-", stdin="<title>\x1b[2Jevil\x07\u202e</title><p>\x9b31m</p>".encode())
     assert "evil" in rows(ended)["title"]
     assert all(char.isprintable() or char == "\n" for char in ended.out)
 

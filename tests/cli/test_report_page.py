@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, browsing
-from command_line import scrapy
-from conftest import Crawl, document, page, serving
+from conftest import Crawl, document, page, scrapy, serving
 
 from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
@@ -43,7 +42,7 @@ def crawl(tmp_path_factory) -> Crawl:
 
 @pytest.fixture(scope="module")
 def report(crawl) -> Path:
-    ended = scrapy("report", str(crawl.directory), timeout_s=60)
+    ended = scrapy("report", str(crawl.directory))
     assert (ended.code, ended.log) == (0, "")
     assert ended.out == f"The report is in {crawl.directory}/report.html\n"
     return crawl.directory / "report.html"
@@ -98,7 +97,7 @@ def test_beside_a_running_crawl_and_of_an_older_state(crawl, tmp_path):
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("UPDATE host SET words = 123456789")
         out = tmp_path / "page.html"
-        ended = scrapy("report", str(tmp_path / "job"), "-o", str(out), timeout_s=60)
+        ended = scrapy("report", str(tmp_path / "job"), "-o", str(out))
     assert ended.code == 0
     assert "123,456,789" not in out.read_text("utf-8"), "not committed"
 
@@ -111,7 +110,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(crawl, tmp_path, what):
         (tmp_path / "state/frontier.sqlite").write_bytes(b"no database" * 100)
     elif what == "unwritable":
         arguments = [str(crawl.directory), "-o", str(tmp_path / "none/page.html")]
-    ended = scrapy("report", *arguments, timeout_s=60)
+    ended = scrapy("report", *arguments)
     assert ended.code == 1
     assert ended.log.startswith("scrapy report: ")
     assert ended.log.count("\n") == 1

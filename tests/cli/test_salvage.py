@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from command_line import scrapy
+from conftest import scrapy
 
 from spiderling.base.errors import DamageError
 from spiderling.corpus.reader import Source, stored_documents

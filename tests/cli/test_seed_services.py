@@ -10,8 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from command_line import scrapy
-from conftest import DEFAULTS
+from conftest import DEFAULTS, scrapy
 
 LINKS = [f"https://w{number}.example/page" for number in range(7)] + ["//w8.example/", "https://www.facebook.com/x"]
 DUMP = (
@@ -121,7 +120,7 @@ def seeds(tmp_path):
     options = {**DEFAULTS, "SPIDERLING_PORTS": "all", "SPIDERLING_RETRY_DELAY_S": 0.2}
     settings = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
     out = str(tmp_path / "seeds.txt")
-    return lambda *arguments: scrapy("seeds", *arguments, "-a", "lang=cs", "-o", out, *settings, timeout_s=90)
+    return lambda *arguments: scrapy("seeds", *arguments, "-a", "lang=cs", "-o", out, *settings)
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ import time
 from collections import Counter
 
 import pytest
-from command_line import ROOT, scrapy
-from conftest import DEFAULTS, document, serving
+from conftest import DEFAULTS, ROOT, document, scrapy, serving
 
 from spiderling.languages.seeds import read_seeds
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
@@ -90,7 +89,7 @@ def seeds(settings, tmp_path):
     """Runs ``scrapy seeds`` on the loopback web, with seeds.txt in the test's directory as its output."""
 
     def run(*arguments, lang="cs", output="seeds.txt"):
-        return scrapy("seeds", *arguments, "-a", f"lang={lang}", "-o", str(tmp_path / output), *settings, timeout_s=90)
+        return scrapy("seeds", *arguments, "-a", f"lang={lang}", "-o", str(tmp_path / output), *settings)
 
     return run
 
@@ -156,7 +155,7 @@ def test_a_command_that_was_ended_goes_on(server, settings, tmp_path, number):
     some = urls(out)
     assert 0 < len(some) < 4
     assert (tmp_path / "seeds.txt.state").is_dir()
-    ended = scrapy(*command[3:], timeout_s=90)
+    ended = scrapy(*command[3:])
     assert ended.code == 0, ended.log
     assert sorted(urls(out)) == [f"http://slow.test/page{n}" for n in range(4)]
     asked = Counter(entry.path for entry in server.log_entries[before:] if entry.path.endswith(".xml"))

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, scrapy
+from conftest import ROOT, scrapy
 
 
 def test_strategies_side_by_side(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
     ended = scrapy(
         "simulate", "bfs", "perfect", "--pages", "1000", "--seeds", "2", "--jobs", "2", "--csv", str(curves),
         "--html", str(page),
-        "-s", "SPIDERLING_HOST_INTERVAL_S=1", timeout_s=60,
+        "-s", "SPIDERLING_HOST_INTERVAL_S=1",
     )  # fmt: skip
     assert ended.code == 0, ended.log
     lines = [line.split(" | ") for line in ended.out.splitlines()]

@@ -1,0 +1,165 @@
+"""``scrapy`` as a process that is forked from one which has imported everything: that saves a second of processor time.
+
+The server is this file as a program. It has no thread and no event loop. For each command it forks a keeper, and the
+keeper forks the command, tells its number, waits for it, and tells how it ended. Then the command sets up what a fresh
+interpreter would have: arguments, environment, directory, import path, standard streams. It runs ``scrapy`` as
+``python -m scrapy`` does. `test_command_line` compares the two for each command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_NUMBER = struct.Struct("!i")
+_MAX_REQUEST_BYTES = 1_000_000
+
+
+class Server:
+    """The process that commands are forked from; it ends with the process that started it."""
+
+    def __init__(self) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._requests.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST_BYTES)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}  # numpy starts no threads
+        command = [sys.executable, __file__, str(theirs.fileno())]
+        with theirs:
+            subprocess.Popen(
+                command, cwd=ROOT, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+
+    def start(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], streams: Sequence[IO[bytes]]
+    ) -> Forked:
+        """``scrapy`` with *arguments*; *streams* are its standard input, output and error."""
+        ours, theirs = socket.socketpair()
+        request = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}
+        with theirs:
+            descriptors = [theirs.fileno(), *(stream.fileno() for stream in streams)]
+            socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
+        return Forked(ours)
+
+
+class Forked:
+    """A command that was forked; what is used of ``subprocess.Popen``."""
+
+    def __init__(self, keeper: socket.socket) -> None:
+        self._keeper = keeper
+        self.pid = self._number()
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._keeper], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._keeper], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("scrapy", timeout or 0)
+            self.returncode = self._number()
+            self._keeper.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _number(self) -> int:
+        return _NUMBER.unpack(self._keeper.recv(_NUMBER.size, socket.MSG_WAITALL))[0]
+
+
+# -- the server's process
+
+
+def _import_all() -> None:
+    """What commands and crawls import; the reactor is not among it, and no module starts a thread."""
+    for room in ("spiderling", "scrapy.cmdline", "scrapy.crawler", "scrapy.core.engine", "scrapy.extensions.telnet"):
+        importlib.import_module(room)
+    for module in pkgutil.walk_packages(importlib.import_module("spiderling").__path__, "spiderling."):
+        importlib.import_module(module.name)
+    assert "twisted.internet.reactor" not in sys.modules
+
+
+def _next_command(requests: socket.socket) -> dict[str, Any] | None:
+    """Forks for each request; returns the request in a command's process, and None in the server's at its end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, _MAX_REQUEST_BYTES, 4)
+        if not message:
+            return None
+        if os.fork() == 0:
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number, descriptor in enumerate(descriptors[1:]):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            pid = os.fork()
+            if pid == 0:
+                os.close(descriptors[0])
+                return dict(json.loads(message))
+            _keep(socket.socket(fileno=descriptors[0]), pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _keep(client: socket.socket, pid: int) -> None:
+    """Tells the number of the command and how it ended; does not return."""
+    os.setsid()
+    os.closerange(0, 3)  # who reads the command's output sees its end
+    try:
+        client.sendall(_NUMBER.pack(pid))
+        client.sendall(_NUMBER.pack(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
+    finally:
+        os._exit(0)
+
+
+def _become(request: dict[str, Any], import_path: Sequence[str]) -> None:
+    """Set up what a fresh interpreter has."""
+    os.setsid()
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    sys.path[:] = [request["cwd"], *given, *import_path]
+    sys.argv = ["scrapy", *request["arguments"]]
+    encoding = os.environ.get("PYTHONIOENCODING")
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding)
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding)
+    errors = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(errors, encoding, "backslashreplace", line_buffering=True)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+if __name__ == "__main__":
+    own_path = [entry for entry in sys.path[1:] if entry != str(ROOT)]
+    _import_all()
+    gc.collect()
+    gc.freeze()
+    wanted = _next_command(socket.socket(fileno=int(sys.argv[1])))
+    if wanted is not None:
+        _become(wanted, own_path)
+        runpy.run_module("scrapy", run_name="__main__", alter_sys=True)

@@ -157,7 +157,7 @@ def test_the_command(slovene, tmp_path):
 
 
 def test_the_command_with_a_bad_file(tmp_path):
-    done = scrapy("train", "sl", str(tmp_path / "nothing.txt"))
+    done = scrapy("train", "sl", str(tmp_path / "nothing.txt"), "--out", str(tmp_path / "m"))
     assert done.code == 2
     assert "cannot be read" in done.out + done.log
     assert "Traceback" not in done.log

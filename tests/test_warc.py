@@ -10,9 +10,9 @@ from contextlib import closing
 import pytest
 from conftest import NETWORK, Crawl, page, serving
 from fastwarc.warc import ArchiveIterator as FastIterator
+from handled import OK, PAGE, chunked, fetch, reply
 from hypothesis import given
 from hypothesis import strategies as st
-from test_handler import OK, PAGE, chunked, fetch, reply
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.checker import Checker
 

@@ -1,7 +1,7 @@
 """The HTTP client under the download handler: one request over one connection to a judged address.
 
 aiohttp's protocol and parser, without its session and connector: those cost three times as much as the rest of a
-request that needs no pool, redirects, cookies, proxies or DNS.  tests/test_handler.py fails if the protocol changes.
+request that needs no pool, redirects, cookies, proxies or DNS.  tests/fetch fails if the protocol changes.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import zlib
 
 import brotli
 import pytest
+from handled import CHUNKED_HEAD, DOWNLOAD_ERRORS, OK, PAGE, chunked, handling, reply
 from scrapy import Request
-from test_handler import CHUNKED_HEAD, DOWNLOAD_ERRORS, OK, PAGE, chunked, handling, reply
 
 TEMPLATES = [
     reply(),

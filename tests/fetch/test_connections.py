@@ -1,0 +1,237 @@
+"""Which address the download handler connects to, and when it tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+from handled import DOWNLOAD_ERRORS, PAGE, Site, handling, reply, serving
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+)
+from scrapy.http import HtmlResponse
+
+from spiderling.fetch.errors import AddressForbidden
+
+
+async def test_page_with_its_address_host_name_and_class():
+    async with serving(reply()) as site, handling() as handler:
+        request = Request(site.url + "a?b=%C3%A9", meta={"address": "127.0.0.1"})
+        response = await handler.download_request(request)
+    assert isinstance(response, HtmlResponse)
+    assert (response.status, response.body, response.url) == (200, PAGE, request.url)
+    assert str(response.ip_address) == "127.0.0.1"
+    assert response.protocol == "HTTP/1.1"
+    assert request.meta["address"] == "127.0.0.1"
+    assert request.meta["wire_bytes"] == len(PAGE)
+    head = site.requests[0]
+    assert head.startswith(b"GET /a?b=%C3%A9 HTTP/1.1\r\n")
+    assert f"host: site.test:{site.port}\r\n".encode() in head.lower()
+    assert b"accept-encoding: gzip, deflate, br, zstd\r\n" in head.lower()
+    assert b"connection: close\r\n" in head.lower()
+
+
+async def test_connects_to_the_given_address_whatever_the_name_says():
+    async with serving(reply(b"second"), host="127.0.0.2") as site, handling() as handler:
+        request = Request(f"http://127.0.0.1:{site.port}/", meta={"address": "127.0.0.2"})
+        assert (await handler.download_request(request)).body == b"second"
+        assert f"Host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0]
+
+
+async def test_ipv6_address():
+    try:
+        async with serving(reply(b"six"), host="::1") as site, handling() as handler:
+            request = Request(site.url, meta={"address": "::1"})
+            response = await handler.download_request(request)
+    except OSError:
+        pytest.skip("no IPv6 loopback here")
+    assert response.body == b"six"
+    assert str(response.ip_address) == "::1"
+
+
+@pytest.fixture
+async def both_families():
+    """A port on which 127.0.0.1 and ::1 answer with their own address."""
+    sites = []
+    try:
+        async with serving(reply(b"four")) as four, serving_on(four.port, reply(b"six")) as six:
+            sites += [four, six]
+            yield four, six
+    except OSError:
+        if sites:
+            raise
+        pytest.skip("no IPv6 loopback here")
+
+
+@asynccontextmanager
+async def serving_on(port, answer):
+    site = Site(answer)
+    server = await asyncio.start_server(site.serve, "::1", port)
+    try:
+        yield site
+    finally:
+        server.close()
+
+
+def two_addresses(site, address="127.0.0.1", fallback="::1"):
+    return Request(site.url, meta={"address": address, "fallback_address": fallback})
+
+
+class Due:
+    """The scheduler's side: what was started (the first address is also kept before), and whether a second may be."""
+
+    def __init__(self, second=True):
+        self.started_at = []
+        self.also_asked = []
+        self._second = second
+
+    def started(self, request, address):
+        self.started_at.append(address)
+
+    def may_also_connect(self, request, address):
+        self.also_asked.append(address)
+        return self._second
+
+
+@pytest.mark.parametrize(("first", "second", "body"), [("127.0.0.1", "::1", b"four"), ("::1", "127.0.0.1", b"six")])
+async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families, first, second, body):
+    four, six = both_families
+    async with handling() as handler:
+        handler.crawler.engine.scheduler = due = Due()
+        response = await handler.download_request(two_addresses(four, first, second))
+    assert (response.body, str(response.ip_address)) == (body, first)
+    assert due.started_at == [first, first] and not due.also_asked
+    assert len(four.requests) + len(six.requests) == 1
+    assert b"site.test" in (four.requests + six.requests)[0]
+
+
+async def test_the_second_address_is_used_when_the_first_refuses():
+    async with serving(reply(b"four")) as four, handling() as handler:
+        handler.crawler.engine.scheduler = due = Due()
+        response = await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
+    assert (response.body, str(response.ip_address)) == (b"four", "127.0.0.1")
+    assert due.started_at == ["::1", "::1", "127.0.0.1"]
+    assert due.also_asked == ["127.0.0.1"]
+
+
+async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch):
+    """A full backlog on one address: the connection is neither made nor refused."""
+    with socket.create_server(("127.0.0.3", 0), backlog=0) as full:
+        port = full.getsockname()[1]
+        stuffing = [socket.socket() for _ in range(3)]
+        for sock in stuffing:
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.3", port))
+        async with serving_on(port, reply(b"six")) as site, handling() as handler:
+            site.port = port
+            handler.crawler.engine.scheduler = due = Due()
+            begin = time.monotonic()
+            response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
+            assert (response.body, str(response.ip_address)) == (b"six", "::1")
+            assert due.started_at == ["127.0.0.3", "127.0.0.3", "::1"], "each connection counts"
+            assert 0.2 < time.monotonic() - begin < 5
+        for sock in stuffing:
+            sock.close()
+
+
+async def test_a_second_address_that_is_not_due_is_not_connected_to(both_families):
+    four, six = both_families
+    async with handling() as handler:
+        handler.crawler.engine.scheduler = due = Due(second=False)
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(two_addresses(four, "127.0.0.9", "::1"))
+    assert due.started_at == ["127.0.0.9", "127.0.0.9"] and due.also_asked == ["::1"]
+    assert not four.requests and not six.requests
+
+
+async def test_both_addresses_are_judged(both_families):
+    four, six = both_families
+    async with handling(ALLOW_NETWORKS="127.0.0.0/8") as handler:
+        assert (await handler.download_request(two_addresses(four))).body == b"four"
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(two_addresses(four, "127.0.0.9"))
+        with pytest.raises(AddressForbidden):
+            await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
+    assert not six.requests
+
+
+async def test_host_map_gives_the_port():
+    async with serving(reply()) as site, handling(HOSTS=f"*.test=127.0.0.1:{site.port}") as handler:
+        response = await handler.download_request(Request("http://any.test/x", meta={"address": "127.0.0.1"}))
+    assert response.body == PAGE
+    assert b"Host: any.test\r\n" in site.requests[0]
+
+
+async def test_request_without_address_is_resolved_and_judged():
+    async with serving(reply()) as site, handling() as handler:
+        request = Request(site.url)
+        assert (await handler.download_request(request)).body == PAGE
+        assert "address" not in request.meta  # a redirect copies the meta: the next name is resolved anew
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://2130706433:1/", "http://0x7f.1:1/", "http://[::1]:1/"])
+async def test_forbidden_addresses_are_not_connected_to(url):
+    async with handling(ALLOW_NETWORKS="", HOSTS="") as handler:
+        with pytest.raises(AddressForbidden):
+            await handler.download_request(Request(url))
+        with pytest.raises(AddressForbidden):
+            await handler.download_request(Request("http://innocent.test/", meta={"address": "127.0.0.1"}))
+        with pytest.raises(AddressForbidden):
+            await handler.download_request(Request("http://innocent.test/", meta={"address": "no address"}))
+
+
+async def test_public_addresses_are_not_connected_to_without_a_contact():
+    async with handling() as handler:
+        with pytest.raises(AddressForbidden, match="SPIDERLING_CONTACT"):
+            await handler.download_request(Request("http://a.test/", meta={"address": "192.88.98.1"}))
+
+
+async def test_a_start_is_told_before_and_again_right_behind_the_packet_that_opens_the_connection():
+    """Before: so that nobody else takes the turn.  Behind: an interval that counts from there is never too short."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        came = []
+
+        def started(request, address):
+            try:
+                listener.accept()[0].close()  # what was sent is there at once on loopback
+                came.append(True)
+            except BlockingIOError:
+                came.append(False)
+
+        async with handling() as handler:
+            handler.crawler.engine = SimpleNamespace(scheduler=SimpleNamespace(started=started))
+            url = f"http://site.test:{listener.getsockname()[1]}/"
+            with pytest.raises(DOWNLOAD_ERRORS):
+                await handler.download_request(Request(url, meta={"address": "127.0.0.1"}))
+    assert came == [False, True]
+
+
+async def test_refused_connection_and_unknown_name():
+    async with serving(b"") as site:
+        port = site.port
+    async with handling(HOSTS="") as handler:
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(Request(f"http://a.test:{port}/", meta={"address": "127.0.0.1"}))
+        with pytest.raises(CannotResolveHostError):
+            await handler.download_request(Request("http://a..b/"))
+
+
+@pytest.mark.parametrize("fallback", [None, "127.0.0.1"])
+async def test_connections_come_from_the_bind_address(fallback):
+    peers = []
+
+    async def answer(writer):
+        peers.append(writer.get_extra_info("peername")[0])
+        writer.write(reply())
+
+    async with serving(answer) as site, handling({"DOWNLOAD_BIND_ADDRESS": "127.0.0.7"}) as handler:
+        meta = {"address": "127.0.0.1", "fallback_address": fallback}
+        assert (await handler.download_request(Request(site.url, meta=meta))).body == PAGE
+    assert peers == ["127.0.0.7"]

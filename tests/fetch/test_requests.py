@@ -1,0 +1,204 @@
+"""What the download handler sends and gives back, once and as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import warnings
+
+import pytest
+from handled import DOWNLOAD_ERRORS, OK, PAGE, fetch, handling, reply, serving
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scrapy import Request, signals
+from scrapy.exceptions import (
+    DownloadCancelledError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    StopDownload,
+)
+
+from spiderling.fetch.client import RawRequest, Wire
+from spiderling.fetch.errors import BadRequest
+
+
+async def test_verbatim_url_is_sent_as_it_is():
+    async with serving(reply()) as site, handling() as handler:
+        for verbatim in (True, False):
+            url = site.url + "%7Ea/%2e?q=%41+%20"
+            await handler.download_request(Request(url, meta={"address": "127.0.0.1", "verbatim_url": verbatim}))
+    assert site.requests[0].startswith(b"GET /%7Ea/%2e?q=%41+%20 HTTP/1.1")
+    assert not site.requests[1].startswith(b"GET /%7Ea/%2e?q=%41+%20 HTTP/1.1")
+
+
+async def test_redirects_cookies_and_post():
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: /next\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n"
+    async with serving(redirect) as site, handling() as handler:
+        for _ in range(2):
+            request = Request(site.url, method="POST", body=b"x=1", meta={"address": "127.0.0.1"})
+            response = await handler.download_request(request)
+            assert (response.status, response.headers["Location"]) == (302, b"/next")
+        assert len(site.requests) == 2
+        assert not any(b"Cookie" in head for head in site.requests)
+        assert all(b"Content-Length: 3\r\n" in head for head in site.requests)
+
+
+async def test_proxy_of_the_environment_is_ignored(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1/")
+    assert (await fetch(reply()))[1].body == PAGE
+
+
+async def test_headers_keep_their_bytes_and_their_repetition():
+    _, response = await fetch(reply(PAGE, b"X-City: Zl\xedn \xff", b"Set-Cookie: a=1", b"Set-Cookie: ;;=\x01bad"))
+    assert response.headers["X-City"] == b"Zl\xedn \xff"
+    assert len(response.headers.getlist("Set-Cookie")) == 2
+
+
+async def test_signals_can_stop_a_download():
+    async with serving(reply()) as site, handling() as handler:
+
+        def stop(**kwargs):
+            raise StopDownload(fail=False)
+
+        handler.crawler.signals.connect(stop, signals.headers_received)
+        response = await handler.download_request(Request(site.url, meta={"address": "127.0.0.1"}))
+        assert response.flags == ["download_stopped"]
+        assert response.body == b""
+
+
+async def test_a_failed_request_is_not_sent_twice():
+    """aiohttp repeats a GET that the server hung up on; that would break the politeness interval."""
+    async with serving(b"") as site, handling() as handler:
+        with pytest.raises(DownloadFailedError):
+            await handler.download_request(Request(site.url, meta={"address": "127.0.0.1"}))
+        await asyncio.sleep(0.1)
+        assert len(site.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a..b.test/",
+        "http://" + "a" * 70 + ".test/",
+        "http://a b.test/",
+        "http://[v1.x]/",
+        "http://x.test:99999/",
+    ],
+)
+@pytest.mark.parametrize("verbatim", [True, False])
+async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
+    async with handling() as handler:
+        request = Request("http://x.test/", meta={"address": "127.0.0.1", "verbatim_url": verbatim})
+        request._url = url  # what Request itself would have refused or repaired
+        with pytest.raises(DOWNLOAD_ERRORS):
+            await handler.download_request(request)
+        for headers in ({"X": "a\r\nb: c"}, {"X\n": "a"}, {"X": b"\xff\xfe"}):
+            with pytest.raises(DOWNLOAD_ERRORS):
+                await handler.download_request(
+                    Request("http://x.test:1/", headers=headers, meta={"address": "127.0.0.1"})
+                )
+        with pytest.raises(DownloadCancelledError, match="proxy"):
+            await handler.download_request(Request("http://x.test/", meta={"proxy": "http://127.0.0.1:1/"}))
+
+
+@settings(max_examples=200)
+@given(
+    st.text(max_size=8), st.text(max_size=8).map("/".__add__),
+    st.lists(st.tuples(st.binary(max_size=4) | st.just(b"X\r\nY"), st.binary(max_size=4)), max_size=3),
+)  # fmt: skip
+def test_no_request_is_sent_that_reads_as_another(method, target, headers):
+    try:
+        head = RawRequest(method, target, headers, b"the body").encoded()
+    except (BadRequest, UnicodeEncodeError):
+        return
+    lines = head.removesuffix(b"the body").split(b"\r\n")
+    assert lines == [f"{method} {target} HTTP/1.1".encode(), *(b": ".join(field) for field in headers),
+                     b"Connection: close", b"", b""]  # fmt: skip
+    assert not {b"\r"[0], b"\n"[0], 0} & set(b"".join(lines))
+    assert len(lines[0].split(b" ")) == 3
+
+
+async def test_cancelled_and_failed_downloads_leave_nothing_open():
+    async def half(writer):
+        writer.write(OK + b"Content-Length: 1000\r\n\r\nhalf")
+        await asyncio.sleep(5)
+
+    unraised: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: unraised.append(context))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        async with serving(half) as site, handling() as handler:
+            request = Request(site.url, meta={"address": "127.0.0.1"})
+            task = asyncio.ensure_future(handler.download_request(request))
+            await asyncio.sleep(0.2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert request.meta["wire_bytes"] == 4
+            with pytest.raises(DownloadTimeoutError):
+                await handler.download_request(
+                    Request(site.url, meta={"address": "127.0.0.1", "download_timeout": 0.2})
+                )
+            assert not handler._transfers
+            assert not [wire for wire in gc.get_objects() if isinstance(wire, Wire) and wire.transport is not None]
+        gc.collect()
+        await asyncio.sleep(0)
+    assert not unraised
+    assert not [str(w.message) for w in caught if "handler" in str(w.filename) or "aiohttp" in str(w.message)]
+
+
+CRAWL = """
+import asyncio, sys
+import scrapy
+from scrapy.crawler import AsyncCrawlerProcess
+from spiderling.fetch.errors import ResponseRefused
+
+OK = b"HTTP/1.1 200 OK\\r\\nContent-Type: "
+PAGES = {b"/": OK + b"text/html\\r\\n\\r\\n<p>one", b"/img": OK + b"image/png\\r\\n\\r\\nx"}
+
+async def serve(reader, writer):
+    path = (await reader.readuntil(b"\\r\\n\\r\\n")).split()[1]
+    writer.write(PAGES.get(path, b""))
+    writer.close()
+
+class S(scrapy.Spider):
+    name = "s"
+    async def start(self):
+        print(type(asyncio.get_running_loop()).__module__)
+        self.server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = self.server.sockets[0].getsockname()[1]
+        for path in ("", "img", "drop"):
+            meta = {"judge_type": True, "verbatim_url": True}
+            yield scrapy.Request(f"http://x.test:{port}/{path}", meta=meta, errback=self.failed)
+    def parse(self, response):
+        print("page", response.body.decode(), response.ip_address, response.meta["wire_bytes"])
+    def failed(self, failure):
+        print("failed", failure.type.__name__, getattr(failure.value, "reason", ""))
+
+handler = "spiderling.engine.download_handler.DownloadHandler"
+process = AsyncCrawlerProcess({
+    "DOWNLOAD_HANDLERS": {"http": handler, "https": handler}, "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
+    "RETRY_ENABLED": False, "LOG_LEVEL": "WARNING",
+    "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8", "SPIDERLING_HOSTS": "*.test=127.0.0.1",
+    "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False,
+})
+process.crawl(S)
+process.start()
+"""
+
+
+def test_real_crawl_on_uvloop():
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", CRAWL]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    lines = run.stdout.splitlines()
+    assert lines[0] == "uvloop", run.stderr
+    assert sorted(lines[1:]) == [
+        "failed DownloadFailedError ",
+        "failed ResponseRefused Reason.NOT_TEXT",
+        "page <p>one 127.0.0.1 6",
+    ], run.stderr
+    assert "Unclosed" not in run.stderr

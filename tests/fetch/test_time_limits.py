@@ -1,0 +1,84 @@
+"""Slow servers: which time limit ends what, and what is not held against the server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from handled import OK, failing, fetch
+from scrapy.exceptions import DownloadTimeoutError
+
+from spiderling.base.reasons import Reason
+from spiderling.fetch.errors import TooSlow
+
+
+async def test_time_limits():
+    async def slow_headers(writer):
+        for byte in OK:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.1)
+
+    async def slow_body(writer):
+        writer.write(OK + b"Content-Length: 1000\r\n\r\n")
+        for _ in range(100):
+            writer.write(b"x")
+            await asyncio.sleep(0.1)
+
+    for answer, options, meta in (
+        (slow_headers, {"FIRST_BYTE_TIMEOUT_S": 0.5}, {}),
+        (slow_body, {"TIMEOUT_S": 0.8}, {}),
+        (slow_body, {}, {"download_timeout": 0.5}),
+    ):
+        begin = time.monotonic()
+        request, error = await failing(answer, options=options, **meta)
+        assert isinstance(error, DownloadTimeoutError)
+        assert 0.4 < time.monotonic() - begin < 2.5
+        assert (request.meta["wire_bytes"] > 2) is (answer is slow_body)
+
+
+async def drip(writer, bytes_per_s=50, seconds=30.0):
+    writer.write(OK + b"Content-Length: 5000\r\n\r\n")
+    for _ in range(int(seconds * 20)):
+        writer.write(b"x" * max(1, bytes_per_s // 20))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
+async def silence(writer):
+    writer.write(OK + b"Content-Length: 5000\r\n\r\nsome")
+    await asyncio.sleep(20)
+
+
+@pytest.mark.parametrize("answer", [drip, silence])
+async def test_a_body_below_the_floor_of_speed_is_given_up_and_may_pass(answer):
+    begin = time.monotonic()
+    _, error = await failing(answer, options={"MIN_BYTES_PER_S": 200, "SLOW_WINDOW_S": 0.5, "TIMEOUT_S": 15})
+    assert isinstance(error, TooSlow) and error.reason is Reason.TOO_SLOW and error.may_pass
+    assert 0.4 < time.monotonic() - begin < 5
+
+
+async def test_a_slow_body_above_the_floor_comes_through():
+    async def slow(writer):
+        writer.write(OK + b"Content-Length: 3000\r\n\r\n")
+        for _ in range(30):
+            writer.write(b"x" * 100)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    _, response = await fetch(slow, options={"MIN_BYTES_PER_S": 100, "SLOW_WINDOW_S": 0.5})
+    assert len(response.body) == 3000
+    _, error = await failing(silence, options={"MIN_BYTES_PER_S": 0, "SLOW_WINDOW_S": 0.1, "TIMEOUT_S": 1})
+    assert isinstance(error, DownloadTimeoutError) and not isinstance(error, TooSlow)
+
+
+async def test_a_late_event_loop_is_not_held_against_the_server():
+    async def late(writer):
+        writer.write(OK + b"Content-Length: 2\r\n\r\n")
+        await asyncio.sleep(0.2)
+        time.sleep(1)
+        await asyncio.sleep(0.05)
+        writer.write(b"ab")
+
+    _, response = await fetch(late, options={"MIN_BYTES_PER_S": 1, "SLOW_WINDOW_S": 0.4})
+    assert response.body == b"ab"

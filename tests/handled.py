@@ -1,0 +1,157 @@
+"""What tests of the download handler share: a server that misbehaves as told, and the handler itself, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from scrapy.utils.test import get_crawler
+
+from spiderling.engine.download_handler import DownloadHandler
+
+DOWNLOAD_ERRORS = (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+
+
+PROMPT_ERRORS = tuple(error for error in DOWNLOAD_ERRORS if error is not DownloadTimeoutError)
+
+
+PAGE = b"<html><body>" + b"text of the page, " * 200 + b"</body></html>"
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+
+
+LIMIT = 100_000
+
+
+def reply(body: bytes = PAGE, *extra: bytes) -> bytes:
+    return OK + b"Content-Length: %d\r\n" % len(body) + b"".join(line + b"\r\n" for line in extra) + b"\r\n" + body
+
+
+CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def chunked(*chunks: bytes) -> bytes:
+    return CHUNKED_HEAD + b"".join(b"%x\r\n%b\r\n" % (len(c), c) for c in chunks)
+
+
+class Site:
+    """A server that answers every request with the same thing and remembers what it was sent."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.requests: list[bytes] = []
+        self.sni: list[str | None] = []
+        self.port = 0
+
+    async def serve(self, reader, writer):
+        try:
+            self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+            if callable(self.answer):
+                await self.answer(writer)
+            else:
+                writer.write(self.answer)
+                await writer.drain()
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    @property
+    def url(self):
+        return f"http://site.test:{self.port}/"
+
+
+@asynccontextmanager
+async def serving(answer, *, host="127.0.0.1", tls=None):
+    site = Site(answer)
+    if tls is not None:
+        tls.sni_callback = lambda sock, name, context: site.sni.append(name)
+    server = await asyncio.start_server(site.serve, host, 0, ssl=tls)
+    site.port = server.sockets[0].getsockname()[1]
+    try:
+        yield site
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def handling(scrapy_settings=None, **options):
+    ours = {"ALLOW_NETWORKS": "127.0.0.0/8,::1", "HOSTS": "*.test=127.0.0.1", "MAX_BODY_BYTES": LIMIT, **options}
+    settings = {f"SPIDERLING_{name}": value for name, value in ours.items()}
+    crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
+    crawler.engine = SimpleNamespace(scheduler=None)
+    crawler.spider = crawler._create_spider("test")
+    handler = DownloadHandler(crawler)
+    try:
+        yield handler
+    finally:
+        await handler.close()
+
+
+async def fetch(answer, *, url=None, options=None, headers=None, **meta):
+    """(request, response) of one download from a server that gives *answer*."""
+    async with serving(answer) as site, handling(**(options or {})) as handler:
+        request = Request(url or site.url, headers=headers, meta={"address": "127.0.0.1", **meta})
+        return request, await handler.download_request(request)
+
+
+async def failing(answer, **arguments):
+    """(request, error) of one download that fails."""
+    async with serving(answer) as site, handling(**arguments.pop("options", {})) as handler:
+        request = Request(site.url, meta={"address": "127.0.0.1", **arguments})
+        with pytest.raises(DOWNLOAD_ERRORS) as caught:
+            await handler.download_request(request)
+        return request, caught.value
+
+
+def server_context(directory, *, names=("site.test",), days=(-1, 1), issuer=None):
+    """A server's TLS with a certificate of its own making: for *names*, valid *days* from now."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "somebody")])
+    by = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]) if issuer else subject
+    now = datetime.datetime.now(datetime.timezone.utc)
+    alternatives = [
+        x509.IPAddress(ipaddress.ip_address(name)) if name[0].isdigit() else x509.DNSName(name) for name in names
+    ]
+    builder = (
+        x509.CertificateBuilder(by, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now + datetime.timedelta(days=days[0]))
+        .not_valid_after(now + datetime.timedelta(days=days[1]))
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    pem = serialization.Encoding.PEM
+    path = directory / "both.pem"
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(private + builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context

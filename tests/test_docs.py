@@ -22,7 +22,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.pipelines.corpus import CorpusPipeline
-from spiderling.text.quality import NOTHING
+from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -155,7 +155,7 @@ def test_every_signal_is_documented(signal):
 
 def test_every_attribute_of_a_document_is_explained():
     source = inspect.getsource(CorpusPipeline._attributes)
-    names = {*re.findall(r'^ +"(\w+)":', source, re.MULTILINE), *NOTHING.attributes()}
+    names = {*re.findall(r'^ +"(\w+)":', source, re.MULTILINE), *NO_QUALITY.attributes()}
     page = (ROOT / "docs/corpus.md").read_text(encoding="utf-8")
     assert len(names) > 20
     assert {name for name in names if f"`{name}`" not in page} == set()

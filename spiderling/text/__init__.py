@@ -1,24 +1,27 @@
-"""Text: pure functions from the bytes of a page to clean text with its evidence.
+"""Text: pure functions from the bytes of a page to its clean text, links and metadata.
 
-`process` is the door (cleaning.py); it goes through these in turn:
+`process` in cleaning.py is the door; it calls these in turn:
 
     encoding/        bytes -> text: labels are only evidence, the spelling decides
     html/            one pass over a page: blocks of text, links, metadata
     head.py          address, licence, dates, versions in other languages
-    boilerplate/     which blocks are running text: jusText's rules, the package itself, or a fitted model
-    documents/       pdf, docx, odt, epub and converted text, as blocks of text
-    language/        which language, and is it that language at all
-    declared.py      what the page says of its language, and what that weighs
+    boilerplate/     which blocks are running text: a fitted model, jusText's rules, or the justext package
+    documents/       pdf, docx, odt, epub and text from other programs -> blocks of text
+    language/        the language of a text, or that it is in none of the known ones
+    ngrams.py        character n-grams of a text as arrays; ngram_counts.py: those of a language
+    declared.py      what the page says of its language
     quality.py       further signals of a document's quality
-    spam.py          signs of link farms and of text by machines
-    shingles.py      what near-duplicates are known by
-    sketch.py        what soft error pages are known by
+    spam.py          signs of link farms and of machine-made text
+    shingles.py      hashes that near-duplicates share
+    sketch.py        hashes that soft error pages share
     optout.py        what the page says of the use of its text
-    page.py          what all of them find
-    prevertical.py   the document as it is written
-    unpickling.py    reading what a text worker sent, without trusting it
+    page.py          the value that holds what all of them find
+    sitemap.py       the URLs in a sitemap
+    tokens.py        words and signs, for vertical files
+    prevertical.py   a document as it stands in the corpus
+    unpickling.py    pages from a text worker, read without trust
 
-Nothing here reads the network or a clock, and no files but the weights of boilerplate/model.py.
+Nothing here reads the network or a clock, nor any file but the weights of boilerplate/model.py.
 """
 
 from spiderling.text.cleaning import clean_text, measure_clean, process, process_document

@@ -1,8 +1,8 @@
-"""What a page says about its own language, and the rule of Somboonviwat et al. (LSWC, 2006) that makes use of it.
+"""What a page says about its own language, and the rule of Somboonviwat et al. (2006) that uses it.
 
-A declared language is weak evidence: templates declare the language of their
-authors.  For our own decision it counts as `WEIGHT` in favour of the language, for
-each paragraph; `lswc_language` is the paper's rule, in which it counts as much as the text.
+A declared language is weak evidence, because templates declare the language of their
+authors.  For each paragraph it adds `WEIGHT` in favour of the language.  In the paper's
+rule for language-specific web crawling (LSWC), `lswc_language`, it counts as much as the text.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from spiderling.text.page import Page
 
 WEIGHT = 1.9
-"""Natural logarithm of the odds that ``<html lang>`` is right: 370 of 423 marked pages (benchmarks/declared.py)."""
+"""Natural logarithm of the odds that ``<html lang>`` is right, as on 370 of 423 pages (benchmarks/declared.py)."""
 
 _ENGLISH = "en"
 _OTHER_CODES = {"no": "nb", "iw": "he", "in": "id", "jw": "jv", "fil": "tl", "cmn": "zh", "kmr": "ku"}
+"""Codes that pages use -> codes of our models."""
 _CHARSETS = {
     "el": "cp1253 iso8859-7",
     "he": "cp1255 iso8859-8",
@@ -31,6 +32,7 @@ _CHARSETS = {
     "vi": "cp1258",
     "zh": "gb18030 big5hkscs",
 }
+"""Language -> the codecs that it alone is written in."""
 _LANGUAGES = {codec: code for code, codecs in _CHARSETS.items() for codec in codecs.split()}
 
 
@@ -46,7 +48,7 @@ def language_of_tag(tag: str | None) -> str | None:
 
 
 def language_of_charset(codec: str | None) -> str | None:
-    """The language whose pages alone are written in *codec* (Python's name), None when there are several.
+    """The language that alone is written in *codec* (Python's name); None when there are several.
 
     >>> language_of_charset("cp874"), language_of_charset("cp1250")
     ('th', None)
@@ -55,20 +57,20 @@ def language_of_charset(codec: str | None) -> str | None:
 
 
 def declared_language(page: Page) -> str | None:
-    """What *page* says of itself: its ``lang``, else what follows from its charset."""
+    """The language that *page* declares by its ``lang``, else by its charset."""
     return language_of_tag(page.html_lang) or language_of_charset(page.encoding_declared)
 
 
 def table_1(declared: str | None, guessed: str | None, target: str) -> str | None:
-    """Table 1 of the paper: the language of a page; None is 'unknown'.
+    """The language of a page by table 1 of the paper; None is 'unknown'.
 
-    The target language wins if either says so; else what is declared; else the guess.
+    It is the *target* if that is declared or guessed, else the declared language, else the guessed one.
     """
     return target if target in (declared, guessed) else declared or guessed
 
 
 def guess_among(candidates: Sequence[str], target: str) -> str | None:
-    """The paper's reading of a guesser that names several languages: the target, else English, else the first."""
+    """The one of several guessed languages that the paper takes: the target, else English, else the first."""
     for wanted in (target, _ENGLISH):
         if wanted in candidates:
             return wanted
@@ -81,8 +83,12 @@ def lswc_language(page: Page, target: str) -> str | None:
 
 
 def lswc_among(page: Page, targets: Sequence[str]) -> str:
-    """The same for several target languages, the first of which that the rule finds wins; '' for unknown."""
+    """The same for several target languages: the first that the rule finds, else what it finds for the first one.
+
+    '' for unknown.
+    """
     found = [lswc_language(page, target) or "" for target in targets]
-    return next(
-        (target for target, language in zip(targets, found, strict=True) if target == language), (*found, "")[0]
-    )
+    for target, language in zip(targets, found, strict=True):
+        if target == language:
+            return target
+    return found[0] if found else ""

@@ -1,7 +1,6 @@
 """What a page says of itself: address, versions in other languages, licence, dates.
 
-Nothing of this is trusted for more than an attribute of the document and, for the
-language versions, a link to be tried.
+It is not trusted: it becomes an attribute of the document, or a link to be tried.
 """
 
 from __future__ import annotations
@@ -13,38 +12,39 @@ from typing import TYPE_CHECKING
 from spiderling.text.html.resolving import join
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spiderling.text.html.blocks import Parsed
     from spiderling.text.page import Page
 
-_PUBLISHED = [
-    "article:published_time",
-    "datepublished",
-    "dcterms.created",
-    "pubdate",
-    "date",
-    "dc.date",
-    "dcterms.date",
-]
-_MODIFIED = ["article:modified_time", "datemodified", "og:updated_time", "dcterms.modified", "last-modified"]
+_PUBLISHED = (
+    *("article:published_time", "datepublished", "dcterms.created"),
+    *("pubdate", "date", "dc.date", "dcterms.date"),
+)
+_MODIFIED = ("article:modified_time", "datemodified", "og:updated_time", "dcterms.modified", "last-modified")
+"""Names of <meta> that state a date, the most reliable first."""
 _ISO_DATE = re.compile(
     r"(?P<year>(?:19|20)\d\d)-?(?P<month>0[1-9]|1[0-2])-?(?P<day>0[1-9]|[12]\d|3[01])"
     r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?(?!\d)"
 )
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
-# addresses of licences that allow texts to be used; most pages link theirs without rel=license
 _LICENCE = re.compile(
     r"https?://(?:www\.)?(?:creativecommons\.org/(?:licenses|publicdomain)/[a-z]"
     r"|gnu\.org/(?:licenses|copyleft)/(?:gpl|lgpl|fdl)|opendatacommons\.org/licenses/[a-z]"
     r"|opensource\.org/licenses?/[a-z]|rightsstatements\.org/(?:vocab|page)/[a-z])",
     re.IGNORECASE,
 )
-_LICENCE_PLACES = ("creativecommons.", "gnu.", "opendatacommons.", "opensource.", "rightsstatements.")  # its first look
+"""Addresses of free licences; most pages link theirs without rel=license."""
+_LICENCE_PLACES = ("creativecommons.", "gnu.", "opendatacommons.", "opensource.", "rightsstatements.")
+"""What one of them holds in any case; a look for these is fast."""
 
 
 def fill_head(page: Page, parsed: Parsed, url: str) -> None:
     """Set what *parsed* found in the head of the page at *url*."""
-    page.title, page.meta, page.html_lang = parsed.title, parsed.meta, parsed.html_lang
+    page.title = parsed.title
+    page.meta = parsed.meta
+    page.html_lang = parsed.html_lang
     page.canonical = join(url, parsed.rels["canonical"].strip()) if "canonical" in parsed.rels else None
     page.licence = _licence(parsed, url)
     page.published = _date(parsed, _PUBLISHED, "datePublished")
@@ -54,8 +54,7 @@ def fill_head(page: Page, parsed: Parsed, url: str) -> None:
 
 
 def iso_date(text: str) -> str:
-    """*text* as YYYY-MM-DD, with THH:MM[:SS][zone] if it gives a time; '' when it is in no known form (ISO 8601,
-    RFC 5322)."""
+    """*text*, a date by ISO 8601 or RFC 5322, as YYYY-MM-DD, with THH:MM[:SS][zone] if it gives a time; else ''."""
     match = _ISO_DATE.match(text.strip())
     if match:
         time = f"T{match['time']}{match['zone'] or ''}" if match["time"] else ""
@@ -66,7 +65,7 @@ def iso_date(text: str) -> str:
         return ""
 
 
-def _date(parsed: Parsed, names: list[str], key: str) -> str:
+def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:
     """The first of the named meta values that is a date, else that of the JSON-LD."""
     data = _JSON[key].search(parsed.data)
     stated = (*(parsed.meta.get(name, "") for name in names), data[1] if data else "")

@@ -1,4 +1,4 @@
-"""How often each n-gram stands in a text, as arrays: a model has tens of thousands of them."""
+"""How often each n-gram occurs in a text; as arrays, because a model has tens of thousands of n-grams."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from spiderling.text.ngrams import Array, Hashes, codepoints
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-
 _FIRST_OF_BLOCK = np.array([0, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
-_ALPHABET = np.array([1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])  # Latin, Cyrillic, Arabic, any other or none
+"""First code points of stretches of one alphabet (Unicode, Blocks.txt)."""
+_ALPHABET = np.array([1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
+"""Number of each stretch's alphabet: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
 _WRITTEN_SHARE = 0.15
+"""Share of a text's n-grams from which on the language counts as written in their alphabet; chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class NgramCounts:
     """The n-grams of a text with their counts."""
 
     sizes: Mapping[int, tuple[Hashes, Hashes]]
-    """For each size the n-grams, an array (n-gram, size) of code points, and how often each stands there."""
+    """For each size the n-grams as an array (n-gram, size) of code points, and the count of each."""
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> NgramCounts:
@@ -57,7 +59,7 @@ class NgramCounts:
 
     @property
     def letters(self) -> int:
-        """How many different characters there are."""
+        """Number of different characters."""
         return len(self.sizes[1][1]) if 1 in self.sizes else 0
 
     @property
@@ -68,14 +70,14 @@ class NgramCounts:
     def weights(self) -> dict[int, Array]:
         """The counts by size, as if the text were written in one alphabet only.
 
-        In a language with two alphabets the n-grams of each count as much as all of them
-        together, for a page is in one or the other.
+        A page is in one alphabet.  So in a language with two, the counts of each alphabet are
+        scaled up to the sum of both.
         """
         parts, factors = self._alphabets()
         return {size: numbers * factors[parts[size]] for size, (_, numbers) in self.sizes.items()}
 
     def _alphabets(self) -> tuple[dict[int, npt.NDArray[np.intp]], Array]:
-        """The alphabet of each n-gram, and what its count is to be multiplied with."""
+        """The alphabet of each n-gram by size, and the factor of each alphabet's counts."""
         parts = {size: _alphabets(grams) for size, (grams, _) in self.sizes.items()}
         totals = np.zeros(int(_ALPHABET.max()) + 1)
         for size, (_, numbers) in self.sizes.items():
@@ -95,7 +97,8 @@ class NgramCounts:
         order = np.argsort(-counts, kind="stable")
         chosen = np.zeros(len(counts), np.bool_)
         chosen[order[:number]] = True
-        sizes, start = {}, 0
+        sizes = {}
+        start = 0
         for size, (grams, numbers) in self.sizes.items():
             mine = chosen[start : start + len(numbers)]
             sizes[size] = grams[mine], numbers[mine]
@@ -117,12 +120,13 @@ def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:
     """The 1- to *order*-grams of normalised *texts*; each size in the order of code points."""
     chars = codepoints("".join(texts))
     letters = np.flatnonzero(np.bincount(chars)).astype(np.uint32)
-    # a letter's rank has 16 bits, so that four of them make one number: no text has more different letters
+    # a letter's rank has 16 bits, enough for the letters of any text: four ranks make one number
     ranks = np.zeros(int(letters.max(initial=0)) + 1, np.uint64)
     ranks[letters] = np.minimum(np.arange(len(letters)), 0xFFFF)
     ranks = ranks[chars]
     between = (chars[:-1] == ord(" ")) & (chars[1:] == ord(" "))  # where one text ends and the next begins
-    sizes, keys = {}, np.zeros(len(chars), np.uint64)
+    sizes = {}
+    keys = np.zeros(len(chars), np.uint64)
     inside = np.ones(len(chars), np.bool_)
     for size in range(1, order + 1):
         length = max(0, len(chars) - size + 1)
@@ -136,8 +140,8 @@ def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:
     return NgramCounts(sizes)
 
 
-def added(first: NgramCounts, second: NgramCounts) -> NgramCounts:
-    """The counts of both."""
+def sum_of(first: NgramCounts, second: NgramCounts) -> NgramCounts:
+    """The counts of two texts together."""
     counts = first.as_dict()
     for gram, number in second.as_dict().items():
         counts[gram] = counts.get(gram, 0) + number

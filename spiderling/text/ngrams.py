@@ -1,4 +1,4 @@
-"""Character n-grams as arrays: hashed, and looked up a whole page at a time."""
+"""Character n-grams as arrays of hashes: all those of a page are looked up at once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# vowel signs and tones are marks, which \w leaves out: without them Hindi is "ह न द"
 MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
+"""Marks are vowel signs and tones, part of words though \\w leaves them out: without them Hindi is \"ह न द\"."""
 _NO_LETTERS = re.compile(rf"(?:[\W\d_](?<![{MARKS}]))+")
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
-_SPACE = np.uint32(32)
+_SPACE = np.uint32(ord(" "))
 _ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
 
 
@@ -37,7 +37,7 @@ def words(text: str) -> list[str]:
 
 
 def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
-    """Code points of `normalise` of each text in a row, and where each begins and the last one ends."""
+    """The code points of `normalise` of each text, joined; and where each text begins, and the last one ends."""
     every = f" {'  '.join(texts)} "
     if _is_special(every):
         texts = [text.lower() for text in texts]
@@ -45,26 +45,26 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
     starts = np.cumsum([0, *(len(text) + 2 for text in texts)])
     chars = _lower_letters().take(codepoints(every), mode="clip")
     kept = chars != _SPACE
-    kept[1:] |= kept[:-1]  # the first of some spaces in a row ...
-    kept[starts[:-1]] = True  # ... and the one before each text
+    kept[1:] |= kept[:-1]  # the first of several spaces in a row
+    kept[starts[:-1]] = True  # the space before each text
     sizes = np.add.reduceat(kept, starts[:-1], dtype=np.intp)
-    kept[starts[:-1][sizes == 1] + 1] = True  # without letters, two are left
+    kept[starts[:-1][sizes == 1] + 1] = True  # a text without letters is two spaces
     return chars[kept], np.concatenate(([0], np.cumsum(np.maximum(sizes, 2))))
 
 
 def _only_letters(text: str) -> Hashes:
-    """Code points of the lower-case *text* with spaces for all that are no letters."""
+    """Code points of *text* in lower case; all that are not letters are spaces."""
     return _lower_letters().take(codepoints(text.lower() if _is_special(text) else text), mode="clip")
 
 
 def _is_special(text: str) -> bool:
-    """Whether it holds a capital that has no lower-case letter of its own: one depends on its place, one makes two."""
+    """Whether it holds a capital whose lower-case letter depends on its place (sigma), or is two (dotted I)."""
     return "\u03a3" in text or "\u0130" in text
 
 
 @lru_cache(maxsize=1)
 def _lower_letters() -> Hashes:
-    """For each code point its lower-case letter, a space for what is none: half the time of ``str.lower``."""
+    """For each code point its lower-case letter, or a space; takes half the time of ``str.lower``."""
     letters = ~code_points_of(re.compile(r"[\W\d_]+"))
     letters[[ord(mark) for mark in MARKS]] = True
     lower = codepoints(_every_character().replace("\u0130", "\u03a3").lower())
@@ -72,7 +72,7 @@ def _lower_letters() -> Hashes:
 
 
 def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
-    """Which code points *pattern*, the runs of a class of characters, holds."""
+    """Whether each code point is in the class of characters whose runs *pattern* matches."""
     every = _every_character()
     found = np.zeros(len(every), np.bool_)
     for match in pattern.finditer(every):
@@ -81,7 +81,7 @@ def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
 
 
 def _every_character() -> str:
-    """In the order of their code points; halves of pairs cannot be decoded, and are as little a character as U+FFFF."""
+    """All characters in the order of their code points; U+FFFF stands for surrogates, which cannot be decoded."""
     every = np.arange(0x110000, dtype="<u4")
     every[0xD800:0xE000] = 0xFFFF
     return every.tobytes().decode("utf-32-le")
@@ -98,7 +98,7 @@ def hash_rows(grams: Hashes, size: int) -> Hashes:
 
 
 def windows(chars: Hashes, size: int) -> Hashes:
-    """Hash of the n-gram that begins at each character; those over the end are of the zero padding."""
+    """Hash of the n-gram that begins at each character; the text is padded with zeros."""
     padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
     return _hash([padded[offset : offset + len(chars)] for offset in range(size)], len(chars), size)
 
@@ -116,7 +116,7 @@ def _hash(columns: Sequence[Hashes], length: int, size: int) -> Hashes:
 
 
 def crossing(starts: Places, size: int) -> Places:
-    """The n-grams that cross from one text into the next, or over the end."""
+    """Places of the n-grams that reach into the next text, or over the end."""
     ends = starts[1:, None] - np.arange(1, size)
     places: Places = np.maximum(ends, 0).ravel()
     return places

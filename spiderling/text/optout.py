@@ -17,6 +17,7 @@ from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, 
 from spiderling.base.options import Options
 
 MAX_HEADER_CHARS = 2000
+"""Characters of a header that are read; chosen."""
 _EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.IGNORECASE)
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview"))
 _DIRECTIVES = {
@@ -33,7 +34,7 @@ _DIRECTIVES = {
 def page_statements(
     headers: Iterable[tuple[str, str]], meta: Mapping[str, str], options: Options, now: float
 ) -> list[Statement]:
-    """All that a page says, each once; *meta* is ``Page.meta``, *now* the time in seconds since 1970.
+    """All statements of a page, each once; *meta* is ``Page.meta``, *now* the time in seconds since 1970.
 
     *headers* are names and values; equal names may repeat.  Nothing in them makes it raise.
     """
@@ -49,7 +50,7 @@ def page_statements(
     for signal in (Signal.CONTENT_SIGNAL, Signal.CONTENT_USAGE):
         found += usage(signal, ",".join(fields.get(signal.value, ())))
     in_header = {name: values[0] for name, values in fields.items()}
-    # what stands in the page supersedes the header
+    # the page supersedes the header
     for said in (meta, in_header):
         if tdm := reservation(Signal.TDM, said.get("tdm-reservation", ""), said.get("tdm-policy")):
             found += tdm
@@ -58,19 +59,20 @@ def page_statements(
 
 
 def _directives(agent: str, text: str, options: Options, now: float) -> Iterator[Statement]:
-    """The statements in one header or meta; in a header each part may begin with the ``agent:`` that it is for."""
+    """The statements in one header or <meta>; in a header a part may name its agent: ``agent: noindex``."""
     dates = [date.strip() for date in _EXPIRY.findall(text)]
     for part in _EXPIRY.sub("unavailable_after", text).lower().split(","):
         head, colon, rest = map(str.strip, part.partition(":"))
         if colon and head not in _VALUED:
-            agent, part = head, rest
+            agent = head
+            part = rest
         name = part.strip()
         said = [_expiry(dates.pop(0), now)] if name == "unavailable_after" and dates else _DIRECTIVES.get(name, [])
         yield from _meant_for(agent.lower(), said, options)
 
 
 def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[Statement]:
-    """What is said to us; that an AI crawler may not use the page counts as AI_AGENTS."""
+    """The statements that *agent* is told and that concern us; a refusal to an AI crawler counts as AI_AGENTS."""
     if agent in ("", "*", options.robots_agent.lower()):
         return said
     tokens = (token.strip() for token in options.ai_agents.split(","))
@@ -80,7 +82,7 @@ def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[
 
 
 def _expiry(date: str, now: float) -> Statement:
-    """A date in no known form says nothing that could be obeyed, but is recorded."""
+    """A date in an unknown form refuses nothing, but is recorded."""
     time = _seconds(date)
     if time is None:
         return Statement(Signal.UNAVAILABLE_AFTER, "?")
@@ -97,7 +99,7 @@ def _seconds(date: str) -> float | None:
         else:
             moment = datetime.fromisoformat(date.upper().removesuffix("Z"))
             time = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-        datetime.fromtimestamp(time, timezone.utc)  # what no calendar has is no date
+        datetime.fromtimestamp(time, timezone.utc)  # raises for a date beyond the calendar
     except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
     return time

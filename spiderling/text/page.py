@@ -1,9 +1,9 @@
-"""The values that leave ``text/``: what one page was found to hold.
+"""The values that leave ``text/``: what one page holds.
 
-They travel from a worker process to the event loop.  The two kinds that come in
-hundreds (Paragraph, PageLink) are named tuples and travel as columns that stay
-packed until somebody asks for them, because to read a pickle of so many objects
-costs the event loop more than all else, and half of the pages are dropped before.
+A worker process sends them to the event loop.  Paragraphs and links, of which a page
+has hundreds, travel as packed columns and are unpacked when they are first used: to
+read a pickle of as many objects would cost the event loop more than all else, and half
+of the pages are dropped before anybody uses them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.html.blocks import MAX_LINKS, named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
-from spiderling.text.quality import NOTHING, Quality
-from spiderling.text.shingles import NONE, Shingles
+from spiderling.text.quality import NO_QUALITY, Quality
+from spiderling.text.shingles import NO_SHINGLES, Shingles
 from spiderling.text.unpickling import read_plain
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class Paragraph(NamedTuple):
     """jusText's final class: 'good', 'neargood', 'short' or 'bad'."""
     heading: bool
     language: str | None
-    """Recognised language, or None: not good, too short or unsure, or of no recognised language."""
+    """Recognised language; None for a paragraph that is not good, too short, or in no language that is sure."""
     kept: bool
     """Whether it belongs to the clean text of the page."""
     duplicate: bool = False
-    """Whether most of it was kept before; nothing in ``text/`` can know, a crawl sets it."""
+    """Whether most of it was kept before; a crawl sets it, for ``text/`` sees one page alone."""
 
 
 class PageLink(NamedTuple):
@@ -58,19 +58,19 @@ class PageLink(NamedTuple):
     block: int
     """Index of the paragraph that encloses it, -1 when there is none."""
     text_score: float
-    """How likely that paragraph is running text, 0 .. 1; jusText's classes give 1 or 0, as does no paragraph 0."""
+    """Probability that the paragraph is running text; 1 or 0 by jusText's classes, 0 without a paragraph."""
     text_block: bool
     """Whether that paragraph is good."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How pages are judged; one value for a whole crawl."""
+    """The options by which pages are judged, one value for a whole crawl."""
 
     accepted: tuple[str, ...]
     """Codes of the languages whose text is kept."""
     boilerplate: str = "learned"
-    """'learned' (a fitted model), 'justext' (our pass, the paper's rules) or 'justext-stock' (the package itself)."""
+    """'learned' (a fitted model), 'justext' (the paper's rules) or 'justext-stock' (the justext package)."""
     block_model: BlockModel | None = None
     """For the learned mode; None: the bundled one."""
     block_threshold: float = 0.42
@@ -78,16 +78,16 @@ class TextOptions:
     preset: str = "balanced"
     """Rules for the other modes, see boilerplate.parse_rules."""
     min_known_share: float = 0.6
-    """Text of which a language knows less is not in it; for a single paragraph three quarters of this.
+    """A text is in a language only from this known share on; a single paragraph from three quarters of it on.
     By the method 'cosine': the least cosine of a document."""
     language_method: str = "bayes"
-    """'bayes' (language/models.py) or 'cosine' (the papers', language/cosine.py)."""
+    """'bayes' (language/models.py) or 'cosine' (language/cosine.py)."""
     max_links: int = MAX_LINKS
     with_shingles: bool = False
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
-        """The part of a crawl's options that is about text; raises BadInput for a damaged model or unknown rules."""
+        """From the options of a crawl; raises BadInput for a damaged model or unknown rules."""
         parse_rules(options.justext_preset)
         return cls(
             tuple(accepted),
@@ -104,27 +104,27 @@ class TextOptions:
 
 @dataclass(slots=True, eq=False)
 class Page:
-    """Everything that one page gave; see the fields."""
+    """What one page holds and what was found out about it."""
 
     file_type: str = "html"
     """'html', or the kind of document (base/media_types.py) that was converted."""
     encoding_declared: str | None = None
-    """Label in the HTTP header or else in the page, under its WHATWG name if it is known."""
+    """Encoding that the HTTP header or else the page names, as Python calls it if it is known."""
     encoding_detected: str | None = None
-    """What the bytes were decoded with; None: undecodable, and then there are no paragraphs.
-    Empty for a document, which brings its own encoding."""
+    """The codec that decoded the bytes; None if none could, and then there are no paragraphs.
+    Empty for a document that is not HTML."""
     utf8_bytes: int = 0
-    """Size of the body re-coded to UTF-8; of an undecodable body: as received."""
+    """Size of the body in UTF-8; of an undecodable one as received."""
     title: str = ""
     meta: dict[str, str] = field(default_factory=dict)
     """Lower-case names of <meta> that matter (description, robots, author, dates, og:locale ...)."""
     canonical: str | None = None
-    """Absolute URL that the page names as its own."""
+    """Absolute URL that the page names as its own (rel=canonical)."""
     html_lang: str | None = None
     licence: str | None = None
-    """URL or text: what is marked as the page's licence, else the first link to a known free one."""
+    """URL or text that is marked as the page's licence, else the first link to a known free licence."""
     published: str = ""
-    """ISO 8601 date, perhaps with time, that the page states; '' when it states none."""
+    """ISO 8601 date, perhaps with time, that the page states; '' for none."""
     modified: str = ""
     alternates: dict[str, str] = field(default_factory=dict)
     """hreflang in lower case -> absolute URL of the page in that language."""
@@ -133,30 +133,30 @@ class Page:
     batch: LinkBatch = NO_LINKS
     """The same links as the frontier takes them in."""
     links_cut: int = 0
-    """Links beyond the limit, which were not looked at."""
+    """Links beyond the limit."""
     languages: dict[str, float] = field(default_factory=dict)
-    """Share of the good text's characters by recognised language, largest first; the rest is of no known language."""
+    """Language -> its share of the good text's characters, largest first; the rest is in no known language."""
     language: str | None = None
-    """The recognised language that the good text as a whole is nearest to."""
+    """The language of the largest share, else the nearest one."""
     known_share: float = 0.0
-    """Share of the good text's 4-grams that are usual in that language, 1 = as in its own: is it this language?
+    """Share of the 4-grams in that language's good text that are usual in the language; 1 is as in held-out text of it.
     By the method 'cosine': the cosine of its trigrams with the language's."""
     candidates: tuple[str, ...] = ()
     """Languages that the page's long paragraphs together, boilerplate or not, may be in, nearest first."""
     lswc_language: str = ""
-    """Its language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown ..."""
+    """Its language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown.  Strategies use it."""
     lswc_relevant: bool = False
-    """... and whether it is an accepted one: for the strategies, which see every page."""
+    """Whether that is an accepted language."""
     badness: float = 0.0
     """How far the language's function words fall short (language/function_words.py); low is good."""
-    quality: Quality = NOTHING
-    """Further signals of the good text (text/quality.py), if any of it is kept."""
+    quality: Quality = NO_QUALITY
+    """Further signals of the good text (text/quality.py); NO_QUALITY if none of it is kept."""
     raw_digest: bytes = b""
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""
     """xxh3_128 of the clean text."""
     sketch: int = 0
-    """What the page says, boilerplate included, apart from numbers and words of its URL (text/sketch.py)."""
+    """Hash of the whole text, apart from numbers and words of the URL (text/sketch.py)."""
     clean_bytes: int = 0
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
     clean_chars: int = 0
@@ -164,7 +164,7 @@ class Page:
     """White-space separated words of the clean text."""
     has_text: bool = False
     """Whether a paragraph is good, kept or not."""
-    shingles: Shingles = NONE
+    shingles: Shingles = NO_SHINGLES
     """Of the kept paragraphs, if asked for (text/shingles.py)."""
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
@@ -173,19 +173,20 @@ class Page:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         packed = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
         shingles = values.pop("shingles")
-        packed["hashes"], packed["counts"] = shingles.hashes.tobytes(), shingles.counts.tobytes()
+        packed["hashes"] = shingles.hashes.tobytes()
+        packed["counts"] = shingles.counts.tobytes()
         packed["repeats"] = b"1" if shingles.repeats else b""
         packed["document"] = kept_elements(self.paragraphs) if self.clean_bytes else b""
         values["_packed"] = packed
         return copyreg.__newobj__, (Page,), (None, values)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def kept_elements(self) -> bytes:
-        """The kept paragraphs as they stand in a document; the worker's, if nobody has looked at them since."""
-        made = self._packed["document"] if "paragraphs" in self._packed else None
-        return made if made is not None and are_elements(made) else kept_elements(self.paragraphs)
+        """The kept paragraphs as prevertical; ready from the worker, unless the paragraphs were unpacked since."""
+        ready = self._packed["document"] if "paragraphs" in self._packed else None
+        return ready if ready is not None and are_elements(ready) else kept_elements(self.paragraphs)
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what is still packed: it is unpacked now."""
+        """Unpack a field when it is first used."""
         if name in _ROWS:
             setattr(self, name, named_tuples(_ROWS[name], zip(*read_plain(self._packed.pop(name)), strict=True)))
         elif name == "shingles":
@@ -197,7 +198,7 @@ class Page:
 
 
 def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
-    """Those that are kept as prevertical."""
+    """The kept ones of *paragraphs* as prevertical."""
     kept = ((p.text, details(p.cls, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
     return elements(kept).encode("utf-8", "replace")
 

@@ -1,4 +1,4 @@
-"""Writing prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
+"""Writes prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def elements(paragraphs: Iterable[tuple[str, str]]) -> str:
     return "".join([f"<p{details}>\n{escape(text)}\n</p>\n" for text, details in paragraphs])
 
 
-def are_elements(made: bytes) -> bool:
-    """Whether *made* can be what `elements` gives: paragraphs, and nothing that ends their document."""
-    number = made.count(b"\n</p>\n")
-    if not made.count(b"<") / 2 == made.count(b"\n") / 3 == made.count(b"<p") == number:
+def are_elements(data: bytes) -> bool:
+    """Whether *data* can come from `elements`: it holds paragraphs, and nothing that ends their document."""
+    number = data.count(b"\n</p>\n")
+    if not data.count(b"<") / 2 == data.count(b"\n") / 3 == data.count(b"<p") == number:
         return False
     try:
-        return bool(made.decode("utf-8")) or not number
+        return bool(data.decode("utf-8")) or not number
     except UnicodeDecodeError:
         return False
 
 
 def written(attributes: Mapping[str, object]) -> str:
-    """*attributes* as they stand in a tag; empty ones are left out."""
+    """*attributes* as a tag holds them; empty ones are left out."""
     return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
 
 

@@ -1,9 +1,9 @@
-"""Signals of a document's quality, beside badness: cheap counts over its good paragraphs.
+"""Signals of a document's quality besides badness: cheap counts over its good paragraphs.
 
-After the heuristics that large web corpora are filtered with (Rae et al., *Scaling
-Language Models*, 2021, appendix A; Raffel et al. 2020): lists and tables have no
-function words and endless or tiny sentences, spam repeats itself, code and price lists
-are digits and symbols.
+They follow the heuristics by which large web corpora are filtered (Rae et al.,
+*Scaling Language Models*, 2021, appendix A; Raffel et al. 2020).  Lists and tables have
+no function words, and endless or tiny sentences; spam repeats itself; code and price
+lists consist of digits and symbols.
 """
 
 from __future__ import annotations
@@ -20,42 +20,47 @@ from spiderling.text.ngrams import code_points_of, codepoints
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-_END, _FOLLOWING, _FULL_STOP, _DIGIT, _SYMBOL = (1 << bit for bit in range(5))
+_END = 1
+"""It ends a sentence if a _FOLLOWING stands behind it."""
+_FOLLOWING = 2
+_FULL_STOP = 4
+"""It ends a sentence wherever it stands."""
+_DIGIT = 8
+_SYMBOL = 16
 _DIGITS = re.compile(r"\d+")
 _MARKS = {
-    _END: ".!?…",  # the end of a sentence before white space or these
+    _END: ".!?…",
     _FOLLOWING: " \n\"'»”’)]",
-    _FULL_STOP: "。！？।॥؟።",  # anywhere
+    _FULL_STOP: "。！？।॥؟።",
     _SYMBOL: "#*|<>{}[]=~^_\\/@+•·»«→←©®™$€%&…",
 }
-
-
 _RATES = ("sentence_words", "outlinks")
+"""The fields of Quality that are no shares."""
 
 
 class Quality(NamedTuple):
-    """Shares are 0 .. 1."""
+    """The signals of one page; shares are 0 .. 1."""
 
     stopword_share: float
     """Words on the language's stop list / words; 1 when there is no stop list."""
     sentence_words: float
     """Mean length of a sentence in white-space separated words."""
     repeated_share: float
-    """Characters in paragraphs that stood before in the same document / characters."""
+    """Characters in paragraphs that repeat an earlier one of the document / characters."""
     digit_share: float
     """Digits / characters."""
     symbol_share: float
-    """Symbols that running text has few of / characters."""
+    """Symbols that are rare in running text / characters."""
     good_share: float
     """Characters in good paragraphs / in all paragraphs of the page."""
     packed_share: float = 1.0
-    """Packed / unpacked bytes of the clean text; this and what follows: text/spam.py."""
+    """Packed / unpacked bytes of the clean text.  This and the following are set by text/spam.py."""
     top_word_share: float = 0.0
     """The most frequent word that is no stop word / words."""
     outlinks: float = 0.0
-    """Addresses on other hosts that running text links to, in 1,000 bytes of text."""
+    """Addresses on other hosts that running text links to, per 1,000 bytes of text."""
     translated: str = ""
-    """Who translated the page by machine, as far as that shows."""
+    """Who translated the page by machine; '' if that does not show."""
 
     def attributes(self) -> dict[str, str]:
         """As document attributes."""
@@ -65,26 +70,29 @@ class Quality(NamedTuple):
         }
 
 
-NOTHING = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-"""Of a page without text."""
+NO_QUALITY = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""That of a page without text."""
 
 
 def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collection[str], page_chars: int) -> Quality:
-    """Of the good *paragraphs* of a page; *words* are theirs in lower case, *page_chars* is its text, boilerplate
-    included."""
+    """The quality of the good *paragraphs* of a page.
+
+    *words* are their words in lower case, *page_chars* the characters of the page with its boilerplate.
+    """
     chars = sum(map(len, paragraphs))
     if not chars:
-        return NOTHING
+        return NO_QUALITY
     text = "\n".join(paragraphs)
     kinds = _kinds().take(codepoints(text), mode="clip")
     # the end of a paragraph ends a sentence without a mark
     stops = np.flatnonzero(kinds & (_FULL_STOP | _END))
-    following = kinds.take(stops + 1, mode="clip")  # behind the last character comes that itself
+    following = kinds.take(stops + 1, mode="clip")  # the last character is followed by itself; the next line mends that
     following[stops == len(kinds) - 1] = _FOLLOWING
     stops = stops[(kinds[stops] & _FULL_STOP | following & _FOLLOWING) != 0]
     starts = np.cumsum([0, *map(len, paragraphs)]) + np.arange(len(paragraphs) + 1)
     sentences = int(np.maximum(1, np.diff(np.searchsorted(stops, starts))).sum())
-    digits, symbols = (int(np.count_nonzero(kinds & kind)) for kind in (_DIGIT, _SYMBOL))
+    digits = int(np.count_nonzero(kinds & _DIGIT))
+    symbols = int(np.count_nonzero(kinds & _SYMBOL))
     return Quality(
         sum(map(stoplist.__contains__, words)) / max(1, len(words)) if stoplist else 1.0,
         words_in(text) / sentences,
@@ -96,7 +104,7 @@ def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collectio
 
 
 def words_in(text: str) -> int:
-    """Words, parted by white space, of paragraphs (single spaces within, none at their ends) with line feeds between.
+    """Number of words of paragraphs, which line feeds divide; words are divided by single spaces.
 
     >>> words_in("two words\nthree more words")
     5
@@ -106,7 +114,7 @@ def words_in(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _kinds() -> npt.NDArray[np.uint8]:
-    """What each code point is, as bits."""
+    """The kinds of each code point, as bits."""
     table = np.zeros(0x110000, np.uint8)
     for kind, marks in _MARKS.items():
         table[list(map(ord, marks))] |= kind

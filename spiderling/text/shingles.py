@@ -1,8 +1,8 @@
-"""Shingles: hashes of the runs of words by which near-duplicates are known (onion's 7-tuples, W12, section 2).
+"""Shingles: hashes of runs of seven words; near-duplicates share many (onion: Suchomel & Pomikálek 2012, section 2).
 
 The window never crosses a paragraph; a paragraph shorter than the window has one
-shingle, of the whole.  Text without spaces between words has characters for words:
-runs of about as much text as seven words of its script take.
+shingle, of the whole.  In text without spaces between words a shingle is a run of as
+many characters as seven words of its script take on average.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WINDOW = 7
+"""Words of a shingle (Suchomel & Pomikálek 2012)."""
 _MEMO_WORDS = 200_000
+"""Words whose hashes are remembered; chosen."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
+"""Odd constants of multiplicative hashing, the first 2**64 / golden ratio."""
 _SHIFT = np.uint64(32)
-
 HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
 _UNSPACED = re.compile(f"{HAN_KANA.pattern}|{_BRAHMIC.pattern}")
 _CHARS = {HAN_KANA: 11, _BRAHMIC: 28}
-"""Characters of a shingle, for seven words."""
+"""Characters that seven words of a script take; chosen."""
 
 
 class _WordHashes(dict[str, int]):
-    """Hashes of words, the first that come remembered: frequent words are among them."""
+    """Hashes of words; the first _MEMO_WORDS are remembered, and frequent words are among them."""
 
     def __missing__(self, word: str) -> int:
         hashed = xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
@@ -46,16 +48,16 @@ _hash_of = _WordHashes().__getitem__
 
 
 class Shingles(NamedTuple):
-    """The shingles of some paragraphs, in their order."""
+    """The shingles of several paragraphs, in their order."""
 
     hashes: NDArray[np.uint64]
     counts: NDArray[np.uint32]
-    """How many of them each paragraph has; 0 for one without a word."""
+    """Number of shingles of each paragraph; 0 for one without a word."""
     repeats: bool = True
-    """Whether one may stand in them more than once."""
+    """Whether a shingle may occur more than once."""
 
 
-NONE = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
+NO_SHINGLES = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
 
 
 def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
@@ -64,7 +66,7 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
     total = int(lengths.sum())
     if not total:
-        return Shingles(NONE.hashes, np.zeros(len(tokens), np.uint32))
+        return Shingles(NO_SHINGLES.hashes, np.zeros(len(tokens), np.uint32))
     words = np.fromiter(map(_hash_of, chain.from_iterable(tokens)), np.uint64, total)
     # short paragraphs are filled up with zeros, so that each has a full window
     counts = np.where(lengths > 0, np.maximum(lengths - window + 1, 1), 0)
@@ -80,13 +82,13 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
 
 
 def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
-    """One hash for the *size* words from each of *windows* on; depends on their order."""
+    """The hash of the *size* words from each of *windows* on; it depends on their order."""
     runs = words[: len(words) - size + 1].copy()
     for offset in range(1, size):
         runs *= _MULTIPLIER
         runs += words[offset : len(words) - size + 1 + offset]
     hashes: NDArray[np.uint64] = runs[windows]
-    for _ in range(2):  # every bit of the filter's places depends on every bit of every word
+    for _ in range(2):  # now every bit of a hash depends on every bit of every word
         hashes ^= hashes >> _SHIFT
         hashes *= _MIX
     hashes ^= hashes >> _SHIFT
@@ -94,7 +96,7 @@ def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) 
 
 
 def _tokens(paragraph: str, window: int) -> Sequence[str]:
-    """Words, or in text without spaces overlapping runs of characters that give shingles of the stated length."""
+    """The words; in text without spaces overlapping runs of characters, which make shingles of _CHARS."""
     words = paragraph.split()
     if paragraph.isascii() or not _UNSPACED.search(paragraph):
         return words

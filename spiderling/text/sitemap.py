@@ -1,8 +1,8 @@
 """The URLs in a sitemap (https://www.sitemaps.org/protocol.html, version 0.90): XML or plain text, packed or not.
 
-A scanner, not an XML parser: its time is linear and bounded, it expands no entities but the five
-of XML and numbers, and reads what is malformed as far as it goes.  Differs from the protocol: other encodings than
-UTF-8 are read, UTF-16 by its byte order mark; feeds (RSS, Atom), which the protocol also admits, are not.
+A scanner, not an XML parser: its time is linear and bounded, it expands only the five entities of XML and numbers,
+and it reads malformed files as far as it can.  Two things differ from the protocol: encodings other than UTF-8 are
+read (UTF-16 by its byte order mark), and feeds (RSS, Atom) are not.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import zlib
 from typing import NamedTuple
 
 MAX_URLS = 50_000
-"""Of one sitemap, as in the protocol."""
+"""URLs that are read of one sitemap (the protocol's limit)."""
 MAX_BYTES = 50 * 1024 * 1024
-"""Unpacked, as in the protocol; what is behind them is not read."""
-
+"""Bytes that are read of one unpacked sitemap (the protocol's limit)."""
 _MAX_MARKS = 2 * MAX_URLS
-"""Tags and comments (in a text: ``http``) that are looked at."""
+"""Tags and comments, or in a text occurrences of ``http``, that are looked at; chosen."""
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
-"""The root element begins within them."""
+"""Bytes in which the root element must begin; chosen."""
 _IS_XML = re.compile(rb"\s*<")
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,30}):)?(urlset|sitemapindex)[\s>]")
 _URL = re.compile(rb"https?://\S{1,8192}")
@@ -32,17 +31,17 @@ _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 class Sitemap(NamedTuple):
-    """What a sitemap names, in its order, as written but for entities."""
+    """The URLs in a sitemap, in its order, with their entities expanded."""
 
     urls: list[str]
     is_index: bool = False
-    """They are sitemaps."""
+    """Whether the URLs are those of sitemaps."""
     left_out: int = 0
-    """URLs beyond MAX_URLS."""
+    """Number of URLs beyond MAX_URLS."""
 
 
 def read_sitemap(body: bytes) -> Sitemap:
-    """The sitemap in *body*; whatever cannot be read names nothing.  Less than a second for any."""
+    """The sitemap in *body*, without URLs if it cannot be read; takes less than a second for any bytes."""
     data = _as_utf8(_unpacked(body))
     if not _IS_XML.match(data):
         return _read_lines(data)
@@ -51,10 +50,11 @@ def read_sitemap(body: bytes) -> Sitemap:
 
 
 def _unpacked(body: bytes) -> bytes:
-    """*body* without its gzip layer, if it has one; of a broken one what is readable."""
+    """*body* without its gzip layer, if it has one; of a broken layer as much as can be read."""
     if not body.startswith(_GZIP):
         return body[:MAX_BYTES]
-    stream, data = zlib.decompressobj(31), bytearray()
+    stream = zlib.decompressobj(31)  # 31: gzip, with the largest window
+    data = bytearray()
     try:
         for start in range(0, len(body), _PIECE_BYTES):
             data += stream.decompress(body[start : start + _PIECE_BYTES], MAX_BYTES - len(data))
@@ -90,8 +90,9 @@ def _read_xml(data: bytes, element: bytes, is_index: bool) -> Sitemap:
     tag = b"<" + element
     value = re.compile(re.escape(tag) + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})")
     urls: list[str] = []
-    at, comment = data.find(tag), data.find(b"<!--")
-    for _ in range(_MAX_MARKS):  # each byte is looked at once by each ``find``
+    at = data.find(tag)
+    comment = data.find(b"<!--")
+    for _ in range(_MAX_MARKS):  # each of the two searches passes over each byte once
         if at < 0 or len(urls) == MAX_URLS:
             break
         end = at + len(tag)

@@ -1,8 +1,8 @@
-"""What a page says, apart from numbers and from the words of its own address: one 64-bit value.
+"""The sketch of a page: a 64-bit hash of its text without numbers and the words of its own address.
 
-Calendars, counters and "not found" pages that answer 200 say the same under any number of
-addresses, but for a date, an id, the address itself, or how often a line comes.  Exact on
-the rest: a page that differs in one further word is another page.
+Calendars, counters and "not found" pages that answer 200 show the same text under many
+addresses, but for a date, an id, the address itself, or how often a line stands there.
+Pages that differ in any other word have different sketches.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MIN_CHARS = 40
-"""Letters that a page must hold to be compared at all."""
+"""Letters in long words from which on a page has a sketch; chosen."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
-"""Shorter ones are left out: those of an address stand in any text."""
-
-
+"""A long word.  Shorter ones are left out, for those of an address occur in any text."""
 _SHORT_WORDS = 12
-"""Pages name their address in headings and short notes; a word of it that stands in running text is a word."""
+"""Long words of a line up to which it may be a heading or note that names the page's address; chosen."""
 
 
 def sketch(texts: Iterable[str], url: str) -> int:
     """The sketch of a page at *url* with these *texts*, boilerplate included; 0 for next to no text."""
-    own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address as it was sent, or as meant
-    text = "\n".join(dict.fromkeys(texts)).lower()  # a list may hold the same entry any number of times
+    own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address quoted or unquoted
+    text = "\n".join(dict.fromkeys(texts)).lower()  # each line once
     joined = _long_words(_foreign(text, own))
     return int(xxhash.xxh3_64_intdigest(joined.encode())) if len(joined) >= MIN_CHARS else 0
 
 
 def _foreign(text: str, own: set[str]) -> str:
     """*text* without the address's *own* words in its short lines."""
-    parts, done = [], 0
+    parts = []
+    done = 0
     for begin in sorted({begin for word in own for begin in _lines_with(word, text)}):
         end = _end(text, begin)
         words = _WORD.findall(text, begin, end)
@@ -52,7 +51,7 @@ def _foreign(text: str, own: set[str]) -> str:
 
 
 def _lines_with(word: str, text: str) -> Iterator[int]:
-    """Where the lines begin that hold *word*."""
+    """Beginnings of the lines that hold *word*."""
     place = text.find(word)
     while place >= 0:
         yield text.rfind("\n", 0, place) + 1
@@ -60,13 +59,13 @@ def _lines_with(word: str, text: str) -> Iterator[int]:
 
 
 def _end(text: str, place: int) -> int:
-    """Where the line of *place* ends."""
+    """End of the line that holds *place*."""
     end = text.find("\n", place)
     return len(text) if end < 0 else end
 
 
 def _long_words(text: str) -> str:
-    """What _WORD finds in *text*, in a row; for all characters at once, which is several times as fast."""
+    """The matches of _WORD in *text*, joined; several times as fast, because arrays hold all characters."""
     chars = codepoints(f"{text}   ")
     letters = _letters().take(chars, mode="clip")
     begins = letters[:-3] & letters[1:-2] & letters[2:-1] & letters[3:]  # four letters in a row

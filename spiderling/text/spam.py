@@ -1,9 +1,8 @@
-"""Signs of link farms and of text by machines: what Suchomel & Pomikálek 2012 (3.2) left to a cut by distance.
+"""Signs of link farms and of machine-made text.
 
-Cheap looks at the clean text and its page, each harmless to the pages that people write (benchmarks/results.md):
-text that packs too well says little in many words, and one that names a word over and over wants to be found by it
-(Ntoulas et al. 2006, *Detecting Spam Web Pages through Content Analysis*); running text has few links to other hosts;
-services that translate pages leave their mark in them.
+Against these, Suchomel & Pomikálek 2012 (3.2) cut a corpus by distance only.  Spam packs well and repeats one word
+(Ntoulas et al. 2006, *Detecting Spam Web Pages through Content Analysis*), it links to many other hosts, and services
+that translate pages leave their names in them.  benchmarks/spam.py measures how few pages by people have such signs.
 """
 
 from __future__ import annotations
@@ -22,17 +21,23 @@ if TYPE_CHECKING:
     from spiderling.text.quality import Quality
 
 GOOGLE = "google"
+"""The translator of whom a page is sure to come."""
 _PLUGINS = ("gtranslate", "weglot", "linguise", "conveythis", "transposh", "bablic")
 _SAVED = re.compile(r"<html\b[^>]{0,500}\btranslated-(?:ltr|rtl)\b|x-translated-by", re.IGNORECASE)
-_HEAD_CHARS, _PLUGIN_CHARS, _TEXT_CHARS = 4_000, 60_000, 8_000
+_HEAD_CHARS = 4_000
+"""Characters of the page in which a translation service leaves its mark; chosen."""
+_PLUGIN_CHARS = 60_000
+"""Characters of the page that are searched for names of plugins; chosen."""
+_TEXT_CHARS = 8_000
+"""Characters of the clean text that are looked at; chosen: longer texts pack and repeat alike."""
 _compressor = zstandard.ZstdCompressor(level=1)
 
 
 def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageModel) -> Quality:
-    """The page's quality with the signs in it.
+    """The quality of *page* with the signs of spam filled in.
 
-    *text* is its clean text in the language of *model*, *html* the page as decoded.  Links are counted by bytes of
-    UTF-8 and words only where spaces part them, so that Chinese is not taken for a list of links.
+    *text* is its clean text in the language of *model*, *html* the decoded page.  Links are counted per bytes of
+    UTF-8, and words only where spaces divide them, so that Chinese does not look like a list of links.
     """
     return page.quality._replace(
         packed_share=packed_share(text),
@@ -69,8 +74,10 @@ def _host(url: str) -> str:
 
 
 def translated(page: Page, html: str, url: str) -> str:
-    """Who translated the page by machine: ``google`` where that is sure; the name of a plugin where it is likely,
-    since the page is not the one that it names as its site's original; else empty."""
+    """Who translated the page by machine, else '': GOOGLE where that is sure, the name of a plugin where it is likely.
+
+    It is likely on a page with the plugin that names another page as its site's original.
+    """
     head = html[:_HEAD_CHARS]
     if _host(url).endswith(".translate.goog") or ("translated-" in head.lower() and _SAVED.search(head)):
         return GOOGLE

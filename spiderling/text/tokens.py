@@ -1,8 +1,8 @@
 """Words and signs of a text: a simple tokeniser for vertical files, the same for every language.
 
-By Unicode's classes alone, without a dictionary: words with their marks, inner apostrophes and hyphens, numbers with
-their separators, addresses; each Chinese or Japanese character, and any other sign, by itself.  Thai, Lao, Khmer and
-Burmese, which need a dictionary, stay whole between spaces.
+It uses Unicode's classes and no dictionary.  A token is a word with its marks, inner apostrophes and hyphens; a number
+with its separators; an address; a Chinese or Japanese character; or any other sign.  Thai, Lao, Khmer and Burmese,
+which need a dictionary, are not divided between spaces.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of *text*, in which all that is no white space stands once.
+    """The tokens of *text*; each of its characters but white space is in one of them.
 
     >>> [token.text for token in tokens("Don't (e.g. 3.14)...")]
     ["Don't", '(', 'e', '.', 'g', '.', '3.14', ')', '...']

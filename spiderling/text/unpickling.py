@@ -1,8 +1,7 @@
-"""Reading what a text worker sent, without trusting it.
+"""Reads the pickles of a text worker without trusting it.
 
-A worker parses hostile bytes with libraries in C.  Should a page ever take one over, its
-answers could be pickles that call anything; so they are read by unpicklers that know only
-what a Page is made of.
+A worker parses hostile bytes with libraries in C.  If a page takes one over, its answers can be
+pickles that call anything; so the unpicklers here know only the types that make up a Page.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import io
 import pickle
 from typing import Any
 
-_TYPES = frozenset({
-    ("spiderling.text.page", "Page"),
-    ("spiderling.base.link_batch", "received"),
-    ("spiderling.text.quality", "Quality"),
-})  # fmt: skip
-
-
+_TYPES = frozenset(
+    (
+        ("spiderling.text.page", "Page"),
+        ("spiderling.base.link_batch", "received"),
+        ("spiderling.text.quality", "Quality"),
+    )
+)
+"""(module, name) of the types and functions that a Page is unpickled with."""
 _found: dict[tuple[str, str], Any] = {}
-"""Those of _TYPES that were met: to look one up takes as long as to read a tenth of a page."""
+"""Those of _TYPES that were looked up, which takes as long as to read a tenth of a page."""
 
 
 class _PageReader(pickle.Unpickler):

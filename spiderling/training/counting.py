@@ -13,7 +13,7 @@ import xxhash
 from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.language.function_words import build_profile, merged, stoplist_of
 from spiderling.text.language.models import ORDER, LanguageModel, LanguageModels
-from spiderling.text.ngram_counts import added, count_ngrams
+from spiderling.text.ngram_counts import count_ngrams, sum_of
 from spiderling.text.ngrams import normalise
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
     tokens = old.tokens + new.tokens
     return replace(
         new,
-        ngrams=added(old.ngrams, new.ngrams).first(MAX_NGRAMS),
+        ngrams=sum_of(old.ngrams, new.ngrams).first(MAX_NGRAMS),
         words=words,
         profile=merged(old.profile, old.tokens, new.profile, new.tokens),
         stoplist=stoplist_of(words, tokens) if new.spaced else frozenset(),
@@ -96,7 +96,7 @@ def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
     if not rest or not test:
         return 1.0
     ngrams = _ngrams(list(map(normalise, rest)))
-    ngrams = added(old, ngrams).first(MAX_NGRAMS) if old else ngrams
+    ngrams = sum_of(old, ngrams).first(MAX_NGRAMS) if old else ngrams
     trial = LanguageModels((LanguageModel("", ngrams, {}, {}, spaced=not is_unspaced(" ".join(rest[:1000]))),))
     return max(0.01, round(trial.identify(test).known_share(""), 3))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spiderling.text.language.function_words import LIMIT, badness, build_profile, stoplist_of
 from spiderling.text.language.models import LanguageModels
-from spiderling.text.ngram_counts import NgramCounts, added, count_ngrams
+from spiderling.text.ngram_counts import NgramCounts, count_ngrams, sum_of
 from spiderling.text.ngrams import normalise
 from spiderling.training.counting import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
 
@@ -118,7 +118,7 @@ def test_ngrams_are_counted():
     assert counts.as_dict() == Counter(grams)
     assert counts.first(2).as_dict() == {" ": 5, "a": 2}
     assert NgramCounts.of(counts.as_dict()) == counts
-    assert added(counts, NgramCounts.of({"ab": 1, "ž": 2})).as_dict() == Counter(grams) + Counter({"ab": 1, "ž": 2})
+    assert sum_of(counts, NgramCounts.of({"ab": 1, "ž": 2})).as_dict() == Counter(grams) + Counter({"ab": 1, "ž": 2})
     assert len(count_ngrams([], 4)) == 0
 
 

@@ -14,7 +14,7 @@ from spiderling.languages import load
 from spiderling.pipelines.quality import check_quality
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.html.normal import normal_form
-from spiderling.text.quality import NOTHING, quality, words_in
+from spiderling.text.quality import NO_QUALITY, quality, words_in
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
@@ -33,7 +33,7 @@ def test_signals():
 
 
 def test_nothing_to_judge():
-    assert quality([], [], {"the"}, 100) == NOTHING
+    assert quality([], [], {"the"}, 100) == NO_QUALITY
     assert quality(["abc"], [], (), 3).stopword_share == 1.0, "languages without a list are not judged by it"
 
 
@@ -102,5 +102,5 @@ def test_what_is_not_kept_is_not_judged_further():
         for code in ("cs", "en")
     }
     assert (judged["en"].language, judged["cs"].language) == ("en", "en")
-    assert judged["en"].quality != NOTHING
-    assert (judged["cs"].clean_bytes, judged["cs"].quality) == (0, NOTHING)
+    assert judged["en"].quality != NO_QUALITY
+    assert (judged["cs"].clean_bytes, judged["cs"].quality) == (0, NO_QUALITY)

@@ -1,10 +1,10 @@
 """The normal form of text: what looks the same is written the same.
 
-Composed characters (Unicode NFC, UAX #15), one space for any white space, and no
-characters without a look of their own: controls, soft hyphens, byte order marks,
-zero-width spaces, directional marks.  The zero-width joiner and non-joiner are
-spelling in Persian, the languages of India, and emoji: they stay behind a character
-that they can act upon (Unicode, chapter 23.2) and go elsewhere.
+Characters are composed (Unicode NFC, UAX #15), any white space is one space, and
+invisible characters are dropped: controls, soft hyphens, byte order marks, zero-width
+spaces, directional marks.  The zero-width joiner and non-joiner are part of the
+spelling in Persian, in languages of India and in emoji: they stay behind a character
+that they can act upon (Unicode, chapter 23.2), and are dropped elsewhere.
 
 All functions are idempotent, never raise and invent no letters.
 """
@@ -14,18 +14,18 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# from references like &#150;, which mean windows-1252
 _WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or None for code in range(0x80, 0xA0)}
+"""C1 controls come from references like &#150;, by which pages mean the character of windows-1252."""
 _INVISIBLE = (
     *range(0x09),
     *range(0x0E, 0x1C),
     0x7F,
     0xAD,  # soft hyphen
     0x200B,  # zero-width space
-    *(0x200E, 0x200F, 0x061C),  # directional marks ...
+    *(0x200E, 0x200F, 0x061C),  # directional marks
     *range(0x202A, 0x202F),
     *range(0x2060, 0x2070),  # word joiner, invisible operators, directional isolates
-    *range(0xD800, 0xE000),  # halves of pairs that lost the other half
+    *range(0xD800, 0xE000),  # lone surrogates
     *(0xFEFF, 0xFFF9, 0xFFFA, 0xFFFB, 0xFFFE, 0xFFFF),
 )
 _TABLE = {**_WINDOWS, **dict.fromkeys(_INVISIBLE)}
@@ -35,11 +35,12 @@ _IDLE_JOINERS = re.compile(
     "(?<![\u0600-\u1fff\u2190-\u2bff\ua800-\uabff\ufb1d-\ufefc\U00010a00-\U0001ffff])[\u200c\u200d]"
 )
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
-# UAX #15, section 13: text has at most 30 marks on one letter; to order more is quadratic
 _MAX_MARKS = 30
+"""Marks on one letter that are kept (UAX #15, section 13); putting more in order takes quadratic time."""
 _MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
-NEXT_LINE = "\x85"  # white space to Python, an ellipsis in windows-1252
+NEXT_LINE = "\x85"
+"""White space to Python; an ellipsis in windows-1252, which is what pages mean by it."""
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
@@ -61,13 +62,13 @@ def normal_form(text: str) -> str:
         used = _IDLE_JOINERS.sub("", text) if _JOINERS.search(text) else text
         if used == text:
             return text
-        text = used  # without the joiner its neighbours may compose
+        text = used  # without the joiner its neighbours may combine to one character
 
 
 def normal_forms(plain: list[str]) -> list[str]:
-    """`normal_form` of each, looked at together: on most pages there is nothing to change.
+    """`normal_form` of each of many texts, fast where none needs a change, as on most pages.
 
-    Requires texts with one space for any white space.
+    Requires that any white space in them is one space.
     """
     every = " ".join(plain)
     if every.isprintable() and (every.isascii() or _is_normal(every, every)):
@@ -76,21 +77,23 @@ def normal_forms(plain: list[str]) -> list[str]:
 
 
 def _is_normal(text: str, plain: str) -> bool:
-    """Whether *plain*, *text* with its white space collapsed, needs no change: printable means free of controls,
-    joiners and halves of pairs."""
+    """Whether *plain*, which is *text* with its white space collapsed, is in normal form.
+
+    Requires that *plain* is printable: without controls, joiners and lone surrogates.
+    """
     if NEXT_LINE in text:
         return False
-    # so many marks in a row have one in each place of a grid
+    # a run of _MAX_MARKS marks has one at a multiple of that number
     if len(plain) > _MAX_MARKS and _MARK.search(plain[::_MAX_MARKS]) and _TOO_MANY_MARKS.search(plain):
         return False
     return unicodedata.is_normalized("NFC", plain)
 
 
 def rejoined(lines: str) -> str:
-    """*lines* of one paragraph with the words whole that were divided at line ends, as those of PDF files are.
+    """The *lines* of one paragraph, with the words joined that hyphens divide at line ends, as in PDF files.
 
-    A hyphen before a lower-case letter on the next line was put in by the typesetter; one before a capital or a
-    digit is the word's own, and stays.  A soft hyphen is always the typesetter's.
+    A hyphen before a lower-case letter on the next line is the typesetter's, and so is any soft hyphen; one before a
+    capital or a digit belongs to the word and stays.
 
     >>> rejoined("a divi-\\nded word by Jean-\\nPaul")
     'a divided word by Jean-Paul'

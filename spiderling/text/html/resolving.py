@@ -1,8 +1,8 @@
 """Addresses as they stand in pages, made absolute by the WHATWG URL standard (ada_url).
 
-Most links are written as the standard writes them itself, as a whole or but for what the page's own address begins
-with.  Those are recognised by one expression and need no parser, which is several times as fast; the tests hold both
-ways to the same results.
+Most links are written in the form that the standard gives them, absolute or relative to the page's folder.  One
+expression recognises those, and string operations resolve them, several times as fast as the parser; the tests hold
+both ways to the same results.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import ada_url
 if TYPE_CHECKING:
     from spiderling.text.html.blocks import RawLink
 
-# a name that is neither an IPv4 address nor punycode
 _NAME = r"(?!xn--)[a-z0-9-]+(?:[.](?!xn--)[a-z0-9-]+)*[.](?!xn--)[a-z]+"
-# characters that stay as they are; a segment that begins with a dot or its %2e may be one to be removed
+"""A name that is neither an IPv4 address nor punycode."""
 _CHARS = r"[\w.~!$&'()*+,;=:@%-]*"
+"""Characters that the standard leaves as they are."""
 _PATH = rf"(?:(?![.]|%2){_CHARS}/)*(?![.]|%2){_CHARS}(?:\?[\w.~!$&()*+,;:=@%/?-]*)?"
+"""Path and query; no segment begins with a dot or %2e, because the standard may remove such a one."""
 _PLAIN = re.compile(rf"(?:https?://{_NAME}(?=/)|(?=/(?!/))|(?P<relative>(?=\w[\w.-]*(?:[/?]|$)))){_PATH}", re.ASCII)
 _SERIALISED = re.compile(r"(https?://[^/?#]+)(/(?:[^?#]*/)?)")
 
 
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
-    """The links that lead to http(s) URLs, each once, with that URL; fragments are cut off."""
+    """The links to http(s) URLs, each URL once, with the URL without its fragment."""
     root = (join(page_url, base) if base else None) or page_url
     own = _SERIALISED.match(join(root, "") or "")
     origin, folder = (own[1], own[0]) if own is not None else ("", "")
@@ -51,7 +52,7 @@ def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple
 
 
 def join(base: str, href: str) -> str | None:
-    """*href* resolved against *base*; None when it is no URL."""
+    """*href* resolved against *base*; None when the result is not a URL."""
     try:
         return str(ada_url.join_url(base, href))
     except ValueError:

@@ -1,11 +1,28 @@
-"""What tags mean for the text of a page, and what stands between texts."""
+"""What tags mean for the text of a page, and the characters that the parser puts between texts."""
 
 from __future__ import annotations
 
 from spiderling.text.html.zones import ZONED
 
-# what a start tag means for the text; INSIDE ones do nothing to it but may hold blocks, as those of a BOX do
-INLINE, BOX, BLOCK, HEADING, LINK, INSIDE, LINE_BREAK, AREA, THROUGH, DEAD, HEAD = range(11)
+INLINE = 0
+"""It is part of the text around it."""
+BOX = 1
+"""It ends a block, and may hold blocks: it stands in the page's tree."""
+BLOCK = 2
+"""It ends a block."""
+HEADING = 3
+LINK = 4
+INSIDE = 5
+"""It ends no block, but may hold some: it stands in the page's tree."""
+LINE_BREAK = 6
+AREA = 7
+"""A link without text."""
+THROUGH = 8
+"""It is ignored, while its content counts."""
+DEAD = 9
+"""Its whole subtree holds no running text."""
+HEAD = 10
+"""Added to one of the kinds above: it says something about the page."""
 _BLOCKS = """
 body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
 tr ul li
@@ -18,15 +35,14 @@ KINDS = {
     "frame": AREA,
     **{tag: BOX if tag in ZONED else BLOCK for tag in _BLOCKS.split()},
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), HEADING),
-    # subtrees that hold no running text
     **dict.fromkeys(("head", "applet", "button", "input", "select", "style", "textarea"), DEAD),
-    # tags that are ignored while their content counts
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param"), THROUGH),
-    # tags that tell of the page, and what they are besides
     **dict.fromkeys(("title", "meta", "link", "html", "time"), HEAD + INLINE),
     **dict.fromkeys(("base", "script"), HEAD + DEAD),
 }
-# Between the texts of two tags, and what stands for a <br>.  Both count as white space; pages hold them only as
-# numbers (&#28;), for RUBBISH has them
-EDGE, BREAK = "\x1c", "\x1d"
+EDGE = "\x1c"
+"""Stands between the texts of two tags.  It is white space; a page can hold it only as &#28;, since RUBBISH has it."""
+BREAK = "\x1d"
+"""Stands for a <br>; the same holds for it."""
 RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
+"""Control characters but white space: they are deleted from a page before it is parsed."""

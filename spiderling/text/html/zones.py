@@ -2,7 +2,7 @@
 
 Page authors name the parts of a page after their purpose, in English whatever the
 language of the text: ``<nav>``, ``class="sidebar"``, ``id="comments"``.  A zone is a set
-of such kinds as bits; a block has the bits of all elements that enclose it.
+of such purposes as bits; a block has the bits of all elements that enclose it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ KINDS = {
     "text": r"article|story|post|entry|text|body|blog",
     "talk": r"thread|message|topic|quote|forum",
 }
-"""Kind -> pattern of names; the order is that of the bits and belongs to the fitted weights."""
+"""Kind of zone -> pattern of names.  The order is that of the bits; the fitted weights depend on it."""
 
 _MAX_NAME_CHARS = 200
+"""Characters of a class or id that are looked at; chosen."""
 _TAGS = {
     "nav": "navigation",
     "footer": "footer",
@@ -43,56 +44,38 @@ _TAGS = {
 }
 _BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
 _NAMES = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
-ZONED = frozenset(
-    (
-        *_TAGS,
-        *[
-            "div",
-            "section",
-            "form",
-            "ul",
-            "ol",
-            "li",
-            "dl",
-            "dd",
-            "p",
-            "table",
-            "tbody",
-            "tr",
-            "td",
-            "blockquote",
-            "center",
-            "fieldset",
-        ],
-    )
-)
-"""Tags that may hold blocks; names on inline tags tell little and would cost a look-up each.
+_BOXES = "div section form ul ol li dl dd p table tbody tr td blockquote center fieldset"
+ZONED = frozenset((*_TAGS, *_BOXES.split()))
+"""Tags that may hold blocks and stand in the tree.
 
-Names on html and body describe the whole page.
+Names on inline tags tell little and would cost a look-up each; names on html and body describe the whole page.
 """
-
-
 MAX_ELEMENTS = 100_000
+"""Elements of a page that stand in the tree; chosen."""
 _MAX_DEPTH = 250
-_FACTOR, _SHAPE = 1_000_003, (1 << 48) - 1
+"""Elements inside one another that stand in the tree; chosen."""
+_FACTOR = 1_000_003
+"""Multiplier of the hash that a shape is; chosen, a prime."""
+_SHAPE_MASK = (1 << 48) - 1
+"""Bits of a shape."""
 _DIGITS = re.compile(r"\d+")
 
 
 class Inherited(NamedTuple):
-    """What elements have from those around them, by number."""
+    """What elements inherit from those around them, in the order of their numbers."""
 
     ends: list[int]
-    """The number after the last descendant."""
+    """For each element the number after its last descendant."""
     depths: list[int]
     shapes: list[int]
-    """The same for elements with the same tags and classes, digits apart, up to the page."""
+    """A hash of the tags and classes on the way to the page, without digits: elements that look alike have the same."""
     zones: list[int]
 
 
 class Tree:
     """The elements that may hold blocks, numbered in the order of their opening; 0 is the page.
 
-    Filled while the page is read; what is beyond MAX_ELEMENTS or too deep counts as its parent.
+    It grows while the page is read.  An element beyond MAX_ELEMENTS or too deep counts as its parent.
     """
 
     __slots__ = ("_names", "opened", "parents")
@@ -101,7 +84,7 @@ class Tree:
         self.parents = [0]
         self._names = [(0, 0)]
         self.opened = [0]
-        """Numbers of the elements that have begun and not ended, the innermost last."""
+        """Numbers of the open elements, the innermost last."""
 
     def enter(self, tag: str, attributes: Mapping[str, str]) -> int:
         """An element of ZONED begins; returns its number."""
@@ -117,7 +100,7 @@ class Tree:
         return number
 
     def stay(self) -> int:
-        """An element begins that makes no difference; returns the number of the one around it."""
+        """An element begins that counts as the one around it; returns that one's number."""
         self.opened.append(self.opened[-1])
         return self.opened[-1]
 
@@ -136,12 +119,12 @@ class Tree:
         return path[::-1]
 
     def inherited(self) -> Inherited:
-        """What follows from the elements' places."""
+        """What the elements inherit; requires that the page is read."""
         found = Inherited(list(range(1, len(self.parents) + 1)), [1], [0], [0])
         ends, depths, shapes, zones = found
         for parent, (zone, shape) in zip(self.parents[1:], self._names[1:], strict=True):
             depths.append(depths[parent] + 1)
-            shapes.append((shapes[parent] * _FACTOR + shape) & _SHAPE)
+            shapes.append((shapes[parent] * _FACTOR + shape) & _SHAPE_MASK)
             zones.append(zones[parent] | zone)
         for number in range(len(ends) - 1, 0, -1):
             parent = self.parents[number]
@@ -151,7 +134,7 @@ class Tree:
 
 
 def _named(tag: str, classes: str | None = None, name: str | None = None) -> tuple[int, int]:
-    """Zone and shape of an element by itself."""
+    """Zone and shape of an element, without those around it."""
     zone, shape = _of_classes(tag, classes)
     return zone | _zone(name) if name else zone, shape
 
@@ -167,7 +150,7 @@ def _of_classes(tag: str, classes: str | None) -> tuple[int, int]:
 
 @lru_cache(maxsize=16384)
 def _zone(name: str) -> int:
-    """The kinds that a name of an element tells of."""
+    """The zone that a class or id names."""
     zone = 0
     for match in _NAMES.finditer(name[:_MAX_NAME_CHARS].lower()):
         zone |= _BITS[match.lastgroup or ""]

@@ -99,7 +99,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "hosts: names met lately": [hosts._recent_ids],
         "hosts in memory": [hosts._live, hosts._idle, hosts._untouched, hosts.changed, hosts.nearer, books.in_transit],
         "queues: tails": [queues._tails],
-        "queues: tails being written": [queues._flushing, queues._written],
+        "queues: tails being written": [queues._flushing, queues._flushed],
         "queues: heads and chunks read": [queues._heads],
         "queues: not yet written": [queues._changes],
         "backlog": [schedule._backlog],

@@ -1,11 +1,11 @@
-"""What the frontier and its store say to each other: rows, batches of changes, and the two sides of the store.
+"""The interface between the frontier and its store: the rows, the batch of changes, and the store's methods.
 
-Queues.  A *slot* is one rank band of one host: ``host << 4 | band``.  New URLs of a slot
-are its *tail*: in memory, and in the store's log.  Now and then all tails are flushed
-together: they become chunks of up to 256 URLs, and the log starts anew.  A chunk's id is
-``slot << 34 | generation << 12 | part``, so the chunks of a host lie side by side in the
-order in which they are used; the host's row holds how many URLs of the first chunk of
-each band are used up.  A URL in a queue is one line of bytes (queue_lines.py).
+How the store holds queues: A *slot* is one rank band of one host, ``host << 4 | band``.  The newest URLs of a
+slot are its *tail*.  Tails are in memory and in the store's table ``log``.  A *flush* turns all tails into chunks
+of up to 256 URLs and empties the log.  A chunk's id is ``slot << 34 | generation << 12 | part``, where
+*generation* is the number of the flush.  So the chunks of a host are neighbours in the table, in the order in
+which they are used.  The host's row says how many URLs of each band's first chunk are used up.  A URL in a queue
+is one line of bytes (queue_lines.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import UrlLogBatch
 
 BAND_BITS = 4
+"""Bits of a slot that hold the band; there are 10 bands."""
 CHUNK_URLS = 256
-_PART_BITS, _GENERATION_BITS = 12, 22
+"""URLs of a chunk, unless a tail has too many for 4,096 chunks (chosen: a few kB, read in one piece)."""
+_PART_BITS = 12
+"""Bits of a chunk's id that hold its number within the flush of its slot."""
+_GENERATION_BITS = 22
+"""Bits of a chunk's id that hold the number of the flush: enough for 4 million flushes."""
 _SLOT_SHIFT = _PART_BITS + _GENERATION_BITS
 HOST_SHIFT = _SLOT_SHIFT + BAND_BITS
 """A chunk's host is ``id >> HOST_SHIFT``."""
@@ -36,7 +41,7 @@ def generation_of(chunk: int) -> int:
 
 
 def used_of(host_id: int, positions: str) -> dict[int, int]:
-    """Slot -> how many URLs of its first chunk are used up, by the column ``positions``; raises DamageError."""
+    """Slot -> URLs of its first chunk that are used up, read from the column ``positions``; raises DamageError."""
     try:
         pairs = [tuple(map(int, pair.split(":"))) for pair in positions.split()]
         return {host_id << BAND_BITS | band: used for band, used in pairs}
@@ -45,7 +50,7 @@ def used_of(host_id: int, positions: str) -> dict[int, int]:
 
 
 def chunks_of(slot: int, generation: int, lines: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """(id, lines) of the chunks that a tail becomes."""
+    """(id, lines) of each chunk that the tail *lines* of *slot* becomes in the flush *generation*."""
     size = max(CHUNK_URLS, -(-len(lines) >> _PART_BITS))
     first = slot << _SLOT_SHIFT | generation << _PART_BITS
     for part, start in enumerate(range(0, len(lines), size)):
@@ -53,7 +58,7 @@ def chunks_of(slot: int, generation: int, lines: list[bytes]) -> Iterator[tuple[
 
 
 class HostRow(NamedTuple):
-    """One host record; the columns of table ``host``."""
+    """The columns of the table ``host``; the Host in memory has other names for some (rows.py)."""
 
     id: int
     name: str
@@ -65,26 +70,29 @@ class HostRow(NamedTuple):
     downloaded_bytes: int
     kept_bytes: int
     waiting: int
-    """URLs in its queue, and the one in transit."""
+    """URLs in its queue, plus the one in transit; 0 if the host is closed."""
     parked: int
-    """The same of a closed host, whose URLs have ended for the time being."""
+    """The same number for a closed host, whose URLs count as ended until it is reopened; else 0."""
     due: float
     crawl_delay_s: float
     slowdown: float
     failures: int
     exempt: int
-    """1: reopened by the user and not retired again; below 0: reopened so many times because the web ran dry."""
+    """1: pinned open by the user; -n: reopened n times for lack of URLs."""
     address: str
     positions: str
-    """``band:used`` of the first chunk of each band in use, with spaces."""
+    """``band:used`` for each band, separated by spaces: how many URLs of its first chunk are used up."""
     first: bytes
-    """Lines of URLs that come before those in chunks: handed out and given back."""
+    """Lines of URLs that were handed out and given back; they are handed out before those in chunks."""
     transit: bytes | None
-    """The line of the URL in transit; after a kill it waits again."""
+    """Line of the URL in transit; after a kill it waits again."""
 
 
 class HostSummary(NamedTuple):
-    """A host of which that is not all: asked before, closed, exempt or with a URL in transit."""
+    """What a restart needs of a host that was asked before, is closed, pinned or reopened, or has a URL in transit.
+
+    Of all other hosts the restart needs only their HostColumns.
+    """
 
     id: int
     name: str
@@ -97,6 +105,8 @@ class HostSummary(NamedTuple):
 
 
 class RobotsRow(NamedTuple):
+    """The columns of the table ``robots``; ``origin`` may also be the address of another file of a site."""
+
     origin: str
     status: str
     fetched: float
@@ -106,59 +116,62 @@ class RobotsRow(NamedTuple):
 
 
 class ConsentRow(NamedTuple):
-    """What a site was asked, and what it answered from ``first`` to ``last``; a row for each different answer."""
+    """An answer of a site to a request for one of its opt-out files, given from the time ``first`` to ``last``."""
 
     origin: str
     file: str
-    """Path of the file that was asked for."""
+    """Path of the file."""
     answer: str
-    """HTTP status, or why there is none."""
+    """HTTP status, or the reason why there is none."""
     digest: str
     """SHA-256 of the file, hexadecimal."""
     first: float
     last: float
     says: str
-    """Its opt-outs for the front page."""
+    """The opt-outs that the file states for the front page."""
 
 
 class SegmentRow(NamedTuple):
-    """A file of output; a name stands in one kind alone."""
+    """An output file and how much of it is committed; no two kinds have a file of the same name."""
 
     name: str
     length_bytes: int
     documents: int
-    """Or whatever else its entries are: records, pages."""
+    """Number of its entries: documents, records or pages."""
     kind: str = "corpus"
     """The directory that holds it (corpus/segments.py)."""
 
 
 class Flush(NamedTuple):
-    """All tails at the moment of a batch; they become chunks of *generation* and the log is emptied."""
+    """All tails at the moment of a batch: the store makes them chunks of *generation* and empties the log."""
 
     generation: int
     tails: dict[int, list[bytes]]
-    """Slot -> lines; nobody changes it until the batch is committed."""
+    """Slot -> lines; must not be changed until the batch is committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed since the last batch; counts are totals, not differences."""
+    """One batch: what changed since the last one.  ``counts`` are totals, not differences."""
 
     hosts: list[HostRow] = field(default_factory=list)
+    """New rows and rows that replace their former ones."""
     host_updates: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """(waiting, parked, distance, id) of other hosts whose queues have grown, or that are nearer now."""
+    """(waiting, parked, distance, id) of hosts of which nothing else changed."""
     added: list[tuple[int, bytes]] = field(default_factory=list)
-    """(slot, line) of URLs that came to the end of a tail."""
+    """(slot, line) of URLs that were added to a tail."""
     popped: dict[int, int] = field(default_factory=dict)
-    """Slot -> how many URLs left the front of its tail; applied after ``added``."""
+    """Slot -> number of URLs that left the front of its tail; applied after ``added``."""
     used: list[int] = field(default_factory=list)
-    """Chunks of which every URL is used up."""
+    """Ids of chunks to delete, because every URL of them is used up."""
     dropped: list[int] = field(default_factory=list)
-    """Hosts whose chunks are all deleted."""
+    """Ids of hosts whose chunks are all to be deleted."""
     flush: Flush | None = None
-    """It stands in place of ``added`` and ``popped``."""
+    """If given, it is applied instead of ``added`` and ``popped``."""
     seen: Iterable[int] = ()
+    """Keys of URLs that were discovered."""
     digests: Iterable[int] = ()
+    """Digests of pages and texts that were kept."""
     robots: list[RobotsRow] = field(default_factory=list)
     consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
@@ -167,15 +180,15 @@ class Changes:
     events: list[tuple[float, str]] = field(default_factory=list)
     url_log: UrlLogBatch = field(default_factory=UrlLogBatch)
     history: HistoryRow | None = None
-    """The totals at the moment of the batch."""
+    """The crawl's totals at the moment of the batch."""
 
 
 @dataclass(slots=True)
 class State:
-    """Everything that was committed, but for what is read when it is wanted (Shelf)."""
+    """All committed data except what is read on demand (Shelf)."""
 
     tails: dict[int, list[bytes]] = field(default_factory=dict)
-    """Slot -> lines, as the log has them."""
+    """Slot -> lines, replayed from the log."""
     seen: Iterable[int] = ()
     digests: Iterable[int] = ()
     segments: list[SegmentRow] = field(default_factory=list)
@@ -184,29 +197,32 @@ class State:
 
 
 class Shelf(Protocol):
-    """Where the frontier reads what it does not keep in memory; by one thread, also while another one commits."""
+    """The reading side of the store, for what the frontier does not keep in memory.
+
+    One thread reads, also while another one commits.
+    """
 
     def host(self, host_id: int) -> HostRow:
         """The committed row of a host; raises StorageError if there is none."""
 
     def host_columns(self) -> Iterator[HostColumns]:
-        """All hosts from id 1 on, many at a time; raises JobdirError if one is missing."""
+        """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""
 
     def host_summaries(self) -> Iterator[HostSummary]:
-        """Those with a mark, by id."""
+        """The hosts that have a HostSummary, in the order of their ids."""
 
     def chunk_ids(self, host_id: int) -> list[int]:
-        """The chunks of a host in order."""
+        """Ids of a host's chunks, ascending."""
 
     def chunk(self, chunk_id: int) -> list[bytes]:
         """The lines of a chunk; raises StorageError if there is none."""
 
     def robots(self, key: str) -> RobotsRow | None:
-        """The record of an origin's robots.txt, or of another file by its address."""
+        """What is known of an origin's robots.txt, or of another file of a site; None if nothing is."""
 
 
 class Store(Shelf, Protocol):
-    """The contract, tested by tests/contract/test_store.py for each implementation."""
+    """The whole store; tests/contract/test_store.py tests each implementation."""
 
     def load(self) -> State:
         """Everything committed so far; raises JobdirError if it cannot be read."""
@@ -215,7 +231,7 @@ class Store(Shelf, Protocol):
         """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
 
     def consents(self) -> list[ConsentRow]:
-        """The consent ledger: what sites answered when they were asked, ordered by origin, file and time."""
+        """All answers of sites about opt-outs, ordered by origin, file and time."""
 
     def close(self) -> None:
         """Release the file; committing afterwards raises StorageError."""
@@ -224,7 +240,7 @@ class Store(Shelf, Protocol):
 def replay(
     tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]
 ) -> None:
-    """Apply one batch of the log to *tails*; raises ValueError if more is popped than there is."""
+    """Apply one batch of the log to *tails*; raises ValueError if it pops more URLs than a tail has."""
     for slot, line in added:
         tails.setdefault(slot, []).append(line)
     for slot, number in popped:

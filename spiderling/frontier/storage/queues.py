@@ -1,12 +1,11 @@
-"""The queues of all hosts: heads in memory, the rest as chunks on the shelf, the newest URLs as tails.
+"""The queues of all hosts.  Terms and layout on disk: protocol.py.
 
-What is promised of the order in which a host's URLs are handed out: first those given
-back unmade; then of a band, one for each rank, that is drawn; within a band first in, first out.
+The order within one host's queue: URLs that were handed out and given back come first.  Then a band is drawn;
+there is one band for each rank.  Within a band the queue is first in, first out: first the chunks, then the tail.
 
-A host has a Head only while it is in memory.  A band's URLs are used from its first
-chunk on and then from its tail; a chunk is read when it is reached, and deleted when it
-is used up.  When the tails hold FLUSH_URLS they are handed over to the store as chunks
-of a new generation; until that is committed they are read from memory as if they were.
+A host that is in memory has a Head, which says where its queue begins.  A chunk is read from the store when its
+first URL is wanted, and deleted when its last one is used up.  When all tails together hold FLUSH_URLS, they are
+flushed.  Until the flush is committed, its chunks are read from memory.
 """
 
 from __future__ import annotations
@@ -30,35 +29,38 @@ from spiderling.frontier.storage.protocol import (
 from spiderling.frontier.storage.queue_lines import line_of, stored_url
 
 FLUSH_URLS = 200_000
-_LET_GO_AT_ONCE = 4096
-"""Slots of tails whose memory a batch gives back: that of all of them would stop the event loop for .1 s and more."""
+"""URLs in all tails at which they are flushed (chosen)."""
+_FREED_AT_ONCE = 4096
+"""Flushed tails whose memory one batch frees; freeing all of them at once stops the event loop for .1 s and more."""
 _BAND_MASK = (1 << BAND_BITS) - 1
 
 
 @dataclass(slots=True)
 class Head:
-    """What is in memory of one host's queue."""
+    """Where the queue of a host in memory begins."""
 
     chunks: list[int]
-    """Ids of the chunks that are not used up, in order."""
+    """Ids of the chunks that are not used up, ascending."""
     generation: int
-    """The last generation of which ``chunks`` holds everything."""
+    """``chunks`` is complete up to this flush."""
     used: dict[int, int] = field(default_factory=dict)
     """Slot -> URLs of its first chunk that are used up."""
     lines: dict[int, list[bytes]] = field(default_factory=dict)
-    """Slot -> lines of its first chunk, if it was read."""
+    """Slot -> lines of its first chunk, if they were read."""
     first: list[QueuedUrl] = field(default_factory=list)
+    """URLs that were handed out and given back."""
     next_up: QueuedUrl | None = None
-    """What ``peek`` gave; None when it has to look again."""
+    """The last answer of ``peek``; None if it is out of date."""
     next_slot: int | None = None
-    """Where that stands; None for ``first``."""
+    """The slot that ``next_up`` is in; None if it is in ``first``."""
 
 
 class QueueChanges:
-    """What the store does not know of the queues yet."""
+    """What the next batch tells the store of the queues; the fields are those of Changes."""
 
     def __init__(self) -> None:
         self.grown: set[int] = set()
+        """Ids of hosts that got URLs."""
         self.added: list[tuple[int, bytes]] = []
         self.popped: dict[int, int] = {}
         self.used: list[int] = []
@@ -70,27 +72,32 @@ class QueueChanges:
 
 
 class Queues:
-    """Every queue by its host's id; ``states.queued`` holds their lengths."""
+    """Every host's queue, by host id; HostStates holds their lengths in ``queued``."""
 
     def __init__(self, shelf: Shelf, states: HostStates, draw: Callable[[Sequence[int]], int] = min) -> None:
-        """*draw* chooses one of several ranks."""
-        self.shelf, self._draw = shelf, draw
+        """*draw* chooses the band: it is given the ranks that have URLs, and returns one."""
+        self.shelf = shelf
+        self._draw = draw
         self._states = states
         self._heads: dict[int, Head] = {}
         self._tails: dict[int, list[bytes]] = {}
+        """Slot -> lines."""
         self._in_tails = 0
+        """Number of lines in all tails."""
         self._flushing: dict[int, list[bytes]] = {}
-        self._written: dict[int, list[bytes]] = {}
-        """What is left of tails that the shelf has, and nobody reads."""
+        """The tails of a flush that is not committed yet."""
+        self._flushed: dict[int, list[bytes]] = {}
+        """Tails of a committed flush whose memory is not freed yet; they are not read any more."""
         self.generation = 0
-        """Of the last flush that was begun."""
+        """Number of the last flush that was begun."""
         self._committed = 0
-        """Of the last flush that the shelf shows."""
+        """Number of the last flush that was committed."""
         self._changes = QueueChanges()
 
     def load_tails(self, tails: dict[int, list[bytes]], generation: int) -> None:
-        """Take up the tails that the log held."""
-        self._tails, self._in_tails = tails, sum(map(len, tails.values()))
+        """After a restart: the *tails* that the store's log held, and the number of the last flush."""
+        self._tails = tails
+        self._in_tails = sum(map(len, tails.values()))
         self.generation = self._committed = generation
 
     # -- hosts come into memory and leave it
@@ -98,14 +105,14 @@ class Queues:
     def load_head(
         self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False
     ) -> None:
-        """*host* is in memory from now on; *positions* and *first* are its row's."""
+        """*host* comes into memory.  *positions*, *first*: from its row.  *is_new*: the store has no chunks of it."""
         head = Head([], self.generation if is_new else -1)
         head.used = used_of(host.id, positions)
         head.first = [stored_url(line, host) for line in first or []]
         self._heads[host.id] = head
 
     def release_head(self, host_id: int) -> None:
-        """The host leaves memory; the store knows all of its queue."""
+        """The host leaves memory; the store must know all of its queue."""
         del self._heads[host_id]
 
     def positions(self, host_id: int) -> str:
@@ -114,18 +121,22 @@ class Queues:
         return " ".join(f"{slot & _BAND_MASK}:{number}" for slot, number in used.items() if number)
 
     def first_lines(self, host_id: int) -> list[bytes]:
+        """The lines of the column ``first`` of a host in memory."""
         return [line_of(url) for url in self._heads[host_id].first]
 
     # -- in and out
 
     def push(self, host_id: int, rank: int, line: bytes) -> None:
-        """A URL comes to the end of its band."""
+        """Add a URL to the end of its band."""
         self.push_all(host_id, ((rank, line, None),))
 
-    def push_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> None:
-        """URLs of one host (rank, line, whatever) come to the ends of their bands."""
-        tails, added, first, best = self._tails, self._changes.added, host_id << BAND_BITS, 1 << 62
-        for rank, line, _ in entries:
+    def push_all(self, host_id: int, queue_lines: Sequence[tuple[int, bytes, object]]) -> None:
+        """``push`` for URLs of one host: (rank, line, anything)."""
+        tails = self._tails
+        added = self._changes.added
+        first = host_id << BAND_BITS
+        best = 1 << 62  # above any slot
+        for rank, line, _ in queue_lines:
             slot = first | rank
             tail = tails.get(slot)
             if tail is None:
@@ -135,22 +146,22 @@ class Queues:
             added.append((slot, line))
             if slot < best:
                 best = slot
-        self._in_tails += len(entries)
-        self._states.queued[host_id] += len(entries)
+        self._in_tails += len(queue_lines)
+        self._states.queued[host_id] += len(queue_lines)
         self._changes.grown.add(host_id)
         head = self._heads.get(host_id)
         if head is not None and head.next_slot is not None and best < head.next_slot:
             head.next_up = head.next_slot = None
 
     def push_front(self, url: QueuedUrl) -> None:
-        """A URL that was handed out and came back is the next one."""
+        """A URL that was handed out is given back: it is handed out next."""
         head = self._heads[url.host.id]
         head.first.insert(0, url)
         head.next_up = head.next_slot = None
         self._states.queued[url.host.id] += 1
 
     def peek(self, host: Host) -> QueuedUrl:
-        """The URL that is next; it stays where it is.  There must be one."""
+        """The URL that is handed out next; it stays in the queue.  The queue must not be empty."""
         head = self._heads[host.id]
         if head.next_up is None:
             if head.first:
@@ -162,18 +173,19 @@ class Queues:
         return head.next_up
 
     def pop(self, host: Host) -> QueuedUrl:
-        """The URL that is next leaves the queue."""
-        url, head = self.peek(host), self._heads[host.id]
+        """Take the URL out that ``peek`` returns."""
+        url = self.peek(host)
+        head = self._heads[host.id]
         self._remove(head, head.next_slot)
         self._states.queued[host.id] -= 1
         return url
 
     def worst_band(self, host: Host) -> int:
-        """The last band that holds a URL; 0 for an empty queue."""
+        """The last band that has a URL; 0 if the queue is empty."""
         return max(self._slots(host.id, self._heads[host.id]), default=0) & _BAND_MASK
 
     def drop_worst_url(self, host: Host) -> QueuedUrl:
-        """The URL of the last band that has waited longest leaves the queue."""
+        """Take the oldest URL of the last band out."""
         head = self._heads[host.id]
         slot = max(self._filled(host, head))
         url = stored_url(self._front(head, slot), host)
@@ -182,8 +194,9 @@ class Queues:
         return url
 
     def drop_queue(self, host: Host) -> int:
-        """The whole queue is given up; returns its length.  The work does not depend on it."""
-        number, head = self._states.queued[host.id], self._heads[host.id]
+        """Empty the queue; returns its length, on which the time does not depend."""
+        number = self._states.queued[host.id]
+        head = self._heads[host.id]
         for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + RANKS):
             tail = self._tails.pop(slot, None)
             if tail is not None:
@@ -196,7 +209,7 @@ class Queues:
         return number
 
     def _filled(self, host: Host, head: Head) -> list[int]:
-        """``_slots`` of a host that counts URLs; raises DamageError if none is there."""
+        """``_slots`` of a queue that has URLs by its length; raises DamageError if there is none."""
         slots = self._slots(host.id, head)
         if not slots:
             number = self._states.queued[host.id]
@@ -204,7 +217,7 @@ class Queues:
         return slots
 
     def _slots(self, host_id: int, head: Head) -> list[int]:
-        """The slots that hold URLs, best first."""
+        """The slots that have URLs in chunks or in the tail, best first."""
         self._find_chunks(host_id, head)
         first = host_id << BAND_BITS
         slots = [slot for slot in range(first, first + RANKS) if slot in self._tails]
@@ -217,7 +230,7 @@ class Queues:
         return sorted({*slots})
 
     def _find_chunks(self, host_id: int, head: Head) -> None:
-        """Take in the chunks that came since the last look."""
+        """Complete ``head.chunks`` with the flushes since ``head.generation``."""
         if head.generation == self.generation:
             return
         if head.generation < self._committed:
@@ -232,15 +245,17 @@ class Queues:
         head.generation = self.generation
 
     def _first_chunk(self, head: Head, slot: int) -> int | None:
+        """The place of the slot's first chunk in ``head.chunks``; None if it has none."""
         at = bisect_left(head.chunks, slot, key=slot_of_chunk)
         return at if at < len(head.chunks) and slot_of_chunk(head.chunks[at]) == slot else None
 
     def _front(self, head: Head, slot: int) -> bytes:
-        """The line that is next in *slot*."""
+        """The first line of *slot*."""
         at = self._first_chunk(head, slot)
         return self._tails[slot][0] if at is None else self._lines(head, slot, at)[head.used.get(slot, 0)]
 
     def _lines(self, head: Head, slot: int, at: int) -> list[bytes]:
+        """The lines of the chunk at the place *at*, the first one of *slot*."""
         lines = head.lines.get(slot)
         if lines is None:
             chunk = head.chunks[at]
@@ -254,7 +269,7 @@ class Queues:
         return lines
 
     def _remove(self, head: Head, slot: int | None) -> None:
-        """The front of *slot*, or of ``first``, is used up."""
+        """Take the first URL of *slot* out; None: of ``first``."""
         head.next_up = head.next_slot = None
         if slot is None:
             head.first.pop(0)
@@ -286,20 +301,23 @@ class Queues:
         return not self._changes.is_empty
 
     def drain_changes(self) -> tuple[QueueChanges, Flush | None]:
-        """What changed since the last call; with a Flush when the tails are long enough and the last one is over."""
+        """What changed since the last call; with a Flush if the tails are long enough and none is under way."""
         changes, self._changes = self._changes, QueueChanges()
-        for _ in range(min(_LET_GO_AT_ONCE, len(self._written))):
-            self._written.popitem()
+        for _ in range(min(_FREED_AT_ONCE, len(self._flushed))):
+            self._flushed.popitem()
         if self._in_tails < FLUSH_URLS or self.generation > self._committed:
             return changes, None
         self.generation += 1
-        self._flushing, self._tails, self._in_tails = self._tails, {}, 0
-        for head in self._heads.values():  # what stood in a tail stands in a chunk now
+        self._flushing = self._tails
+        self._tails = {}
+        self._in_tails = 0
+        for head in self._heads.values():  # what was in a tail is in a chunk now
             head.next_up = head.next_slot = None
         return changes, Flush(self.generation, self._flushing)
 
     def note_commit(self) -> None:
-        """The batch that was drained last is on the shelf."""
+        """The store has committed the batch that was drained last."""
         if self._flushing:
-            self._written, self._flushing = self._flushing, {}
+            self._flushed = self._flushing
+            self._flushing = {}
         self._committed = self.generation

@@ -97,7 +97,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "hosts: states": [books.host_states],
         "hosts: hashes of names": [hosts._names],
         "hosts: names met lately": [hosts._recent_ids],
-        "hosts in memory": [hosts._live, hosts._idle, hosts._untouched, hosts.changed, hosts.nearer, books.in_transit],
+        "hosts in memory": [hosts._live, hosts._idle, hosts._new_names, hosts.changed, hosts.nearer, books.in_transit],
         "queues: tails": [queues._tails],
         "queues: tails being written": [queues._flushing, queues._flushed],
         "queues: heads and chunks read": [queues._heads],

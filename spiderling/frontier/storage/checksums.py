@@ -1,17 +1,17 @@
-"""Checksums of the rows of the state, so that whatever is changed or missing shows.
+"""Checksums of the rows of the state, which show whether any row was changed, lost or added.
 
-SQLite finds a page that makes no sense; it does not find a number that has become another.
-So every row carries the xxh3 of its content, written in the transaction that writes the
-row, and the table ``written`` has for each table how many rows it must have and what their
-checksums come to:
+SQLite notices a page that it cannot read, but not a number that has become another one.  So every row has a column
+with the xxh3 hash of its content, written in the same transaction.  The table ``written`` says for each table how
+many rows it has and what their checksums amount to:
 
-- of a table that only grows (``batch`` by batch), a row's checksum begins with that of the
-  row before, and the last one is what counts: no row can be changed, left out or moved;
-- of a table whose rows are replaced, it is the sum of all;
-- of hosts and chunks, which are many and change all the time, only the rows are counted.
-  A host has two checksums, since of most hosts only the length of the queue is written; that
-  one is a sum with weights, which SQLite computes itself.  That no chunk is missing follows
-  from the lengths of the queues (jobdir/check.py).
+- In a table that is only appended to, a row's hash is seeded with the checksum of the row before.  ``written``
+  has the last checksum, so no row can be changed, left out or moved unnoticed.
+- For a table whose rows are replaced, ``written`` has the sum of all checksums.
+- Hosts and chunks are many and change all the time: their rows are only counted.  jobdir/check.py finds missing
+  chunks by the lengths of the queues.
+
+A host has two checksums.  Most updates of a host change only the length of its queue, so that has a checksum of its
+own: a weighted sum, which SQLite itself computes.
 """
 
 from __future__ import annotations
@@ -28,48 +28,52 @@ if TYPE_CHECKING:
     import sqlite3
 
 UNFIT = (ValueError, TypeError, AttributeError, OverflowError, struct.error)
-"""What is raised here for values that are not of their column's kind."""
+"""Exceptions of this module for a value that does not fit its column."""
 _ROW_SHIFT = 33
-"""A row's checksum has 31 bits, which SQLite keeps in four bytes ..."""
+"""Bits cut off a hash for the checksum of a row that may be replaced: SQLite stores the other 31 in four bytes."""
 _CHAIN_SHIFT = 1
-"""... and one that goes on from row to row 63."""
+"""Bits cut off a hash for the checksum of an appended row: 63 are left, the most that SQLite's integers hold."""
 _SUM_MASK = (1 << 63) - 1
+"""Sums of checksums are taken modulo 2**63."""
 _hash: Callable[..., int] = xxhash.xxh3_64_intdigest
 _NUMBERS = struct.Struct("<8q3d").pack
 
-_WAYS: dict[str, Callable[[Any], bytes]] = {
+_ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "i": lambda value: b"%d\0" % value,
     "r": struct.Struct("<d").pack,
     "t": lambda value: value.encode() + b"\0",
     "b": lambda value: b"%d\0" % len(value) + value,
 }
+"""Kind of a column -> how its values become bytes."""
 
 
 class Table:
-    """A table whose rows are summed up in ``written``."""
+    """A table that has a checksum in ``written``, and the SQL to read and write its rows."""
 
     def __init__(self, name: str, kinds: str, columns: str, keys: int = 0) -> None:
-        """*kinds*: of each column whether it is (i)nteger, (r)eal, (t)ext or (b)ytes.
+        """*kinds*: a letter for each column: (i)nteger, (r)eal, (t)ext or (b)ytes.
 
-        *keys*: how many of them make the key of a row that may be replaced; 0: rows are only added.
+        *keys*: the first *keys* columns are the key of a row, which may be replaced; 0: rows are only appended.
         """
         self.name = name
         self.keys = keys
         names = columns.split()
         self.is_numbered = names[0] == "batch"
-        """The first column is the number of the row."""
-        self._ways = [_WAYS[kind] for kind in kinds]
-        listed, marks = ", ".join([*names, "checksum"]), ",".join("?" * (len(names) + 1))
+        """Whether the first column, ``batch``, is the number of the row."""
+        self._encoders = [_ENCODERS[kind] for kind in kinds]
+        listed = ", ".join([*names, "checksum"])
+        values = ",".join("?" * (len(names) + 1))
         order = ", ".join(names[:keys]) if keys else "batch" if self.is_numbered else "rowid"
         self.rows = f"SELECT {listed} FROM {name} ORDER BY {order}"
-        self.write = f"{'REPLACE' if keys else 'INSERT'} INTO {name}({listed}) VALUES ({marks})"
+        self.write = f"{'REPLACE' if keys else 'INSERT'} INTO {name}({listed}) VALUES ({values})"
         self.former = f"SELECT checksum FROM {name} WHERE {' AND '.join(f'{key} = ?' for key in names[:keys])}"
 
     def content(self, row: Sequence[Any]) -> bytes:
-        """Raises one of UNFIT."""
-        return b"".join([way(value) for way, value in zip(self._ways, row, strict=True)])
+        """The bytes of a row that are hashed; raises one of UNFIT."""
+        return b"".join([encode(value) for encode, value in zip(self._encoders, row, strict=True)])
 
 
+_HISTORY = "tick time time_s pages documents words downloaded_bytes kept_bytes discovered waiting hosts at_work retired"
 TABLES = {
     table.name: table
     for table in (
@@ -85,62 +89,73 @@ TABLES = {
         Table("file", "tiit", "name length_bytes entries kind", 1),
         Table("robots", "ttrrib", "origin status fetched expires failures body", 1),
         Table("consent", "ttttrrt", "origin file answer digest first last says", 4),
-        Table(
-            "history", "iriiiiiiiiiii", "tick time time_s pages documents words downloaded_bytes kept_bytes "
-            "discovered waiting hosts at_work retired", 1,
-        ),
+        Table("history", "iriiiiiiiiiii", _HISTORY, 1),
     )
-}  # fmt: skip
+}
+"""Every table with a checksum in ``written``, by name."""
 QUEUE_CHECKSUM = "?1 * 1000003 + ?2 * 10007 + ?3 * 31 + ?4"
-"""``queue_checksum`` in SQL: Python need not look at each of the many hosts whose queues have grown."""
+"""``queue_checksum`` in SQL, so that Python need not compute it for each host whose queue has grown."""
 COUNTED = ("host", "chunk")
-"""Tables of which only the number of rows is written."""
+"""Tables of which ``written`` has only the number of rows."""
 
 
 class Written(NamedTuple):
+    """What the table ``written`` says of a table."""
+
     rows: int = 0
     checksum: int = 0
-    """Of the last row, or the sum of all."""
+    """The last row's checksum if rows are appended, the sum of all if they are replaced, 0 if they are counted."""
 
 
 def host_checksums(row: HostRow) -> tuple[int, int]:
-    """Of a host's row: of all but its queue, and of its queue; raises one of UNFIT."""
-    (number, name, state, distance, pages, documents, words, downloaded, kept, waiting, parked, due, crawl_delay,
-     slowdown, failures, exempt, address, positions, first, transit) = row  # fmt: skip
-    numbers = _NUMBERS(number, pages, documents, words, downloaded, kept, failures, exempt, due, crawl_delay, slowdown)
-    texts = f"{name}\0{state}\0{address}\0{positions}\0".encode()
-    lines = first if transit is None else first + b"\0" + transit
-    return _hash(numbers + texts + lines) >> _ROW_SHIFT, queue_checksum(waiting, parked, distance, number)
+    """The columns ``checksum`` and ``queue_checksum`` of a host's row; raises one of UNFIT."""
+    numbers = _NUMBERS(
+        row.id,
+        row.pages,
+        row.documents,
+        row.words,
+        row.downloaded_bytes,
+        row.kept_bytes,
+        row.failures,
+        row.exempt,
+        row.due,
+        row.crawl_delay_s,
+        row.slowdown,
+    )
+    texts = f"{row.name}\0{row.state}\0{row.address}\0{row.positions}\0".encode()
+    lines = row.first if row.transit is None else row.first + b"\0" + row.transit
+    checksum = _hash(numbers + texts + lines) >> _ROW_SHIFT
+    return checksum, queue_checksum(row.waiting, row.parked, row.distance, row.id)
 
 
 def queue_checksum(waiting: int, parked: int, distance: int, host: int) -> int:
-    """Of what is written of a host alone when its queue has grown; none of the four can change without it."""
+    """The checksum of ``Changes.host_updates``: it changes when any one of the four values does."""
     return waiting * 1_000_003 + parked * 10_007 + distance * 31 + host
 
 
 def chunk_checksum(chunk: int, urls: int, lines: bytes) -> int:
-    """Of a row of ``chunk``; raises one of UNFIT."""
+    """The checksum of a row of the table ``chunk``; raises one of UNFIT."""
     return _hash(lines, chunk + urls) >> _ROW_SHIFT
 
 
 def row_checksum(table: Table, row: Sequence[Any]) -> int:
-    """Of a row that may be replaced; raises one of UNFIT."""
+    """The checksum of a row that may be replaced; raises one of UNFIT."""
     return _hash(table.content(row)) >> _ROW_SHIFT
 
 
 def next_checksum(table: Table, row: Sequence[Any], before: int) -> int:
-    """Of a row that is added behind one with the checksum *before*; raises one of UNFIT."""
+    """The checksum of a row that is appended to one with the checksum *before*; raises one of UNFIT."""
     return _hash(table.content(row), before) >> _CHAIN_SHIFT
 
 
 class CheckedTables:
-    """Writes rows with their checksums, in transactions that its owner begins and ends.
+    """Writes rows with their checksums.  Its owner begins and ends the transactions, with ``write_sums`` at the end.
 
-    After a transaction that was rolled back it must not be used again.
+    It must not be used again after a transaction was rolled back.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Take up what *connection*'s file has; raises sqlite3.Error."""
+        """Read the table ``written``; raises sqlite3.Error."""
         self._execute = connection.execute
         self._written = read_written(connection)
         self._changed: set[str] = set()
@@ -149,12 +164,12 @@ class CheckedTables:
         self._last = {name: self._execute(query.format(name)).fetchone()[0] for name in numbered}
 
     def append_row(self, name: str, values: Sequence[Any]) -> None:
-        """Add a row; *values* are without its number."""
+        """Append a row; *values* are without the number of a numbered table."""
         table = TABLES[name]
         self.append_whole_row(table, (self._last[name] + 1, *values) if table.is_numbered else values)
 
     def append_whole_row(self, table: Table, row: Sequence[Any]) -> None:
-        """Add a *row* with all its columns to a table that only grows."""
+        """Append a row; *row* has all columns but the checksum."""
         rows, before = self._written.get(table.name, Written())
         checksum = next_checksum(table, row, before)
         self._execute(table.write, (*row, checksum))
@@ -163,7 +178,7 @@ class CheckedTables:
         self._note(table.name, rows + 1, checksum)
 
     def replace_row(self, name: str, row: Sequence[Any]) -> None:
-        """Write a row in the place of the one with its key, if there is any."""
+        """Write a row; it replaces the one with the same key, if there is one."""
         table = TABLES[name]
         former = self._execute(table.former, row[: table.keys]).fetchone()
         checksum = row_checksum(table, row)
@@ -177,22 +192,22 @@ class CheckedTables:
             self._sum(name, -len(gone), -sum(row[0] for row in gone))
 
     def clear_table(self, name: str) -> None:
-        """Delete all rows of a table that only grows."""
+        """Delete all rows of a table that is appended to."""
         self._execute(f"DELETE FROM {name}")
         self._last[name] = 0
         self._note(name, 0, 0)
 
     def count_rows(self, name: str, more: int) -> None:
-        """Note that *more* rows (or fewer) are in one of the tables that are COUNTED."""
+        """A table that is COUNTED got *more* rows; below 0: lost some."""
         if more:
             self._note(name, self.number_of_rows(name) + more, 0)
 
     def number_of_rows(self, name: str) -> int:
-        """How many rows there are."""
+        """How many rows the table has."""
         return self._written.get(name, Written()).rows
 
     def write_sums(self) -> None:
-        """Write what all rows come to, at the end of a transaction."""
+        """Update the table ``written``; the last step of a transaction."""
         for name in self._changed:
             self._execute("REPLACE INTO written VALUES (?, ?, ?)", (name, *self._written[name]))
         self._changed.clear()
@@ -207,33 +222,36 @@ class CheckedTables:
 
 
 def read_written(connection: sqlite3.Connection) -> dict[str, Written]:
-    """By name of the table; raises sqlite3.Error."""
+    """The rows of the table ``written``, by name of the table; raises sqlite3.Error."""
     rows = connection.execute("SELECT name, rows, checksum FROM written")
     return {name: Written(number, checksum) for name, number, checksum in rows}
 
 
 class CheckedRow(NamedTuple):
+    """A row that was read, and the result of its check."""
+
     values: tuple[Any, ...]
     is_whole: bool
+    """Whether its content agrees with its checksum."""
     so_far: Written
-    """What the checksums that stand in the rows come to."""
+    """Number and checksum of the rows up to this one, to be compared with the table ``written`` at the end."""
 
 
 def checked_rows(connection: sqlite3.Connection, table: Table) -> Iterator[CheckedRow]:
-    """The rows of *table* in their order, each compared with its checksum; raises sqlite3.Error."""
-    rows = before = total = 0
-    for *values, checksum in connection.execute(table.rows):
+    """Read the rows of *table* in order and compare each with its checksum; raises sqlite3.Error."""
+    before = total = 0
+    for number, (*values, checksum) in enumerate(connection.execute(table.rows), 1):
         try:
             is_whole = checksum == (row_checksum(table, values) if table.keys else next_checksum(table, values, before))
         except UNFIT:
             is_whole = False
         before = checksum if isinstance(checksum, int) and checksum >= 0 else 0
-        rows, total = rows + 1, total + before & _SUM_MASK if table.keys else before
-        yield CheckedRow(tuple(values), is_whole, Written(rows, total))
+        total = total + before & _SUM_MASK if table.keys else before
+        yield CheckedRow(tuple(values), is_whole, Written(number, total))
 
 
 def whole_rows(connection: sqlite3.Connection, name: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table; raises ValueError if any was changed or is missing, sqlite3.Error if it cannot be read."""
+    """The rows of a table; raises ValueError if one was changed, lost or added, sqlite3.Error if it is unreadable."""
     so_far = Written()
     for row in checked_rows(connection, TABLES[name]):
         so_far = row.so_far

@@ -1,9 +1,8 @@
-"""All hosts: their states and names in compact tables; whole records only of those that are in memory.
+"""All hosts: columns and names of each in compact tables, and the Host records of those that are in memory.
 
-A host comes into memory when it gets a place on the workbench or somebody asks for it,
-and leaves it again once the store knows all of it and it has no place; of a new one
-there is no more than its name before.  Ids count from 1
-and are persistent: they are the upper bits of the URL keys.
+A host comes into memory when its record is asked for, for example when it gets a place on the workbench.  It leaves
+memory when it has no place and the store knows all of it.  A new host has no record until then, only its name.
+Ids count from 1 and stay the same over restarts: they are the upper bits of the URL keys.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import xxhash
@@ -26,14 +24,16 @@ from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.rows import host_of, new_row
 
 _ID_BITS = 24
+"""Bits of a host id (base/urls.py)."""
 _MAX_RECENT_NAMES = 30_000
-"""Names of known hosts that are kept (5 MB), since most links lead to the same ones again and again."""
+"""Names of known hosts that are kept with their ids (chosen: 5 MB), since most links lead to the same hosts."""
 
 
 class NameIndex:
-    """Host names to ids, 14 to 16 bytes a name.
+    """Host name -> id, in 14 to 16 bytes a name.
 
-    Names themselves are not kept: two of 10^7 names would be taken for one host in one crawl of 10^8 (72 bits).
+    It keeps 72 bits of each name's hash instead of the name: with 10^7 hosts, two are taken for one in one crawl
+    of 10^8.
     """
 
     def __init__(self) -> None:
@@ -49,13 +49,13 @@ class NameIndex:
         return 0
 
     def add_name(self, name: str) -> None:
-        """Note the name of the next id."""
+        """Add the name of the next id."""
         digest = xxhash.xxh3_128_intdigest(name.encode())
         self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
         self._checks.append(digest >> 96)
 
     def add_names(self, blocks: Iterator[list[str]]) -> None:
-        """Note the names of the next ids, many at a time."""
+        """Add the names of the next ids."""
         keys = [np.empty(0, np.uint64)]
         for names in blocks:
             digests = np.frombuffer(b"".join([xxhash.xxh3_128_digest(name.encode()) for name in names]), ">u8")
@@ -67,52 +67,62 @@ class NameIndex:
 
 @dataclass(slots=True)
 class _Unit:
-    """Hosts that are measured and retired together; the sums are kept running."""
+    """The hosts of one registrable domain, which are measured and retired together."""
 
     account: YieldAccount = field(default_factory=YieldAccount)
+    """The sum over the hosts."""
     retired: int = 0
-    """How many of them are retired."""
+    """How many of the hosts are retired."""
 
 
 class HostTable:
-    """Hosts by name and id, and the accounts that are retired together."""
+    """Hosts by name and id, and the yield accounts by which they are retired."""
 
     def __init__(
-        self, unit: str, states: HostStates, queues: Queues, prefers: Callable[[str], bool] = lambda name: False,
+        self,
+        unit: str,
+        states: HostStates,
+        queues: Queues,
+        prefers: Callable[[str], bool] = lambda name: False,
         rank_of: Callable[[int, YieldAccount], int] = lambda host_id, account: 0,
-    ) -> None:  # fmt: skip
-        """*unit* is ``host`` or ``registrable``: whose bytes are measured together; *prefers*: hosts of what name.
+    ) -> None:
+        """*unit*: what is measured and retired as one, ``host`` or ``registrable`` (domain).
 
-        *rank_of*: that of a host (by its id) of which no more is known than its account.
+        *prefers*: whether the host of a name goes before others.  *rank_of*: the rank of a host by its id and account.
         """
-        self._prefers, self._rank_of = prefers, rank_of
+        self._prefers = prefers
+        self._rank_of = rank_of
         self.states = states
         self.changed: set[Host] = set()
-        """Hosts whose row the store does not have yet."""
+        """Hosts whose row in the store is out of date."""
         self.nearer: set[int] = set()
-        """Ids of hosts whose distance it does not have yet."""
+        """Ids of hosts whose distance in the store is out of date."""
         self.pinned: set[int] = set()
+        """Ids of hosts that the user has reopened and that are not retired again."""
         self._queues = queues
         self._shelf: Shelf = queues.shelf
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
-        self._untouched: tuple[dict[int, str], dict[int, str]] = {}, {}
-        """Names of new hosts that nobody asked for: those that the store may not have yet, and those drained last."""
+        self._new_names: dict[int, str] = {}
+        """Id -> name of new hosts without a record."""
+        self._drained_names: dict[int, str] = {}
+        """Id -> name of hosts without a record in the batch that was drained last and is not committed yet."""
         self._recent_ids: dict[str, int] = {}
-        """Ids by name, of hosts that links led to lately."""
+        """Name -> id of hosts that links led to lately."""
         self._idle: set[Host] = set()
-        """Hosts in memory that may not have a place."""
+        """Hosts in memory that may have no place on the workbench."""
         self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
 
     def __len__(self) -> int:
         return len(self.states)
 
     def __iter__(self) -> Iterator[Host]:
-        """Every host by id; those that are not in memory come into it."""
+        """Every host in the order of the ids; each comes into memory."""
         return (self.by_id(host_id) for host_id in range(1, len(self) + 1))
 
     def in_memory(self) -> list[Host]:
-        for host_id in list(chain(*self._untouched)):
+        """The hosts in memory, new ones included."""
+        for host_id in [*self._new_names, *self._drained_names]:
             self.by_id(host_id)
         return list(self._live.values())
 
@@ -121,15 +131,14 @@ class HostTable:
         return self._live.get(host_id)
 
     def account_at_hand(self, host_id: int) -> YieldAccount | None:
-        """The host's own account, if it is in memory or new."""
+        """The host's own account if it is in memory or new; None for others."""
         host = self._live.get(host_id)
         if host is not None:
             return host.account
-        young, drained = self._untouched
-        return YieldAccount() if host_id in young or host_id in drained else None
+        return YieldAccount() if host_id in self._new_names or host_id in self._drained_names else None
 
     def find(self, name: str) -> int:
-        """The id of the host, or 0; nothing is read from the shelf."""
+        """The id of the host, 0 if it is unknown; nothing is read from the store."""
         host_id = self._recent_ids.get(name) or self._names.find(name)
         if host_id:
             if len(self._recent_ids) >= _MAX_RECENT_NAMES:
@@ -138,19 +147,20 @@ class HostTable:
         return host_id
 
     def find_all(self, names: Iterable[str]) -> list[int]:
-        """``find`` for each."""
+        """``find`` for each name."""
         recent_ids = self._recent_ids
         return [recent_ids.get(name) or self.find(name) for name in names]
 
     def get(self, name: str) -> Host | None:
+        """The host of this name, read from the store if it is not in memory; None if it is unknown."""
         host_id = self.find(name)
         return self.by_id(host_id) if host_id else None
 
     def by_id(self, host_id: int) -> Host:
-        """The host, read from the shelf if it is not in memory."""
+        """The host of this id, read from the store if it is not in memory."""
         host = self._live.get(host_id)
         if host is None:
-            host = self._touched(host_id)
+            host = self._first_record(host_id)
         if host is None:
             row = self._shelf.host(host_id)
             host = host_of(row, self.states)
@@ -160,44 +170,45 @@ class HostTable:
         return host
 
     def create(self, name: str, distance: int) -> int:
-        """The id of a new host record; raises OverflowError beyond 16.7 million hosts."""
+        """Add a host; returns its id.  Raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
         self.states.add_host(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
         self._names.add_name(name)
         host_id = len(self)
-        self._untouched[0][host_id] = name
+        self._new_names[host_id] = name
         return host_id
 
-    def _touched(self, host_id: int) -> Host | None:
-        """A new host that comes into memory; None for any other."""
-        young, drained = self._untouched
-        is_young = host_id in young
-        if not is_young and host_id not in drained:
+    def _first_record(self, host_id: int) -> Host | None:
+        """Give a new host its record; None if the host is not new."""
+        is_new = host_id in self._new_names
+        name = self._new_names.pop(host_id, None) or self._drained_names.pop(host_id, None)
+        if name is None:
             return None
-        host = Host(host_id, young.pop(host_id) if is_young else drained.pop(host_id), self.states)
+        host = Host(host_id, name, self.states)
         self._enter(host)
-        self._queues.load_head(host, is_new=is_young)
-        if is_young:
+        self._queues.load_head(host, is_new=is_new)
+        if is_new:
             self.changed.add(host)
         return host
 
     def drain_new_rows(self) -> list[HostRow]:
-        """Rows of the new hosts that nobody asked for since the last call."""
-        young, drained = self._untouched
-        self._untouched = {}, drained | young
-        return [new_row(host_id, name, self.states) for host_id, name in young.items()]
+        """Rows of the hosts that are new since the last call and have no record."""
+        names = self._new_names
+        self._new_names = {}
+        self._drained_names |= names
+        return [new_row(host_id, name, self.states) for host_id, name in names.items()]
 
     def load_hosts(self) -> list[int]:
-        """Take up all hosts from the shelf; gives the open ones with URLs, in the order in which they are due."""
+        """Read all hosts from the store; returns the ids of the open ones with URLs, the first due first."""
         dues = array("d")
-        self._names.add_names(self._taken_up(dues))
+        self._names.add_names(self._load_columns(dues))
         waiting = self.states.waiting()
         in_order: list[int] = waiting[np.argsort(np.array(dues)[waiting - 1], kind="stable")].tolist()
         return in_order
 
-    def _taken_up(self, dues: array[float]) -> Iterator[list[str]]:
-        """The names of all hosts, whose columns are taken up as they come."""
+    def _load_columns(self, dues: array[float]) -> Iterator[list[str]]:
+        """Read the columns of all hosts; yields the names, block by block, and fills *dues*."""
         untried = self._rank_of(0, YieldAccount())
         for columns in self._shelf.host_columns():
             if not _are_possible(columns):
@@ -207,7 +218,7 @@ class HostTable:
             yield columns.names
 
     def load_summary(self, summary: HostSummary) -> None:
-        """Note what more is known of a host; raises DamageError for what nobody can know."""
+        """After ``load_hosts``: take in what more the store knows of a host; raises DamageError if it is impossible."""
         if summary.state not in STATE_OF or not all(isinstance(value, int) for value in summary[3:]):
             raise DamageError(f"the state is damaged: the host {summary.name} has what no host has.")
         account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
@@ -221,18 +232,19 @@ class HostTable:
             unit.retired += STATE_OF[summary.state] is HostState.RETIRED
 
     def host_update(self, host_id: int) -> tuple[int, int, int, int]:
-        """(waiting, parked, distance, id); what is in transit waits again after a kill, as in its row."""
-        live, distance = self._live.get(host_id), self.states.distance(host_id)
+        """The entry of ``Changes.host_updates`` for a host."""
+        live = self._live.get(host_id)
+        distance = self.states.distance(host_id)
         number = self.states.queued[host_id] + (live is not None and live.fetching is not None)
         return (0, number, distance, host_id) if self.states.is_closed(host_id) else (number, 0, distance, host_id)
 
     def release_host(self, host: Host) -> None:
-        """*host* has no place any more, and may leave memory once the store knows it."""
+        """*host* has no place any more: it leaves memory after the next commit that tells the store all of it."""
         self._idle.add(host)
 
     def note_commit(self) -> None:
-        """What was drained last is on the shelf: idle hosts that have not changed since leave memory."""
-        self._untouched = self._untouched[0], {}
+        """The store has committed what was drained last: idle hosts that have not changed since leave memory."""
+        self._drained_names = {}
         kept = set()
         for host in self._idle:
             if host.active:
@@ -245,29 +257,29 @@ class HostTable:
         self._idle = kept
 
     def count_bytes(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
-        """Add to what was downloaded from and kept of *host*, and of its unit."""
+        """Add to the accounts of *host* and of its unit."""
         host.account.count_bytes(pages, downloaded_bytes, kept_bytes)
         if self._units is not None:
             self._unit(host.name).account.count_bytes(pages, downloaded_bytes, kept_bytes)
         self.changed.add(host)
 
     def account_of(self, host: Host) -> YieldAccount:
-        """The account that decides on *host*: its own, or the sum over its unit."""
+        """The account by which *host* is retired: its own, or the sum over its unit."""
         return host.account if self._units is None else self._unit(host.name).account
 
     def unit_in_memory(self, host: Host) -> list[Host]:
-        """The hosts that are retired together with *host*, itself included; others are when they come into memory."""
+        """*host* and the others of its unit in memory; those not in memory are retired when they come into it."""
         if self._units is None:
             return [host]
         domain = registrable_domain(host.name)
         return [member for member in self.in_memory() if registrable_domain(member.name) == domain]
 
     def is_unit_retired(self, name: str) -> bool:
-        """Whether a host of the unit of *name* is retired."""
+        """Whether any host of the unit of the host *name* is retired."""
         return self._units is not None and self._unit(name).retired > 0
 
     def set_closed(self, host: Host, state: HostState) -> None:
-        """*host* enters or leaves (EXHAUSTED) a closed state."""
+        """Give *host* a closed state, or EXHAUSTED when it is reopened."""
         if self._units is not None:
             self._unit(host.name).retired += (state is HostState.RETIRED) - (host.state is HostState.RETIRED)
         host.state = state
@@ -287,6 +299,6 @@ class HostTable:
 
 
 def _are_possible(columns: HostColumns) -> bool:
-    """Whether the compact tables can hold them."""
+    """Whether these are values of hosts that the compact tables can hold."""
     numbers = (*columns.distances, *columns.queued)
     return STATE_OF.keys() >= {*columns.states} and min(numbers) >= 0 and max(numbers) < 1 << 32

@@ -1,11 +1,10 @@
 """The durable state of a crawl: one SQLite file (memory.py is its twin without a file).
 
-``commit`` writes one batch of Changes in one transaction (WAL; survives any kill of the
-process; a power cut may lose the last batches but leaves the file whole, and loses
-nothing if the store is ``synced``).  What was committed is exactly what ``load`` and the reading methods
-give back.  URLs leave a queue in the store only when they end, so whatever was in
-transit at a kill waits again.  One thread commits; another one may read meanwhile,
-through a connection of its own that always sees the last commit.
+``commit`` writes one batch of Changes in one transaction, with a write-ahead log (WAL).  A committed batch survives
+any kill of the process.  A power cut leaves the file whole, but may lose the last batches unless the store is
+``synced``.  ``load`` and the other reading methods return exactly what was committed.  A URL leaves its queue in the
+store only when it ends, so a URL that was in transit at a kill waits again.  One thread commits; another one may
+read meanwhile, through its own connection, which always sees the last commit.
 """
 
 from __future__ import annotations
@@ -41,20 +40,23 @@ from spiderling.frontier.storage.soundness import what_to_do
 from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of
 
 _REFUSED = (sqlite3.Error, *checksums.UNFIT)
-"""What SQLite and array raise for a bad file or a value that they cannot hold."""
+"""Exceptions for a damaged file, or for a value that its column or array cannot hold."""
 _CACHE_KB = 32_000
+"""SQLite's page cache of the writing connection (chosen)."""
 _HOSTS_AT_ONCE = 20_000
+"""Hosts that one query of ``host_columns`` reads (chosen)."""
 _COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
 _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
     ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
 )
-"""Half of the time that it takes to make a row of each host."""
-_IS_MARKED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
+"""Each column of a block of hosts as one text, a value on a line: twice as fast as a row for each host."""
+_HAS_SUMMARY = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )
 _FULL = "disk is full"
-"""Of SQLite's message SQLITE_FULL; its code is not told by Python 3.10."""
+"""Part of SQLite's message for SQLITE_FULL; the error's code is known from Python 3.11 on only."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+"""The first bytes of a zstd frame."""
 
 
 class SqliteStore:
@@ -63,9 +65,9 @@ class SqliteStore:
     def __init__(self, path: Path, synced: bool = False, writes: bool = True) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
 
-        *synced*: a commit returns when it would survive a power cut (synchronous=FULL, else NORMAL).  *writes*: unless
-        it is true, nothing of a file that is there is changed before `begin_writing`, not even its write-ahead log,
-        which SQLite empties as soon as somebody who may write closes the file.
+        *synced*: a commit survives a power cut as soon as it returns (synchronous=FULL, else NORMAL).  *writes*: False
+        opens an existing file to read only, until `begin_writing`.  Then not even the write-ahead log changes, which
+        SQLite empties whenever a connection that may write is closed.
         """
         self._path = path
         self._synchronous = "FULL" if synced else "NORMAL"
@@ -78,9 +80,9 @@ class SqliteStore:
             self._reader = self._connect(f"{path.absolute().as_uri()}?{as_it_is(path)}")
 
     def begin_writing(self, path: Path) -> None:
-        """Open the file to write, after it was only read; *path*: its name now.  Nobody else uses the store meanwhile.
+        """Open the file, which was opened to read only, for writing; *path*: its name now.
 
-        Raises JobdirError or StorageError; the store is closed then.
+        Nobody may use the store meanwhile.  Raises JobdirError or StorageError, after which the store is closed.
         """
         if self._writer is None:
             self._reader.close()
@@ -114,7 +116,7 @@ class SqliteStore:
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        """The one that writes."""
+        """The connection that writes."""
         assert self._writer is not None
         return self._writer
 
@@ -125,9 +127,8 @@ class SqliteStore:
                 f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
             )
         execute("PRAGMA journal_mode=WAL")
-        execute(
-            "PRAGMA wal_checkpoint(TRUNCATE)"
-        )  # or what a kill left of the log would look like damage (write_ahead.py)
+        # Without this, what a kill left of the log would look like damage (write_ahead.py).
+        execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.executescript(VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
@@ -137,7 +138,7 @@ class SqliteStore:
     # -- reading
 
     def load(self) -> State:
-        """Everything committed so far; raises JobdirError if it cannot be read, or is not as it was written."""
+        """Everything committed so far; raises JobdirError if it is damaged."""
         with self._reading():
             return State(
                 tails=_replayed(row[1:] for row in self._whole("log")),
@@ -149,6 +150,7 @@ class SqliteStore:
             )
 
     def _whole(self, table: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table, each compared with its checksum."""
         return checksums.whole_rows(self._reader, table)
 
     def host_columns(self) -> Iterator[HostColumns]:
@@ -169,11 +171,12 @@ class SqliteStore:
     def host_summaries(self) -> Iterator[HostSummary]:
         columns = "id, name, state, pages, downloaded_bytes, kept_bytes, exempt, transit IS NOT NULL"
         with self._reading():
-            rows = self._reader.execute(f"SELECT {columns} FROM host WHERE {_IS_MARKED} ORDER BY id")
+            rows = self._reader.execute(f"SELECT {columns} FROM host WHERE {_HAS_SUMMARY} ORDER BY id")
             yield from map(HostSummary._make, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
+        """Turn exceptions that damage raises into JobdirError."""
         try:
             yield
         except (*_REFUSED, DamageError) as error:
@@ -217,12 +220,14 @@ class SqliteStore:
         return [ConsentRow._make(row) for row in rows]
 
     def _compare(self, is_whole: Callable[[], bool], what: str) -> None:
+        """Raise StorageError unless *is_whole* returns True."""
         with suppress(*checksums.UNFIT):
             if is_whole():
                 return
         raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
 
     def _one(self, query: str, key: int) -> Any:
+        """The row that *query* finds by its *key*; raises StorageError if there is none."""
         rows = self._rows(query, (key,))
         if not rows:
             raise StorageError(f"{self._path} is damaged: {query.split()[3]} {key} is missing.")
@@ -250,20 +255,23 @@ class SqliteStore:
         self._write_hosts(changes)
         self._write_queues(changes)
         self._write_replaced(changes)
-        self._write_added(changes)
+        self._write_appended(changes)
         self._tables.write_sums()
 
     def _write_replaced(self, changes: Changes) -> None:
         tables = self._tables
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
-            said = self._connection.execute(first, answer[:4]).fetchone()
-            tables.replace_row("consent", answer._replace(first=said[0]) if said else answer)
+            former = self._connection.execute(first, answer[:4]).fetchone()
+            tables.replace_row("consent", answer._replace(first=former[0]) if former else answer)
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
         written: dict[str, Iterable[Sequence[Any]]] = {
-            "robots": changes.robots, "file": changes.segments, "count": counts.items(), "meta": changes.meta.items()
-        }  # fmt: skip
+            "robots": changes.robots,
+            "file": changes.segments,
+            "count": counts.items(),
+            "meta": changes.meta.items(),
+        }
         for name, rows in written.items():
             for row in rows:
                 tables.replace_row(name, row)
@@ -272,7 +280,7 @@ class SqliteStore:
             for condition, values in history.thinning(changes.history):
                 tables.delete_rows("history", condition, values)
 
-    def _write_added(self, changes: Changes) -> None:
+    def _write_appended(self, changes: Changes) -> None:
         for event in changes.events:
             self._tables.append_row("event", event)
         for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
@@ -284,7 +292,8 @@ class SqliteStore:
     def _write_hosts(self, changes: Changes) -> None:
         many = self._connection.executemany
         rows = [(*row, *checksums.host_checksums(row)) for row in changes.hosts]
-        many(f"REPLACE INTO host VALUES ({_marks(len(HostRow._fields) + 2)})", rows)
+        values = ",".join("?" * (len(HostRow._fields) + 2))
+        many(f"REPLACE INTO host VALUES ({values})", rows)
         newest = max((row.id for row in changes.hosts), default=0)
         self._tables.count_rows("host", max(0, newest - self._tables.number_of_rows("host")))
         many(
@@ -315,12 +324,12 @@ class SqliteStore:
         self._tables.clear_table("log")
 
     def _log(self, changes: Changes) -> None:
-        added = self._packed(b"\n".join(b"%d\t%s" % entry for entry in changes.added))
+        added = self._packed(b"\n".join(b"%d\t%s" % queue_line for queue_line in changes.added))
         popped = " ".join(f"{slot}:{number}" for slot, number in changes.popped.items())
         self._tables.append_row("log", (added, popped))
 
     def _packed(self, lines: bytes) -> bytes:
-        """Compressed if that makes it smaller; no line begins like a zstd frame."""
+        """*lines*, compressed if that makes them smaller; no queue line begins like a zstd frame."""
         packed: bytes = self._compress(lines)
         return packed if len(packed) < len(lines) else lines
 
@@ -340,28 +349,26 @@ def unpacked(packed: bytes) -> list[bytes]:
 
 
 def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
-    """Slot -> lines of what is in the log."""
+    """Slot -> lines, replayed from the table ``log``."""
     return _replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
 
 
 def _replayed(log: Iterable[tuple[Any, ...]]) -> dict[int, list[bytes]]:
+    """Slot -> lines after all (added, popped) of *log*; raises DamageError."""
     tails: dict[int, list[bytes]] = {}
     for added, popped in log:
-        entries = (line.split(b"\t", 1) for line in unpacked(added))
+        queue_lines = (line.split(b"\t", 1) for line in unpacked(added))
         numbers = (pair.split(":") for pair in popped.split())
         try:
-            replay(tails, ((int(slot), line) for slot, line in entries), ((int(s), int(n)) for s, n in numbers))
+            replay(tails, ((int(slot), line) for slot, line in queue_lines), ((int(s), int(n)) for s, n in numbers))
         except ValueError as error:
             raise DamageError(f"the log of the queues is damaged: {error}") from error
     return tails
 
 
 def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:
+    """The keys packed in all *rows* (batch, keys)."""
     keys = array("q")
     for _, blob in rows:
         keys.frombytes(blob)
     return keys
-
-
-def _marks(number: int) -> str:
-    return ",".join("?" * number)

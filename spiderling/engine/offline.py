@@ -24,7 +24,6 @@ from spiderling.engine.downloader import DirectDownloader
 from spiderling.fetch.errors import TooSlow, TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure
 from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
-from spiderling.frontier.storage.history import at_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +86,7 @@ class Offline:
         """Tell those whose failures are decided on; probe, or stop the crawl, when nothing answers."""
         if self._known.is_calm and not self._is_said:
             return
-        network = self._known.look(at_work(self._crawl.frontier.hosts), self._crawl.clock.now())
+        network = self._known.look(self._crawl.frontier.hosts.states.at_work(), self._crawl.clock.now())
         self._tell()
         self._log_change()
         if network is Network.UNKNOWN_NAMES:
@@ -120,8 +119,10 @@ class Offline:
             logger.warning(
                 "The network seems to be away: %s. The crawl pauses, keeps its URLs and goes on when anything answers; "
                 "it stops after %g s (%sOFFLINE_WAIT_S)",
-                self._known.summary(at_work(self._crawl.frontier.hosts)), self._crawl.options.offline_wait_s, PREFIX,
-            )  # fmt: skip
+                self._known.summary(self._crawl.frontier.hosts.states.at_work()),
+                self._crawl.options.offline_wait_s,
+                PREFIX,
+            )
         else:
             logger.info("The network is there again; the crawl goes on")
 
@@ -133,7 +134,7 @@ class Offline:
         while not (self._is_there or self._crawl.stopping):
             left_s = self._left_s()
             if left_s <= 0:
-                standing = self._known.summary(at_work(self._crawl.frontier.hosts))
+                standing = self._known.summary(self._crawl.frontier.hosts.states.at_work())
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
                 self._stop(
                     f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when the "

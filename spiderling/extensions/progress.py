@@ -15,7 +15,6 @@ from spiderling.base.reasons import Reason
 from spiderling.engine.lookup import crawl_of
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
-from spiderling.frontier.storage.history import at_work
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -75,7 +74,7 @@ class Progress:
         states = Counter(crawl.frontier.hosts.states.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
-        away = crawl.frontier.reachability.summary(at_work(crawl.frontier.hosts))
+        away = crawl.frontier.reachability.summary(crawl.frontier.hosts.states.at_work())
         bottleneck = f"network ({away})" if away else self._bottleneck(crawl, states)
         totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (

@@ -179,7 +179,7 @@ class Frontier:
                 return step
             self.schedule.wait_at(host, step.address, now)
             return None
-        host.due = max(host.due, now + _STEP_PAUSE_S)
+        host.postpone(now + _STEP_PAUSE_S)
         self.schedule.wait_at(host, address, now)
         return None
 
@@ -213,7 +213,7 @@ class Frontier:
         if verdict is RobotsVerdict.MISSING:
             return None if self._robots_requests.ask(url.host, target, now) else url.host
         if verdict is RobotsVerdict.PAUSED:
-            url.host.due = max(url.host.due, self._robots.records[target.origin].expires)
+            url.host.postpone(self._robots.records[target.origin].expires)
             self.schedule.wait_at(url.host, address, now)
             return url.host
         self._end_head(url.host, ENDS[verdict], now)
@@ -347,7 +347,7 @@ class Frontier:
                 self._url_states.wait_again(url, first=False)
                 return None
         else:
-            url.host.failures = 0
+            url.host.clear_failures()
         reason: Reason | None = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
             reason = self._redirects.follow(url, outcome.redirect_to, outcome.redirect_payload, now)

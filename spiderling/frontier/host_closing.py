@@ -15,7 +15,6 @@ from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAcc
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.storage.history import AT_WORK
 from spiderling.frontier.storage.protocol import Shelf
 
 _FAILURES_PER_RETRY = 3
@@ -96,11 +95,11 @@ class HostClosing:
 
     def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
         """Pause a host that fails; give up its queue when it fails for too long."""
-        host.failures += 1
+        host.count_failure()
         pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
         if outcome.retry_after_s is not None:
             pause = max(outcome.retry_after_s, self._schedule.interval(host))
-        host.due = max(host.due, now + min(pause, self._options.max_snooze_s))
+        host.postpone(now + min(pause, self._options.max_snooze_s))
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
             self._url_states.purge(host, outcome.reason)
 
@@ -139,8 +138,7 @@ class HostClosing:
         """
         if not any(self._second_chances):
             return False
-        states = self._url_states.host_states.hosts_by_state()
-        wanted = self._floor - sum(states.get(state, 0) for state in AT_WORK)
+        wanted = self._floor - self._url_states.host_states.at_work()
         before = len(self.reopened)
         for step, heap in enumerate(self._second_chances):
             while wanted > 0 and heap:

@@ -39,7 +39,7 @@ def held_for(holding: Holding, host: Host, rank: int) -> float | None:
     """Seconds for which it is held back; None for not at all."""
     kept = holding.keeps(host, "10.0.0.1", rank, 0.0)
     due = holding.next_due() if kept else None
-    host.version += 1
+    host.renew_version()
     return due
 
 

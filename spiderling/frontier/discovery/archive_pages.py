@@ -51,7 +51,7 @@ class ArchivePages:
         if key in self._in_work or key in self._url_states.seen:
             return self._admission.refuse(Reason.SEEN)
         entry = self._in_work[key] = QueuedUrl(key, target.url, host, SEED_RANK, target)
-        host.in_transit += 1  # keeps its record in memory
+        host.begin_request()  # keeps its record in memory
         end = CLOSED_STATES.get(host.state)
         if end is None and self._robots.forbids(target.origin, target.url):
             end = Reason.ROBOTS_FORBIDDEN
@@ -60,7 +60,7 @@ class ArchivePages:
         self.enter(key)
         self._url_states.take_back(key)
         self._url_states.end_in_transit(entry, end)
-        host.in_transit -= 1
+        host.end_request()
         return end
 
     def holds(self, key: int | None) -> bool:

@@ -85,7 +85,7 @@ class RobotsRequests:
         if task.file is SiteFile.ROBOTS:
             self.sitemaps.named(host, self._robots.sitemaps(task.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
-        host.due = max(host.due, host.last_start + self._schedule.interval(host))
+        host.postpone(host.last_start + self._schedule.interval(host))
         self._hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.pinned:
             return host

@@ -1,4 +1,4 @@
-"""A host and what it is made of; a URL waiting in its queue; and what is kept of every host in memory."""
+"""Host, the record of a host in memory; HostStates, the columns of all hosts; and a URL in a host's queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class HostState(Enum):
-    """Where a host stands; RETIRED, SPENT, BLOCKED, FORBIDDEN and MIRROR last until somebody reopens it."""
+    """The state of a host.  Those in CLOSED_STATES last until the host is reopened."""
 
     __hash__ = object.__hash__  # a third of the time that Enum's takes
 
@@ -45,38 +45,42 @@ CLOSED_STATES = {
     HostState.FORBIDDEN: Reason.CRAWL_DELAY,
     HostState.MIRROR: Reason.MIRROR,
 }
-"""States in which no URL of the host is handed out, with the Reason its URLs end as."""
+"""States in which no URL of the host is handed out -> the Reason as which its URLs end."""
 _STATES = list(HostState)
 _CODES = {state: code for code, state in enumerate(_STATES)}
 STATE_OF = {state.value: state for state in HostState}
-_AT_REST, _READY = _CODES[HostState.EXHAUSTED], _CODES[HostState.READY]
+_AT_REST = _CODES[HostState.EXHAUSTED]
+_READY = _CODES[HostState.READY]
 _CODES_AT_REST = {name: _CODES[state] if state in CLOSED_STATES else _AT_REST for name, state in STATE_OF.items()}
+"""Name of a host's state in the store -> the code it has after a restart: hosts that are not closed are at rest."""
 _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
+_AT_WORK = [_CODES[state] for state in HostState if state not in {*CLOSED_STATES, HostState.EXHAUSTED}]
 _MAX_DISTANCE = 65535
+"""The largest number of two bytes; hosts farther away count as this far."""
 
 
 class HostStates:
-    """State, distance and length of the queue of every host, by id, in 12 bytes each."""
+    """State, distance, length of the queue and more of every host, by id, in 12 bytes a host."""
 
     def __init__(self) -> None:
         self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
         self._distances = array("H", [0])
         self.queued = array("I", [0])
-        """URLs in each host's queue, parked ones included."""
+        """URLs in each host's queue, parked ones included; only storage/queues.py changes it."""
         self.ranks = bytearray(1)
-        """What each host is worth now, 0 to 9 (ranking/strategies.py) ..."""
+        """Rank of each host, 0 (best) to 9, as the strategy's ``host_rank`` computed it last."""
         self.heads = bytearray(1)
-        """... and the rank of the best of its URLs, by which that was worked out; 255: not known."""
+        """Rank of each host's best URL when `ranks` was computed; 255: unknown."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
         self.domains = array("H", [0])
-        """What stands for each host's registrable domain (`domain_mark`); 0: the host has not been in memory."""
+        """16 bits of the hash of each host's registrable domain (`domain_mark`); 0: not computed yet."""
         self._tally = [0] * len(_STATES)
 
     def add_host(
         self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0, domain: int = 0
     ) -> None:
-        """Note the host of the next id."""
+        """Add the host of the next id."""
         self.domains.append(domain)
         self.preferred.append(preferred)
         self.ranks.append(rank)
@@ -87,7 +91,7 @@ class HostStates:
         self._tally[_CODES[state]] += 1
 
     def load_columns(self, columns: HostColumns, preferred: Iterable[bool], rank: int) -> None:
-        """Note the hosts of the next ids as the store has them: those that are not closed are at rest."""
+        """Add the hosts of the next ids from the store; those that are not closed are at rest, with the rank *rank*."""
         codes = [_CODES_AT_REST[state] for state in columns.states]
         self._states.extend(codes)
         self._distances.extend([min(distance, _MAX_DISTANCE) for distance in columns.distances])
@@ -100,11 +104,11 @@ class HostStates:
             self._tally[code] += number
 
     def waiting(self) -> NDArray[np.int64]:
-        """The ids of those at rest that have URLs."""
+        """Ids of the hosts at rest that have URLs."""
         return np.flatnonzero((np.array(self._states) == _AT_REST) & (np.array(self.queued) > 0))
 
     def set_ready(self, host_ids: Sequence[int]) -> None:
-        """These were at rest and are ready."""
+        """Change the state of these hosts from EXHAUSTED to READY."""
         for host_id in host_ids:
             self._states[host_id] = _READY
         self._tally[_AT_REST] -= len(host_ids)
@@ -132,7 +136,7 @@ class HostStates:
         return self._distances[host_id]
 
     def farther(self, host_ids: Iterable[int], distance: int) -> list[int]:
-        """Those of *host_ids*, 0 for unknown ones, that were found at more than *distance* so far."""
+        """Those of *host_ids* whose distance is more than *distance*; the id 0, for unknown hosts, never is."""
         distances = self._distances
         return [host_id for host_id in host_ids if distances[host_id] > distance]
 
@@ -143,87 +147,157 @@ class HostStates:
         """How many hosts are in each state."""
         return {state: number for state, number in zip(_STATES, self._tally, strict=True) if number}
 
+    def at_work(self) -> int:
+        """How many hosts have URLs to be fetched."""
+        return sum([self._tally[code] for code in _AT_WORK])
+
 
 @dataclass(slots=True, eq=False)
 class QueuedUrl:
-    """A URL that the frontier has accepted and that has not ended, on its way into or out of a queue."""
+    """A discovered URL that has not ended, with its host; in a queue it is one line (storage/queue_lines.py)."""
 
     key: int
     url: str
-    """Canonical, or a server's own spelling of it."""
+    """The canonical URL, or a server's own spelling of it."""
     host: Host
     rank: int
     target: CanonicalUrl
     tries: int = 0
+    """Attempts that failed."""
     redirects: int = 0
+    """Redirects that led to it."""
     payload: bytes | None = None
     """A serialised request of a subclass (callback, meta, method ...); None for a plain page."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsTask:
-    """A robots.txt or the like to be fetched for an origin; ``url`` differs from the origin's after redirects."""
+    """A file of a site, such as robots.txt, that is to be fetched for an origin."""
 
     origin: str
     url: str
+    """Where it is fetched; after a redirect it may be of another origin."""
     name: str
-    """The name in ``url``."""
+    """The host name in ``url``."""
     redirects: int = 0
     file: SiteFile = SiteFile.ROBOTS
 
 
 def identity(head: QueuedUrl | RobotsTask) -> tuple[str, int | None]:
-    """What tells a URL, by its key, or a file of a site, by its own URL, from all others, over restarts."""
+    """What identifies a URL (by its key) or a file of a site (by its address), also after a restart."""
     return (head.origin + head.file.value, None) if isinstance(head, RobotsTask) else (head.url, head.key)
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """One host record while it is in memory; a row of the store's table ``host``."""
+    """The record of a host while it is in memory; rows.py makes it of a row of the table ``host`` and back.
 
+    Above each group of fields stands who alone changes them.
+    """
+
+    # Nobody: they stay as they are made, ``domain`` as storage/host_table.py sets it when the host comes into memory.
     id: int
     name: str
     states: HostStates = field(repr=False)
+    """The columns of all hosts, which hold its state, distance and length of the queue."""
+    domain: int = 0
+    """16 bits of the hash of its registrable domain (scheduling/shares.py)."""
+
+    # HostTable.count_bytes
     account: YieldAccount = field(default_factory=YieldAccount)
-    """Its own bytes and pages, whatever unit is retired together."""
+    """Its own pages and bytes, also where its domain is measured as one."""
+
+    # Frontier, when a page is reported
     documents: int = 0
     words: int = 0
+
+    # Schedule sets it; all others call ``postpone``.
     due: float = 0.0
-    """Earliest time of the next request's start."""
+    """The earliest time at which its next request may start."""
+
+    # discovery/robots_requests.py
     crawl_delay_s: float = 0.0
+
+    # ``count_failure`` and ``clear_failures``
     failures: int = 0
     """Failed requests in a row."""
+
+    # scheduling/slowdown.py
     slowdown: float = 1.0
-    """Its interval is stretched so many times, because it said that it is busy (scheduling/slowdown.py)."""
-    domain: int = 0
-    """What stands for its registrable domain (scheduling/shares.py)."""
+    """Factor on the host's interval while it says that it is busy."""
+
+    # Schedule
     address: str = ""
     """The address of the last request."""
+
+    # UrlStates.reopen
     pinned: bool = False
     """Reopened by the user: not retired again."""
+
+    # host_closing.py
     second_chances: int = 0
-    """How many times it was reopened because the web ran dry: it is judged by so many milder steps (yields.py)."""
+    """Times reopened because the crawl ran out of URLs; each lowers the yield asked of it (yields.py)."""
+
+    # Schedule
     last_start: float = -math.inf
-    """When its last request started; forgotten with the host, for ``due`` is at least an interval later."""
+    """When its last request started.  It is not stored: ``due`` is at least an interval later."""
+
+    # ``begin_request`` and ``end_request``
     in_transit: int = 0
-    """Requests handed out and not over, of pages and robots.txt: 0 or 1."""
+    """Requests that were handed out and are not over, of pages or files of the site: 0 or 1."""
+
+    # UrlStates, and discovery/archive_pages.py for pages of archives
     fetching: QueuedUrl | None = None
-    """The URL that is in transit."""
+    """The URL in transit."""
+
+    # RobotsRequests adds; Frontier hands out.
     tasks: deque[RobotsTask] = field(default_factory=deque)
+    """Files of the site to be fetched before its URLs."""
+
+    # Frontier
     asking: RobotsTask | None = None
-    """The robots.txt that is in transit."""
+    """The file of the site in transit."""
+
+    # ``renew_version``
     version: int = 0
-    """Changes whenever the host enters or leaves the workbench, so that stale entries are known."""
+    """Changes whenever the host enters or leaves the workbench: entries of another version are out of date."""
+
+    # Schedule
     active: bool = False
-    """Whether it holds one of the workbench's places."""
+    """Whether it has a place on the workbench."""
     turns: int = 0
-    """Requests since it has held its place."""
-    rank_group: int | None = None
-    """The kind (scheduling/holding.py) as which it is counted among those that hold a place."""
+    """Requests since it got its place."""
     benched: float = 0.0
     """When it was last put on the workbench."""
+
+    # scheduling/holding.py
+    rank_group: int | None = None
+    """The kind as which Holding counts it among the hosts that have a place."""
+
+    # scheduling/places.py
     place: str = ""
     """The address under which its place is counted."""
+
+    def postpone(self, until: float) -> None:
+        """Its next request starts at the time *until* or later."""
+        if until > self.due:
+            self.due = until
+
+    def begin_request(self) -> None:
+        self.in_transit += 1
+
+    def end_request(self) -> None:
+        self.in_transit -= 1
+
+    def count_failure(self) -> None:
+        self.failures += 1
+
+    def clear_failures(self) -> None:
+        self.failures = 0
+
+    def renew_version(self) -> None:
+        """Put all entries of the host in queues of the workbench out of date."""
+        self.version += 1
 
     @property
     def state(self) -> HostState:
@@ -240,12 +314,12 @@ class Host:
 
     @property
     def queued(self) -> int:
-        """URLs in its queue, wherever that is stored; parked if the host is closed."""
+        """URLs in its queue; they are parked if the host is closed."""
         return self.states.queued[self.id]
 
     @property
     def waiting(self) -> int:
-        """URLs in its queue that will be handed out."""
+        """URLs in its queue that will be handed out; 0 if the host is closed."""
         return 0 if self.is_closed else self.queued
 
     @property
@@ -254,11 +328,12 @@ class Host:
 
     @property
     def has_work(self) -> bool:
+        """Whether it has something to be fetched: a file of the site or a URL."""
         return bool(self.tasks or (self.states.queued[self.id] and not self.states.is_closed(self.id)))
 
 
 class HostColumns(NamedTuple):
-    """What the frontier keeps of every host in memory, whether it is active or not: hosts by id, a column of each."""
+    """What a restart reads of a block of hosts with consecutive ids: one column for each value."""
 
     names: list[str]
     states: list[str]
@@ -266,4 +341,4 @@ class HostColumns(NamedTuple):
     queued: list[int]
     """``waiting`` or ``parked``."""
     dues: list[float]
-    """To 15 digits."""
+    """Rounded to 15 digits."""

@@ -49,7 +49,7 @@ class FailedSeeds:
             return False
         reason, host = self._failed.pop(key), self._url_states.hosts.by_id(host_id)
         self._is_changed = True
-        host.failures = 0
+        host.clear_failures()
         self._url_states.hosts.changed.add(host)
         self._robots.ask_again(target.origin)
         self._url_states.ledger.reopen(reason, 1)

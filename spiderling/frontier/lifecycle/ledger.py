@@ -12,7 +12,7 @@ from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.storage.history import TICK_S, HistoryRow, at_work
+from spiderling.frontier.storage.history import TICK_S, HistoryRow
 
 if TYPE_CHECKING:
     from spiderling.frontier.storage.host_table import HostTable
@@ -133,5 +133,5 @@ def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
     return HistoryRow(
         int(now // TICK_S), now, totals["time_s"], totals["pages"], totals["documents"], totals["words"],
         totals["downloaded_bytes"], totals["kept_bytes"], ledger.discovered, ledger.waiting + ledger.in_transit,
-        len(hosts), at_work(hosts), states.get(HostState.RETIRED, 0),
+        len(hosts), hosts.states.at_work(), states.get(HostState.RETIRED, 0),
     )  # fmt: skip

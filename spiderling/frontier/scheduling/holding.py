@@ -148,7 +148,7 @@ class Holding:
         hold_s = self._holds_s[kind]
         if not hold_s or host.due + hold_s <= now:
             return False
-        host.version += 1
+        host.renew_version()
         self._serial += 1
         heapq.heappush(self._held[kind], (host.due, self._serial, host.version, host, address))
         return True

@@ -96,7 +96,7 @@ class Lane:
         queue = heapq.heappop(self._ready[rank])[2]
         queue.key = -1.0
         host = heapq.heappop(queue.hosts)[3]
-        host.version += 1
+        host.renew_version()
         self._schedule(queue)
         return host, queue.address.name
 

@@ -158,7 +158,7 @@ class Schedule:
         if self._places_used < self.crowd.places and not len(self._backlog):
             host = self._hosts.by_id(host_id)
             self._vet(host)
-            host.due = max(host.due, now)
+            host.postpone(now)
             if not host.is_closed:
                 self._give_place(host, now)
         else:
@@ -206,7 +206,7 @@ class Schedule:
             self._names.want(name_in(head), host)
             return
         if name.status is NameStatus.PAUSED:
-            host.due = max(host.due, name.expires)
+            host.postpone(name.expires)
         self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
 
     def _makes_room(self, host: Host, name: Name, now: float) -> bool:
@@ -328,7 +328,7 @@ class Schedule:
         self._workbench.charge(address, now + self.ip_interval_s)
         self._workbench.shares.charge(host.domain, address)
         host.state = HostState.IN_PROCESS
-        host.in_transit += 1
+        host.begin_request()
         host.turns += 1
         host.address = address
         host.due = now + self.interval(host)
@@ -348,13 +348,13 @@ class Schedule:
     def probe(self, host: Host, address: str, now: float) -> None:
         """*host* is being asked whether it is there: until ``release``, that is its request in transit."""
         self._workbench.remove(host)
-        host.in_transit += 1
+        host.begin_request()
         self.started(host, address, now)
 
     def granted(self, host: Host, address: str, now: float) -> None:
         """The connection may be opened: both intervals count from here, until it is."""
         host.last_start = now
-        host.due = max(host.due, now + self.interval(host))
+        host.postpone(now + self.interval(host))
         self._workbench.start(address, now)
         self._workbench.charge(address, now + self.ip_interval_s)
 
@@ -382,14 +382,14 @@ class Schedule:
 
     def answered(self, host: Host, now: float) -> None:
         """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
-        host.due = max(host.due, now + self._slowdown.rest_s(now - host.last_start))
+        host.postpone(now + self._slowdown.rest_s(now - host.last_start))
 
     def heard(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
         """The status of an answer: a busy host's interval grows from its last start on, and it may name a time."""
         self._slowdown.heard(host, status)
-        host.due = max(host.due, host.last_start + self.interval(host), quiet_until)
+        host.postpone(max(host.last_start + self.interval(host), quiet_until))
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""
-        host.in_transit -= 1
+        host.end_request()
         self.place(host, now)

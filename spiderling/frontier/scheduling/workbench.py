@@ -45,12 +45,12 @@ class Workbench:
 
     def add(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
-        host.version += 1
+        host.renew_version()
         self._lane(self.shares.lane(host.domain, address)).add(host, self._address(address))
 
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
-        host.version += 1
+        host.renew_version()
 
     def charge(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""

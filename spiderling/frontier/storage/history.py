@@ -1,26 +1,22 @@
-"""The crawl's counts over time, so that reports can draw how yield and speed went.
+"""The crawl's totals over time, from which reports draw how yield and speed changed.
 
-Each batch overwrites the row of its *tick*, ten seconds.  Of what is older than an hour the last row of each minute
-stays, of a day that of ten minutes, of thirty days that of two hours: under 10,000 rows of 100 bytes for a year.
+A *tick* is ten seconds.  Each batch overwrites the row of its tick.  Old rows are thinned: one row a minute stays after
+an hour, one in ten minutes after a day, one in two hours after thirty days.  A year takes under 10,000 rows of 100
+bytes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spiderling.frontier.hosts.host import HostState
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spiderling.frontier.storage.host_table import HostTable
-
-AT_WORK = (HostState.RESOLVING, HostState.READY, HostState.IN_PROCESS, HostState.SNOOZED)
-"""States of hosts with URLs to be fetched."""
 TICK_S = 10
 _HOUR = 3600 // TICK_S
+"""In ticks."""
 _THINNED = ((_HOUR, _HOUR // 60), (24 * _HOUR, _HOUR // 6), (30 * 24 * _HOUR, 2 * _HOUR))
-"""(age, length of the steps of which one row stays), in ticks."""
+"""(age, step), both in ticks: of rows older than *age* the last one of each *step* stays."""
 
 SCHEMA = """
 CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGER NOT NULL,
@@ -50,14 +46,8 @@ class HistoryRow(NamedTuple):
     retired: int
 
 
-def at_work(hosts: HostTable) -> int:
-    """How many hosts have URLs to be fetched."""
-    states = hosts.states.hosts_by_state()
-    return sum(states.get(state, 0) for state in AT_WORK)
-
-
 def thinning(row: HistoryRow) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Which rows have grown old with *row*, now and then: a condition on the table, and its values."""
+    """Conditions (SQL, values) of the rows to delete after *row* was written; none but every sixth tick."""
     for age, step in () if row.tick % 6 else _THINNED:
         condition = (
             "tick < ? AND EXISTS (SELECT 1 FROM history AS later "

@@ -68,8 +68,11 @@ class Archives:
         """*meta*: what earlier checkpoints noted."""
         saved = {key.removeprefix(_KEY): json.loads(value) for key, value in meta.items() if key.startswith(_KEY)}
         self._places = {source: Place(saved.get(source)) for source in sources}
-        self._reader, self._archive_pages, self._client = reader, archive_pages, client
-        self._files_at_once, self._most_pages = files_at_once, workers * _PAGES_PER_WORKER
+        self._reader = reader
+        self._archive_pages = archive_pages
+        self._client = client
+        self._files_at_once = files_at_once
+        self._most_pages = workers * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._bytes_in_work = 0
         self._freed = asyncio.Event()
@@ -85,7 +88,9 @@ class Archives:
         self, note: Callable[[str, object], None], finish: Callable[[Outcome], object], now: Callable[[], float]
     ) -> None:
         """*note* writes with the next checkpoint, *finish* accounts for a page that needs no pipeline."""
-        self._note, self._finish, self._now = note, finish, now
+        self._note = note
+        self._finish = finish
+        self._now = now
 
     # -- progress
 
@@ -105,7 +110,8 @@ class Archives:
 
     def standing(self) -> str:
         """What a person wants to know of the archives, in a line."""
-        total, unread = len(self._places), self.unread
+        total = len(self._places)
+        unread = self.unread
         damaged = {source: place.damaged for source, place in self._places.items() if place.damaged}
         parts = [f"{total - len(unread):,} of {total:,} read, {self.records:,} records"]
         for what, names in (
@@ -199,7 +205,8 @@ class Archives:
         self._note(_KEY + source, place.saved)
 
     def _note_end(self, batch: Batch) -> None:
-        place, error = self._places[batch.source], batch.error
+        place = self._places[batch.source]
+        error = batch.error
         if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
             error = f"Nothing could be read of {batch.source}: it is no WARC file, or damaged throughout."
         if error:
@@ -229,9 +236,13 @@ class Archives:
 
 
 def open_archives(
-    sources: Sequence[str], options: Options, documents: frozenset[str], archive_pages: ArchivePages,
-    allows: Callable[[str], bool], meta: Mapping[str, str],
-) -> Archives:  # fmt: skip
+    sources: Sequence[str],
+    options: Options,
+    documents: frozenset[str],
+    archive_pages: ArchivePages,
+    allows: Callable[[str], bool],
+    meta: Mapping[str, str],
+) -> Archives:
     """The archives of a crawl by its options; raises BadInput.
 
     *documents*: kinds that can be converted; *allows*: which addresses may be connected to; *meta*: as in Archives.

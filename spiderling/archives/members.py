@@ -27,7 +27,9 @@ _MOST_BYTES = 1 << 20
 """Given out at a time."""
 _TAIL_BYTES = 1 << 18
 """Kept of what was given out, to look for the next record when one is damaged; the parser reads less ahead."""
-_GZIP, _ZSTD, _SKIPPABLE = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
+_GZIP = b"\x1f\x8b\x08"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000
 _MARK = b"WARC/"
@@ -81,7 +83,9 @@ class _Gzip:
 class _Plain:
     """What is not compressed is one member."""
 
-    eof, needs_input, unused_data = False, True, b""
+    eof = False
+    needs_input = True
+    unused_data = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         return data
@@ -93,7 +97,9 @@ class Members:
     def __init__(self, raw: Raw, start: Position) -> None:
         """Begin with the member that holds *start*."""
         self._raw = raw
-        self._piece, self._at, self._before = b"", 0, 0
+        self._piece = b""
+        self._at = 0
+        self._before = 0
         self._dictionary: zstd.ZstdDict | None = None
         self._read_dictionary()
         if start.member > self.offset:
@@ -176,12 +182,15 @@ class Members:
     def _more(self) -> bool:
         data = self._raw.read(_PIECE_BYTES)
         self._before += self._at
-        self._piece, self._at = self._piece[self._at :] + data, 0
+        self._piece = self._piece[self._at :] + data
+        self._at = 0
         return bool(data)
 
     def _seek(self, offset: int) -> None:
         self._raw.seek(offset)
-        self._piece, self._at, self._before = b"", 0, offset
+        self._piece = b""
+        self._at = 0
+        self._before = offset
 
     def _skip_frame(self) -> bytes:
         """Pass over a skippable frame of zstd; returns what it holds, if that may be a dictionary."""
@@ -216,7 +225,9 @@ class Member:
     """One member, as the file that FastWARC wants: ``read`` and ``tell``."""
 
     def __init__(self, members: Members, codec: _Codec, start: int = 0, is_plain: bool = False) -> None:
-        self._members, self._codec, self._is_plain = members, codec, is_plain
+        self._members = members
+        self._codec = codec
+        self._is_plain = is_plain
         self.offset = 0 if is_plain else members.offset
         """Bytes of the archive before it."""
         self.ending = Ending.OPEN
@@ -237,7 +248,8 @@ class Member:
         while not self._ready and self.ending is Ending.OPEN:
             self._ready = self._decompressed()
         size = _MOST_BYTES if size < 0 else size
-        data, self._ready = self._ready[:size], self._ready[size:]
+        data = self._ready[:size]
+        self._ready = self._ready[size:]
         self._given += len(data)
         self._tail = (self._tail + data)[-_TAIL_BYTES:] if len(data) < _TAIL_BYTES else data[-_TAIL_BYTES:]
         return data
@@ -248,21 +260,25 @@ class Member:
         None when there is none before the member ends.
         """
         begin = self._given - len(self._tail)
-        data, at = self._tail, max(0, start - begin)
+        data = self._tail
+        at = max(0, start - begin)
         while (found := data.find(_MARK, at)) < 0:
-            begin, data = begin + max(0, len(data) - len(_MARK)), data[-len(_MARK) :]
+            begin = begin + max(0, len(data) - len(_MARK))
+            data = data[-len(_MARK) :]
             self._tail = b""
             more = self.read()
             if not more:
                 return None
-            data, at = data + more, 0
+            data = data + more
+            at = 0
         self._ready = data[found:] + self._ready
         self._tail = b""
         self._given = begin + found
         return self._given
 
     def _decompressed(self) -> bytes:
-        members, codec = self._members, self._codec
+        members = self._members
+        codec = self._codec
         taken = members.take() if codec.needs_input else b""
         try:
             data = codec.decompress(taken, _MOST_BYTES)

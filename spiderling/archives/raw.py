@@ -44,7 +44,8 @@ class Raw(Protocol):
 class FileRaw:
     def __init__(self, path: str) -> None:
         """Raises ArchiveUnread."""
-        self._path, self.bytes_read = path, 0
+        self._path = path
+        self.bytes_read = 0
         try:
             self._file: IO[bytes] = open(path, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115 - close() closes it
             self.size: int | None = self._file.seek(0, 2)
@@ -91,7 +92,8 @@ class UrlRaw:
     def __init__(self, url: str, client: Client) -> None:
         self.size: int | None = None
         self.bytes_read = 0
-        self._url, self._client = url, client
+        self._url = url
+        self._client = client
         self._offset = 0
         self._etag = ""
         self._answer: Any = None

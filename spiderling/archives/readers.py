@@ -43,7 +43,8 @@ class Readers:
     """
 
     def __init__(self, open_raw: Callable[[str], Raw], records: Callable[[str, Raw], Iterator[Record]]) -> None:
-        self._open_raw, self._records = open_raw, records
+        self._open_raw = open_raw
+        self._records = records
         self._loop = asyncio.get_running_loop()
         self._batches: asyncio.Queue[Batch | None] = asyncio.Queue()
         self._room = threading.Semaphore(0)
@@ -85,7 +86,9 @@ class Readers:
 
     def _read(self, source: str) -> None:
         records: list[Record] = []
-        raw, size, told = None, 0, 0
+        raw = None
+        size = 0
+        told = 0
         try:
             raw = self._open_raw(source)
             for record in self._records(source, raw):
@@ -93,7 +96,9 @@ class Readers:
                 size += len(record.body)
                 if len(records) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
                     self._put(Batch(source, records, raw.bytes_read - told))
-                    records, size, told = [], 0, raw.bytes_read
+                    records = []
+                    size = 0
+                    told = raw.bytes_read
             self._put(Batch(source, records, raw.bytes_read - told, size=raw.size or 0))
         except ArchiveUnread as error:
             self._put(Batch(source, records, 0, error=str(error)))

@@ -75,7 +75,9 @@ class RecordReader:
 
     def __init__(self, options: Options, documents: frozenset[str], refusal: Callable[[CanonicalUrl], Reason | None]):
         """*documents*: the kinds that are converted; *refusal*: why a URL is out of scope, whatever its page is."""
-        self._options, self._documents, self._refusal = options, documents, refusal
+        self._options = options
+        self._documents = documents
+        self._refusal = refusal
         self._most_bytes = max(options.max_body_bytes, options.max_document_bytes)
         self._wants_robots = options.archive_robots == "obey"
 
@@ -108,7 +110,9 @@ class RecordReader:
         at: int | None = member.tell()
         tries = 0
         while at is not None and tries < _MOST_TRIES:
-            behind, record, tries = at, None, tries + 1
+            behind = at
+            record = None
+            tries += 1
             try:
                 stream: Any = member  # of a file, the parser wants no more than read and tell
                 for found in ArchiveIterator(stream, _TYPES, parse_http=False, stream_detect=False):
@@ -168,13 +172,16 @@ class RecordReader:
             raise Refused(Reason.DAMAGED)
         media_type = found.headers.get("Content-Type") or ""
         if found.record_type == WarcRecordType.resource:
-            record.status, record.headers = 200, Headers({b"Content-Type": media_type.encode()})
+            record.status = 200
+            record.headers = Headers({b"Content-Type": media_type.encode()})
             return block
-        status, end = _STATUS.match(block), _HEAD_END.search(block, 0, _MAX_HEAD_BYTES)
+        status = _STATUS.match(block)
+        end = _HEAD_END.search(block, 0, _MAX_HEAD_BYTES)
         if status is None or end is None:
             raise Refused(Reason.RECORD_KIND if media_type and "http" not in media_type else Reason.DAMAGED)
         head = block[: end.start()].partition(b"\n")[2]
-        record.status, record.headers = int(status[1]), Headers(headers_raw_to_dict(head) or {})
+        record.status = int(status[1])
+        record.headers = Headers(headers_raw_to_dict(head) or {})
         body = block[end.end() :]
         record.length = len(body)
         is_chunked = b"chunked" in (record.headers.get(b"Transfer-Encoding") or b"").lower()
@@ -211,7 +218,8 @@ def _is_parsers(error: BaseException) -> bool:
 def _joined(body: bytes) -> bytes:
     """The content of chunks (RFC 9112, 7.1), as far as they go; *body* itself if it has none: many archives undo them
     and leave the header."""
-    parts, at = [], 0
+    parts = []
+    at = 0
     while (head := _CHUNK.match(body, at)) is not None:
         size = int(head[1], 16)
         parts.append(body[head.end() : head.end() + size])

@@ -19,7 +19,10 @@ from spiderling.base import media_types
 from spiderling.base.url_features import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
 from spiderling.base.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonical_each, prefix_of, url_hash
 
-TEXT_BLOCK, NOFOLLOW, WANTED, FOREIGN = 1, 2, 4, 8
+TEXT_BLOCK = 1
+NOFOLLOW = 2
+WANTED = 4
+FOREIGN = 8
 """Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
 alternate version of the page, says that it leads to a wanted language, or to another one."""
 MAX_REPEATED_SEGMENTS = 3
@@ -34,7 +37,8 @@ _NO_TEXT_SUFFIXES = (
 )
 _FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
 _FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
-_MAX_BYTE, _MAX_HOSTS = 255, 0xFFFF
+_MAX_BYTE = 255
+_MAX_HOSTS = 0xFFFF
 WORDS = OF_NAME + OF_PATH
 """Words of a URL that count."""
 
@@ -138,12 +142,14 @@ class LinkBatch(NamedTuple):
 
     def target(self, at: int) -> CanonicalUrl:
         """The link at the place *at*, as ``canonicalize`` gives it."""
-        host, path = self.hosts[array("H", self.of_host)[at]], self.paths.split(b"\n")[at].decode("ascii")
+        host = self.hosts[array("H", self.of_host)[at]]
+        path = self.paths.split(b"\n")[at].decode("ascii")
         return assembled(self.prefixes[at], host, path)
 
     def rows(self) -> Iterator[tuple[str, int, int]]:
         """Canonical URL, score and characters of the text of each link."""
-        heads, paths = [PREFIXES[number] for number in self.prefixes], self.paths.decode("ascii").split("\n")
+        heads = [PREFIXES[number] for number in self.prefixes]
+        paths = self.paths.decode("ascii").split("\n")
         names = [self.hosts[number] for number in array("H", self.of_host)]
         urls = map("".join, zip(heads, names, paths, strict=False))  # no links still are one empty line
         yield from zip(urls, self.scores, self.anchors, strict=True)
@@ -229,7 +235,8 @@ def received(*values: object) -> LinkBatch:
     batch = LinkBatch._make(values)
     if {*map(type, batch[1:-2])} != {bytes} or type(batch.bad) is not int:
         raise ValueError("links that are none")
-    number, lines = batch.size, b"\n" + batch.paths
+    number = batch.size
+    lines = b"\n" + batch.paths
     whole = [*map(len, batch[2:-2])] == [width * number for width in _WIDTHS]
     straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
     if not (whole and straight) or batch.prefixes.translate(None, _PREFIX_NUMBERS):

@@ -44,7 +44,8 @@ class Signal(Enum):
 
     def __new__(cls, name: str, rule: str) -> Signal:
         member = object.__new__(cls)
-        member._value_, member.rule = name, rule
+        member._value_ = name
+        member.rule = rule
         return member
 
     # meta robots and X-Robots-Tag

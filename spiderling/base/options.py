@@ -42,9 +42,10 @@ class Options:
     )
     robots_agent: str = _option("spiderling", "Product token looked for in robots.txt and sent in the User-Agent.")
     purpose: str = _option(
-        "ai-train", "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
+        "ai-train",
+        "What the corpus is for: decides which opt-outs bind (docs/opt-outs.md).",
         choices=("research", "search", "ai-train"),
-    )  # fmt: skip
+    )
     optouts: str = _option(
         "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
     )
@@ -78,9 +79,10 @@ class Options:
         "Hosts under these top-level domains, written in the same way, get three of four places; empty: none.",
     )
     follow: str = _option(
-        "all", "Links that are followed: all, those within the hosts of the seeds (host), or none; same as -a follow=.",
+        "all",
+        "Links that are followed: all, those within the hosts of the seeds (host), or none; same as -a follow=.",
         choices=("all", "host", "none"),
-    )  # fmt: skip
+    )
     only_hosts: str = _option(
         "", "A file of the only hosts that may be crawled, one name a line (docs/seeds.md); same as -a hosts=."
     )
@@ -89,9 +91,11 @@ class Options:
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
     trap_pages: int = _option(
-        20, "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
-        low=0, high=30_000,
-    )  # fmt: skip
+        20,
+        "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
+        low=0,
+        high=30_000,
+    )
     trap_copies: int = _option(
         5, "Pages of a domain that may say the same but for numbers and words of their URLs; 0: any number.", low=0
     )
@@ -139,9 +143,10 @@ class Options:
     # names
     nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
     ip_versions: str = _option(
-        "4,6", "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
+        "4,6",
+        "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
         choices=("4,6", "6,4", "4", "6"),
-    )  # fmt: skip
+    )
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
     dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
     dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
@@ -196,9 +201,10 @@ class Options:
         choices=("ignore", "obey"),
     )
     tls: str = _option(
-        "record", "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
+        "record",
+        "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
         choices=("record", "strict"),
-    )  # fmt: skip
+    )
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
@@ -210,9 +216,10 @@ class Options:
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
     archive_robots: str = _option(
-        "obey", "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",
+        "obey",
+        "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",
         choices=("obey", "ignore"),
-    )  # fmt: skip
+    )
     archive_urls: str = _option(
         "",
         "A file of the only URLs that are taken, one a line, * at the end for all that begin so; same as -a urls=.",
@@ -242,9 +249,10 @@ class Options:
     max_downloaded_bytes: int = _option(0, "Bytes of bodies at which the crawl stops; 0: no limit.", low=0)
     max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
     marginal_bytes: int = _option(
-        0, "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        0,
+        "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
         low=0,
-    )  # fmt: skip
+    )
     marginal_yield: float = _option(0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends it.", low=0, high=1)
     max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
     max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
@@ -278,12 +286,15 @@ class Options:
     min_known_share: float = _option(
         0.6,
         "How usual the text's character 4-grams are for its language, where 1 is the language's own text: "
-        "below this it is another, unknown one.", low=0, high=1,
-    )  # fmt: skip
+        "below this it is another, unknown one.",
+        low=0,
+        high=1,
+    )
     language_method: str = _option(
-        "bayes", "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
+        "bayes",
+        "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
         choices=("bayes", "cosine"),
-    )  # fmt: skip
+    )
     min_cosine: float = _option(
         0.5, "By the method cosine, documents with a smaller cosine are in no known language.", low=0, high=1
     )
@@ -293,9 +304,11 @@ class Options:
         40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
     )
     min_stopword_share: float = _option(
-        0.05, "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
-        low=0, high=1,
-    )  # fmt: skip
+        0.05,
+        "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
+        low=0,
+        high=1,
+    )
     min_sentence_words: float = _option(0.0, "Documents whose sentences are shorter on average are bad-quality.", low=0)
     max_sentence_words: float = _option(
         200.0, "Documents whose sentences are longer on average are bad-quality.", low=1
@@ -316,9 +329,10 @@ class Options:
     )
     max_outlinks: int = _option(20, "Documents with more links to other hosts in a kB are bad-quality.", low=0)
     translated: str = _option(
-        "likely", "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
+        "likely",
+        "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
         choices=("keep", "likely", "drop"),
-    )  # fmt: skip
+    )
 
     # corpus and state
     dedup: str = _option(

@@ -107,9 +107,24 @@ _BY_KEY = {reason.value: reason for reason in Reason}
 KEYS = frozenset(_BY_KEY)
 
 
-MENTIONS = frozenset({
-    Reason.BAD_URL, Reason.OUT_OF_SCOPE, Reason.SEEN, Reason.TOO_FAR, Reason.TRAP, Reason.PORT_FORBIDDEN,
-    Reason.TOO_MANY_LINKS, Reason.TRAP_SECTION, Reason.TRAP_COPY, Reason.TRAP_SUBDOMAINS,
-    Reason.CROSS_SUBMIT, Reason.UNPROMISING, Reason.REVISIT, Reason.RECORD_STATUS, Reason.RECORD_KIND, Reason.DAMAGED,
-})  # fmt: skip
+MENTIONS = frozenset(
+    {
+        Reason.BAD_URL,
+        Reason.OUT_OF_SCOPE,
+        Reason.SEEN,
+        Reason.TOO_FAR,
+        Reason.TRAP,
+        Reason.PORT_FORBIDDEN,
+        Reason.TOO_MANY_LINKS,
+        Reason.TRAP_SECTION,
+        Reason.TRAP_COPY,
+        Reason.TRAP_SUBDOMAINS,
+        Reason.CROSS_SUBMIT,
+        Reason.UNPROMISING,
+        Reason.REVISIT,
+        Reason.RECORD_STATUS,
+        Reason.RECORD_KIND,
+        Reason.DAMAGED,
+    }
+)
 """Reasons that refuse a mention; all others are ends."""

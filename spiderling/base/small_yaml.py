@@ -8,7 +8,8 @@ import yaml
 
 from spiderling.base.errors import BadInput
 
-MAX_DEPTH, MAX_EVENTS = 20, 200_000
+MAX_DEPTH = 20
+MAX_EVENTS = 200_000
 """Lists in lists, and beginnings and ends of lists and values: more takes a second or more."""
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 

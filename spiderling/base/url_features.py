@@ -9,7 +9,8 @@ from functools import lru_cache
 from zlib import crc32
 
 BITS = 16
-OF_NAME, OF_PATH = 2, 4
+OF_NAME = 2
+OF_PATH = 4
 """Numbers for the words of a host name, and for those of a path: the first ones; 0 stands for none."""
 _MASK = (1 << BITS) - 1
 _LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256)).lower()

@@ -189,7 +189,8 @@ def url_hash(url: str, salt: bytes = b"") -> int:
 
 def origins_of(host: str) -> list[str]:
     """Every origin that may be folded into the host record *host*."""
-    name, port = host, ""
+    name = host
+    port = ""
     if not host.endswith("]") and ":" in host:
         name, _, port = host.rpartition(":")
     ports = [":" + port] if port else ["", ":80", ":443"]

@@ -85,9 +85,12 @@ def _lines(path: Path) -> Iterator[str]:
             values = {
                 "url": headers["warc-target-uri"],
                 "mime": "warc/revisit" if headers["warc-type"] == "revisit" else mime,
-                "status": status, "digest": headers["warc-payload-digest"], "length": str(record.length),
-                "offset": str(record.offset), "filename": path.name,
-            }  # fmt: skip
+                "status": status,
+                "digest": headers["warc-payload-digest"],
+                "length": str(record.length),
+                "offset": str(record.offset),
+                "filename": path.name,
+            }
             time = _NO_DIGITS.sub("", headers["warc-date"])[:14]
             yield f"{surt(values['url'])} {time} {json.dumps(values)}\n"
 

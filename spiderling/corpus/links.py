@@ -70,12 +70,25 @@ def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
     rows = list(batch.rows())
     said = [flags & (WANTED | FOREIGN) for flags in (*batch.flags, *(other[2] for other in batch.others))]
     line = LinkLine(
-        outcome.url, round(now, 3), end.value, outcome.status, outcome.language, outcome.body_bytes,
-        outcome.kept_bytes, outcome.words, outcome.redirect_to,
-        [url for url, _, _ in rows], [score for _, score, _ in rows], [anchor for _, _, anchor in rows],
-        outcome.relevant, round(outcome.badness, 2), outcome.page_language, outcome.sketch, outcome.text_key,
-        said if any(said) else (),
-    )  # fmt: skip
+        url=outcome.url,
+        time=round(now, 3),
+        reason=end.value,
+        status=outcome.status,
+        language=outcome.language,
+        downloaded_bytes=outcome.body_bytes,
+        kept_bytes=outcome.kept_bytes,
+        words=outcome.words,
+        redirect_to=outcome.redirect_to,
+        links=[url for url, _, _ in rows],
+        scores=[score for _, score, _ in rows],
+        anchors=[anchor for _, _, anchor in rows],
+        relevant=outcome.relevant,
+        badness=round(outcome.badness, 2),
+        page_language=outcome.page_language,
+        sketch=outcome.sketch,
+        text_key=outcome.text_key,
+        said=said if any(said) else (),
+    )
     return json.dumps(line._asdict(), separators=(",", ":")).encode() + b"\n"
 
 

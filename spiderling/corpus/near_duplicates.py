@@ -56,12 +56,15 @@ class NearDuplicates:
 def _see_own(found: Shingles, seen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> None:
     """Mark in *seen* what earlier paragraphs of the same document hold, unless they are duplicates themselves."""
     own: set[int] = set()
-    hashes, start = found.hashes.tolist(), 0
+    hashes = found.hashes.tolist()
+    start = 0
     for count in found.counts.tolist():
-        part, here = hashes[start : start + count], slice(start, start + count)
+        part = hashes[start : start + count]
+        here = slice(start, start + count)
         if not own.isdisjoint(part):
             seen[here] |= [hashed in own for hashed in part]
-        known, number = np.count_nonzero(seen[here] & counted[here]), np.count_nonzero(counted[here])
+        known = np.count_nonzero(seen[here] & counted[here])
+        number = np.count_nonzero(counted[here])
         if known <= MAX_SEEN_SHARE * number:
             own.update(part)
         start += count

@@ -162,13 +162,16 @@ def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
 
     A frame's own checksum is looked at: of zstd the content checksum, of gzip the CRC.
     """
-    offset, begin, piece = start, start, b""
+    offset = start
+    begin = start
+    piece = b""
     try:
         with path.open("rb") as file:
             file.seek(start)
             while offset < length:
                 unpacker: Any = _unpacker(path)
-                data, begin = bytearray(), offset
+                data = bytearray()
+                begin = offset
                 while not unpacker.eof:
                     piece = piece or file.read(min(length - offset, _PIECE_BYTES))
                     if not piece:
@@ -193,7 +196,8 @@ class ZstdFrames(io.RawIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._piece, self._ready = b"", b""
+        self._piece = b""
+        self._ready = b""
         self._unpacker: Any = None
         """Of the frame that is being read; None between two."""
 
@@ -213,7 +217,8 @@ class ZstdFrames(io.RawIOBase):
             if self._unpacker.eof:
                 self._unpacker = None
         number = min(len(place), len(self._ready))
-        place[:number], self._ready = self._ready[:number], self._ready[number:]
+        place[:number] = self._ready[:number]
+        self._ready = self._ready[number:]
         return number
 
 

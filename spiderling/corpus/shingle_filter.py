@@ -26,7 +26,8 @@ _LARGEST_SHARE = 4
 """A layer takes at most this part of ``max_bytes``, so that at most this part is forgotten at once."""
 _MIN_SAMPLED = 8
 """A paragraph with fewer shingles could well have none in the sample."""
-_SAMPLE_SHIFT, _SAMPLE_MASK = np.uint64(30), np.uint64(3)
+_SAMPLE_SHIFT = np.uint64(30)
+_SAMPLE_MASK = np.uint64(3)
 
 Hashes = NDArray[np.uint64]
 

@@ -49,13 +49,16 @@ class ShingleState:
 
     def restore(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of a corpus whose segments have *lengths*; made from all its text when no snapshot can be read."""
-        seen, covered = ShingleFilter(self._max_bytes), dict[str, int]()
+        seen = ShingleFilter(self._max_bytes)
+        covered = dict[str, int]()
         try:
             seen, covered = self._read()
         except (OSError, EOFError, ValueError, KeyError, zstandard.ZstdError):
             self.loaded = []
         if any(covered[name] > lengths.get(name, 0) for name in covered):
-            seen, covered, self.loaded = ShingleFilter(self._max_bytes), {}, []
+            seen = ShingleFilter(self._max_bytes)
+            covered = {}
+            self.loaded = []
             for path in sorted(self._directory.iterdir(), key=lambda path: path.name != _INDEX):  # that one first
                 path.unlink()  # else it would seem to fit when other text has come to be as long
         for name in sorted(lengths):
@@ -84,7 +87,8 @@ class ShingleState:
         with self._writing():
             self._directory.mkdir(exist_ok=True)
             for layer in list(seen.layers):
-                shingles, documents = layer.shingles, layer.documents
+                shingles = layer.shingles
+                documents = layer.documents
                 file = f"{layer.number:06d}-{shingles}.zst"
                 if not (self._directory / file).exists():
                     _write_layer(self._directory / file, layer)

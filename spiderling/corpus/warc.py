@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 EXCHANGE = "spiderling_exchange"
 """Meta key of what the handler keeps of a request."""
-_GZIP_LEVEL, _ZSTD_LEVEL, _SMALL = 6, 3, 4096
+_GZIP_LEVEL = 6
+_ZSTD_LEVEL = 3
+_SMALL = 4096
 _REMEMBERED = 100_000
 """Payloads that may be referred to, the last ones; about 30 MB."""
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -78,7 +80,9 @@ class WarcKind(Kind):
         index_all(paths)
 
     def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:
-        record_id, url, date = _new_id(), _printable(exchange.url), _date(exchange.began)
+        record_id = _new_id()
+        url = _printable(exchange.url)
+        date = _date(exchange.began)
         common = {"WARC-Target-URI": url, "WARC-Date": date}
         http = common | ({"WARC-IP-Address": exchange.address} if exchange.address else {})
         beside = {**http, "WARC-Concurrent-To": record_id}
@@ -86,14 +90,21 @@ class WarcKind(Kind):
             self._response({"WARC-Record-ID": record_id, **http}, exchange, url, date),
             _record(
                 {"WARC-Type": "request", "WARC-Record-ID": _new_id(), **beside},
-                "application/http;msgtype=request", _request(exchange),
+                "application/http;msgtype=request",
+                _request(exchange),
             ),
             _record(
-                {"WARC-Type": "metadata", "WARC-Record-ID": _new_id(), **common, "WARC-Refers-To": record_id,
-                 "WARC-Concurrent-To": record_id},
-                "application/warc-fields", _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)}),
+                {
+                    "WARC-Type": "metadata",
+                    "WARC-Record-ID": _new_id(),
+                    **common,
+                    "WARC-Refers-To": record_id,
+                    "WARC-Concurrent-To": record_id,
+                },
+                "application/warc-fields",
+                _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)}),
             ),
-        )  # fmt: skip
+        )
 
     def _response(self, fields: dict[str, str], exchange: Exchange, url: str, date: str) -> bytes:
         digest = _digest(exchange.body)
@@ -123,10 +134,14 @@ def ends_batch(record: bytes) -> bool:
 def verdict(outcome: Outcome) -> dict[str, object]:
     """What the metadata record says of a page."""
     return {
-        "reason": outcome.reason.value, "detail": outcome.detail, "language": outcome.language or "",
-        "downloadedBytes": outcome.body_bytes, "keptBytes": outcome.kept_bytes, "words": outcome.words,
+        "reason": outcome.reason.value,
+        "detail": outcome.detail,
+        "language": outcome.language or "",
+        "downloadedBytes": outcome.body_bytes,
+        "keptBytes": outcome.kept_bytes,
+        "words": outcome.words,
         "yieldRate": round(outcome.kept_bytes / max(1, outcome.body_bytes), 4),
-    }  # fmt: skip
+    }
 
 
 def _record(fields: Mapping[str, str], content_type: str, block: bytes) -> bytes:
@@ -141,7 +156,8 @@ def _response_head(exchange: Exchange) -> bytes:
     The transfer coding was taken off, so its header and a Content-Length that does not fit are kept under Common
     Crawl's names, X-Crawl-..., and the body's own length is given.  The content coding stays as it came.
     """
-    has_body, fits = bool(exchange.body), False
+    has_body = bool(exchange.body)
+    fits = False
     lines = [exchange.status_line.encode("utf-8", "surrogateescape")]
     for name, value in exchange.headers:
         lower = name.lower()

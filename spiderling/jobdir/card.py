@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 Manifest: TypeAlias = "dict[str, Any]"
 
-MANIFEST, README = "manifest.json", "README.md"
+MANIFEST = "manifest.json"
+README = "README.md"
 _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xxhash")
 """Those whose version may change what text is kept."""
 _MOST_NAMED = 500
@@ -56,7 +57,8 @@ class Tally:
 
     def add(self, attributes: Mapping[str, str]) -> None:
         """Count a document by the attributes of its ``<doc>``."""
-        code, date = attributes.get("lang", ""), attributes.get("crawl_date", "")
+        code = attributes.get("lang", "")
+        date = attributes.get("crawl_date", "")
         self._documents[code] += 1
         self._words[code] += whole_number(attributes.get("words", "")) or 0
         self._bytes += whole_number(attributes.get("length", "")) or 0
@@ -78,9 +80,13 @@ def _count(counts: Counter[str], value: str) -> None:
 
 
 def _contents(
-    documents: Counter[str], words: Counter[str], length: int, hosts: int, dates: list[str],
+    documents: Counter[str],
+    words: Counter[str],
+    length: int,
+    hosts: int,
+    dates: list[str],
     counts: Mapping[str, Counter[str]],
-) -> Manifest:  # fmt: skip
+) -> Manifest:
     return {
         "documents": documents.total(),
         "words": words.total(),
@@ -105,10 +111,14 @@ def card_of(crawl: Inspection) -> Manifest:
     for segment in crawl.segments("corpus"):
         file = former.get(segment.path.name, {})
         known = file.get("sha256") if file.get("bytes") == segment.length else None
-        files.append({
-            "name": segment.path.name, "documents": segment.entries, "bytes": segment.length,
-            "sha256": known or checksum(segment.path, segment.length),
-        })  # fmt: skip
+        files.append(
+            {
+                "name": segment.path.name,
+                "documents": segment.entries,
+                "bytes": segment.length,
+                "sha256": known or checksum(segment.path, segment.length),
+            }
+        )
     return {
         "made": _now(),
         "software": software(),
@@ -129,14 +139,19 @@ def _contents_of(crawl: Inspection) -> Manifest:
     dates = [_utc(noted(crawl.meta, "created", 0.0)), _utc(last or 0.0)]
     kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
     return _contents(
-        counted("language/"), counted("fact/words/"), counts.get("total/kept_bytes", 0), hosts, dates,
+        counted("language/"),
+        counted("fact/words/"),
+        counts.get("total/kept_bytes", 0),
+        hosts,
+        dates,
         {name: counted(f"fact/{kind}/") for name, kind in kinds.items()},
-    )  # fmt: skip
+    )
 
 
 def provenance(crawl: Inspection) -> Manifest:
     """How a crawl was made, and what is needed to make it again."""
-    options, counts = crawl.options, crawl.counts
+    options = crawl.options
+    counts = crawl.counts
     defaults = asdict(Options())
     return {
         "languages": options.lang,
@@ -227,7 +242,8 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 def checksum(path: Path, length: int | None = None) -> str:
     """SHA-256 of a file, or of its first *length* bytes; raises StorageError if it cannot be read or is shorter."""
-    digest, left = hashlib.sha256(), path.stat().st_size if length is None and path.exists() else length or 0
+    digest = hashlib.sha256()
+    left = path.stat().st_size if length is None and path.exists() else length or 0
     try:
         with path.open("rb") as file:
             while left and (part := file.read(min(left, 1 << 20))):
@@ -262,32 +278,50 @@ def _utc(seconds: float) -> str:
 
 def readme_of(manifest: Manifest) -> str:
     """A dataset card in Markdown, with the metadata that dataset hubs read at its top."""
-    contents, crawls = manifest["contents"], manifest["crawls"]
+    contents = manifest["contents"]
+    crawls = manifest["crawls"]
     names = ", ".join(filter(None, contents["languages"])) or "no language"
     dates = " to ".join(date[:10] for date in contents["crawl_dates"])
     lines = [
-        "---", "language:", *(f"- {code}" for code in contents["languages"] if code), "license: other",
-        "task_categories:", "- text-generation", f"pretty_name: Web corpus of {names}", "---",
-        f"# Web corpus of {names}", "",
+        "---",
+        "language:",
+        *(f"- {code}" for code in contents["languages"] if code),
+        "license: other",
+        "task_categories:",
+        "- text-generation",
+        f"pretty_name: Web corpus of {names}",
+        "---",
+        f"# Web corpus of {names}",
+        "",
         f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.1f} MB of "
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
-        f"{manifest['software']['spiderling']}. All that follows stands in {MANIFEST} too.", "",
-        *_markdown("Languages", ("language", "documents", "words"),
-                   [(code, row["documents"], row["words"]) for code, row in contents["languages"].items()]),
+        f"{manifest['software']['spiderling']}. All that follows stands in {MANIFEST} too.",
+        "",
+        *_markdown(
+            "Languages",
+            ("language", "documents", "words"),
+            [(code, row["documents"], row["words"]) for code, row in contents["languages"].items()],
+        ),
         *(line for crawl in crawls for line in _crawl_lines(crawl)),
         *_counts("Licences that pages link to", "licence", contents["licences"]),
         "What a page links to may concern a part of it only; most pages state nothing. The texts belong to their "
-        "authors, and what may be done with them depends on the law of the place and on the purpose.", "",
+        "authors, and what may be done with them depends on the law of the place and on the purpose.",
+        "",
         *_counts("Statements on the use of kept documents", "opt-out", contents["optouts"]),
         *_counts("Encodings they were decoded from", "encoding", contents["encodings"]),
         *_counts("Kinds of files", "kind", contents["file_types"]),
-        *_markdown("Files", ("file", "documents", "bytes", "SHA-256"),
-                   [(f["name"], f["documents"], f["bytes"], f["sha256"]) for f in manifest["files"]]),
-        "## Limits", "",
+        *_markdown(
+            "Files",
+            ("file", "documents", "bytes", "SHA-256"),
+            [(f["name"], f["documents"], f["bytes"], f["sha256"]) for f in manifest["files"]],
+        ),
+        "## Limits",
+        "",
         "What the web says is in it: errors, opinions, personal data of the people who are written about, and text by "
         "machines. Boilerplate, languages and near-duplicates were told by models that err. To have a host or page "
-        "taken out, see `scrapy export --drop-host`.", "",
-    ]  # fmt: skip
+        "taken out, see `scrapy export --drop-host`.",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -295,7 +329,8 @@ def _crawl_lines(crawl: Manifest) -> list[str]:
     rate = crawl["kept_bytes"] / max(1, crawl["downloaded_bytes"])
     rules = Counter(crawl["optouts"].values())
     settings = (f"{PREFIX}{name.upper()}={value}" for name, value in crawl["settings"].items())
-    options, dedup = " ".join(f"-s {shlex.quote(setting)}" for setting in settings), crawl["dedup"]
+    options = " ".join(f"-s {shlex.quote(setting)}" for setting in settings)
+    dedup = crawl["dedup"]
     down = f"{crawl['downloaded_bytes'] / 1e6:,.1f} MB"
     seeds = [f"{s['number']:,} from {s['from']} (sha256 {s['sha256'][:16]})" for s in crawl["seeds"]]
     standing = f"{crawl['urls_waiting']:,} URLs wait" if crawl["urls_waiting"] else "finished"
@@ -309,11 +344,15 @@ def _crawl_lines(crawl: Manifest) -> list[str]:
         "Seeds": "; ".join(seeds) or "not on record",
     }
     return [
-        f"## How it was made: crawl of {crawl['languages']}", "",
+        f"## How it was made: crawl of {crawl['languages']}",
+        "",
         *(f"- {name}: {said}" for name, said in facts.items()),
-        "", "To repeat it, with the seeds and the versions named here (the web will have changed):", "",
-        f"    scrapy crawl spiderling {options}", "",
-    ]  # fmt: skip
+        "",
+        "To repeat it, with the seeds and the versions named here (the web will have changed):",
+        "",
+        f"    scrapy crawl spiderling {options}",
+        "",
+    ]
 
 
 def _counts(title: str, column: str, counts: Mapping[str, int]) -> list[str]:

@@ -67,7 +67,8 @@ def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]
 def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     counts = crawl.counts
     ends = sum(counts_with_prefix(counts, "end").values())
-    discovered, waiting = counts.get("discovered", 0), counts.get("waiting", 0)
+    discovered = counts.get("discovered", 0)
+    waiting = counts.get("waiting", 0)
     if discovered != ends + waiting:
         yield f"the books do not balance: {discovered} discovered, but {ends} ends + {waiting} waiting"
     queues = queues_by_host(crawl.connection)
@@ -84,13 +85,15 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
 def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     """What all hosts gave is what the crawl counts, and each discovered URL has its key."""
-    counts, columns = crawl.counts, ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
+    counts = crawl.counts
+    columns = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
     sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in columns)
     for column, number in crawl.rows(f"SELECT {sums} FROM host")[0].items():  # noqa: S608 - names of columns
         total = counts.get(f"total/{column}", 0)
         if number != total:
             yield f"the hosts have {number} {column} together, the counts say {total}"
-    keys, discovered = len(_seen_keys(crawl)), counts.get("discovered", 0)
+    keys = len(_seen_keys(crawl))
+    discovered = counts.get("discovered", 0)
     if keys != discovered:
         yield f"{discovered} URLs were discovered, but the keys of {keys} are known"
     compared.append(f"sums of all hosts with the totals; {keys:,} keys of URLs with the number discovered")

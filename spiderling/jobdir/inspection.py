@@ -127,7 +127,8 @@ class Inspection:
     @property
     def options(self) -> Options:
         """Those of the crawl's last start, as far as this version knows them."""
-        values, defaults = noted(self.meta, "options", dict[str, Any]()), asdict(Options())
+        values = noted(self.meta, "options", dict[str, Any]())
+        defaults = asdict(Options())
         known = {name: values[name] for name in defaults if name in values}
         strange = [name for name, value in known.items() if not is_like(value, defaults[name])]
         if strange:
@@ -189,13 +190,21 @@ class Inspection:
         if host is None:
             return Story(target.url, refusal=Scope(self.options).refusal(target))
         key = url_key(host["id"], target.url)
-        row, found, ended = url_of_key(self.connection, key), self._found(key), self._ended(key)
+        row = url_of_key(self.connection, key)
+        found = self._found(key)
+        ended = self._ended(key)
         page = self._ended(found.page) if found and found.page else None
         return Story(
-            target.url, key, host, row, ended, found, page.end.url if page else "",
+            target.url,
+            key,
+            host,
+            row,
+            ended,
+            found,
+            page.end.url if page else "",
             self._purge(host["id"], found) if row is None and ended is None else None,
             None if row or ended or found else Scope(self.options).refusal(target),
-        )  # fmt: skip
+        )
 
     def text_of(self, ended: Ended) -> Document | None:
         """The document that a URL left in the corpus; None if it left none.  Raises StorageError."""

@@ -82,7 +82,8 @@ def _empty_log(path: Path) -> None:
 def _refuse_full_disk(path: Path) -> None:
     log = log_of(path)
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    needed, free = int(size * _GROWTH), shutil.disk_usage(path.parent).free
+    needed = int(size * _GROWTH)
+    free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OSError(f"{needed / 1e6:,.0f} MB are needed on its disk, {free / 1e6:,.0f} MB are free")
 

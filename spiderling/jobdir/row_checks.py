@@ -72,7 +72,8 @@ def _counted(
     connection: sqlite3.Connection, name: str, query: str, is_whole: Callable[[tuple[Any, ...]], bool]
 ) -> Iterator[str]:
     """A table of which only the number of rows was written."""
-    number, changed = 0, []
+    number = 0
+    changed = []
     for row in connection.execute(query):
         number += 1
         with suppress(*UNFIT):
@@ -87,7 +88,8 @@ def _counted(
 
 
 def _table(connection: sqlite3.Connection, table: Table) -> Iterator[str]:
-    written, so_far = read_written(connection).get(table.name, Written()), Written()
+    written = read_written(connection).get(table.name, Written())
+    so_far = Written()
     changed = []
     for row in checksums.checked_rows(connection, table):
         so_far = row.so_far

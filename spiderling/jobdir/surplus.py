@@ -119,7 +119,8 @@ def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> 
         found = []
         for path in sorted((directory / kind).glob("*")):
             if path.name.endswith(suffixes) and path.is_file():
-                start, size = lengths.get((kind, path.name), 0), path.stat().st_size
+                start = lengths.get((kind, path.name), 0)
+                size = path.stat().st_size
                 if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
                     found.append(_measured(path, start, size))
         following = max([_last(known)[kind], *(s.number for s in found if s.has_text)]) + 1
@@ -152,7 +153,8 @@ def set_aside(surplus: Surplus) -> None:
     path, start, whole, size = surplus[:4]
     directory = path.parent / ASIDE
     directory.mkdir(exist_ok=True)
-    stem, suffix = path.name.partition(".")[0], "." + path.name.partition(".")[2]
+    stem = path.name.partition(".")[0]
+    suffix = "." + path.name.partition(".")[2]
     name = f"{stem}-from-{start}" if start else stem
     if whole < size:
         _copy(path, whole, size, _free(directory, name, f"{suffix}.torn"))
@@ -195,7 +197,8 @@ def refuse_without_state(directory: Path, database: Path) -> None:
 
 def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) -> str:
     """Why a state whose log is not damaged may not know them."""
-    last, log = _last(known), log_of(database)
+    last = _last(known)
+    log = log_of(database)
     beyond_next = [s for s in found if not s.start and s.number > last[s.path.parent.name] + 1]
     if len(beyond_next) == len(found):
         name = f"{found[0].path.name.rpartition('-')[0]}-{last[found[0].path.parent.name] + 1:05d}"
@@ -222,8 +225,12 @@ def _said(found: Sequence[Surplus]) -> str:
 
 def _measured(path: Path, start: int, size: int) -> Surplus:
     """Read it; raises OSError, and StorageError if the disk fails."""
-    whole, documents, is_ended, is_one_batch = start, 0, False, True
-    is_corpus, is_archive = path.parent.name == "corpus", path.parent.name == "warc"
+    whole = start
+    documents = 0
+    is_ended = False
+    is_one_batch = True
+    is_corpus = path.parent.name == "corpus"
+    is_archive = path.parent.name == "warc"
     try:
         for frame in frames(path, size, start):
             is_one_batch = is_one_batch and not is_ended
@@ -245,7 +252,8 @@ def _cut(surplus: Surplus) -> None:
 
 
 def _free(directory: Path, name: str, suffix: str) -> Path:
-    path, number = directory / f"{name}{suffix}", 1
+    path = directory / f"{name}{suffix}"
+    number = 1
     while path.exists():
         number += 1
         path = directory / f"{name}-{number}{suffix}"

@@ -90,7 +90,7 @@ async def test_links_are_cut_back_with_the_corpus_also_when_they_are_not_wanted_
 
 def test_it_is_read_without_scrapy(crawl):
     code = (
-        "import sys, pathlib; from spiderling.corpus.links import links_of_crawl; "
+        "import sys, pathlib; from spiderling.jobdir.inspection import links_of_crawl; "
         f"print(len(list(links_of_crawl(pathlib.Path({str(crawl.directory)!r})))), 'scrapy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "5 False\n"

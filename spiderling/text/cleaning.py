@@ -1,4 +1,4 @@
-"""One page, from bytes to clean text: the steps of ``text/`` in their order."""
+"""From the bytes of a page to clean text: calls the steps of ``text/`` in their order."""
 
 from __future__ import annotations
 
@@ -34,20 +34,25 @@ if TYPE_CHECKING:
     from spiderling.text.language.cosine import CosineGuesses
 
 _SAMPLE_BLOCKS = 12
+"""Blocks, the longest of a page, by which its stop words and lengths are chosen; chosen."""
+_SAMPLE_CHARS = 1000
+"""Characters of each of them that are looked at; chosen."""
 _MAX_LINK_SHARE = 0.5
-_PARAGRAPH_LENIENCE = 0.75  # a paragraph strays further from the mean than a document does
+"""Share of a block's characters inside links up to which it may be text; chosen."""
+_PARAGRAPH_LENIENCE = 0.75
+"""Share of the least known share that is enough for one paragraph, for those vary more than documents; chosen."""
 
 
 def process(body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions) -> Page:
-    """Everything that the page *body* at *url* gives; no content makes it raise.
+    """The Page of the *body* at *url*; no content makes it raise.
 
-    Text is kept when its paragraph is good and of an accepted language, or too short
-    to tell.  Requires that *models* hold the accepted languages.
+    A paragraph is kept when it is good and in an accepted language, or too short to
+    tell.  Requires that *models* hold the accepted languages.
     """
     text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
-        # what is UTF-8 without a mark in front or damage needs no coding again
+        # undamaged UTF-8 without a byte order mark need not be encoded again
         same = detected == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
         recoded = body if same else text.encode("utf-8", "replace")
         page.utf8_bytes = len(recoded)
@@ -65,12 +70,13 @@ def measure_clean(page: Page) -> str:
     """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
     clean = clean_text(page.paragraphs)
     page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
-    page.clean_chars, page.words = len(clean), words_in(clean)
+    page.clean_chars = len(clean)
+    page.words = words_in(clean)
     return clean
 
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> str:
-    """What follows from the paragraphs; returns the clean text."""
+    """Set what follows from the paragraphs of *page*; returns the clean text."""
     page.has_text = any(paragraph.cls == GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     clean = measure_clean(page)
@@ -83,15 +89,17 @@ def _measured(page: Page, options: TextOptions, url: str = "") -> str:
 def process_document(
     document: Document | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
 ) -> Page:
-    """Everything that a document gives, as `process` does for a page; without text if it could not be converted.
+    """The Page of a document in the file *body*; without text if *document* is None, since it could not be converted.
 
-    A document has no navigation to be told from text, so the rules are jusText's with
-    the lengths of 'permissive', whatever is chosen for pages.
+    A document has no navigation, so jusText's rules with the preset 'permissive' judge
+    it, whatever the options say of pages.
     """
     page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if document is not None:
         page.encoding_detected = ""
-        page.title, page.meta, page.html_lang = document.title, document.meta, document.lang
+        page.title = document.title
+        page.meta = document.meta
+        page.html_lang = document.lang
         lenient = replace(options, boilerplate="justext", preset="permissive")
         _Judge(page, models, lenient).judge("", document.blocks, Tree())
     _measured(page, options)
@@ -104,7 +112,10 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
 
 
 def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None) -> None:
-    """Links with the paragraph that encloses them; the package's paragraphs are found by their text."""
+    """Set the links of *page* with the paragraphs that enclose them.
+
+    The paragraphs of the justext package are not the blocks of *parsed*: they are found by their text.
+    """
     paragraphs = page.paragraphs
     same = len(paragraphs) == len(parsed.blocks)
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
@@ -112,7 +123,7 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     chances = scores if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
-    said: dict[str, int] = {}
+    said: dict[str, int] = {}  # URL -> flag of its hreflang
     for (_, rel, anchor, block, language), target in resolve(parsed.links[: options.max_links], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
         if block < 0:
@@ -130,26 +141,25 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
             rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
     page.links = named_tuples(PageLink, rows)
-    page.batch = gathered(
-        named_tuples(Link, [
-            (url, is_text, score, len(anchor), nofollow, said.get(url, 0))
-            for url, anchor, nofollow, _, score, is_text in rows
-        ])
-    )  # fmt: skip
+    found = [
+        (target, text, score, len(anchor), nofollow, said.get(target, 0))
+        for target, anchor, nofollow, _, score, text in rows
+    ]
+    page.batch = gathered(named_tuples(Link, found))
 
 
 def _flag(language: str, options: TextOptions) -> int:
-    """What hreflang says of the page that it names, as a flag; 0 when that is no language ("x-default")."""
+    """A link's flag by its hreflang; 0 when that names no language ("x-default")."""
     code = language_of_tag(language)
     return 0 if code is None else WANTED if code in options.accepted else FOREIGN
 
 
 class _Judge:
-    """Classes and languages of a page's blocks.
+    """Finds the classes and languages of a page's blocks.
 
-    All blocks that could be text go through the language models once, before they are
-    classified, because the stop words are those of the accepted languages *and* of
-    the page's own: an English page is to be found English rather than boilerplate.
+    The language models look at all blocks that may be text before these are classified,
+    because the rules use the stop words of the accepted languages and of the page's own:
+    so an English page is found to be English rather than boilerplate.
     """
 
     def __init__(self, page: Page, models: LanguageModels, options: TextOptions) -> None:
@@ -158,7 +168,7 @@ class _Judge:
         self._options = options
 
     def judge(self, html: str, blocks: list[Block], tree: Tree) -> list[float] | None:
-        """Fill in paragraphs, languages, known share and badness; returns the blocks' scores in the learned mode."""
+        """Set paragraphs, languages, known share and badness; returns the blocks' probabilities in the learned mode."""
         self._identify(blocks)
         scores = None
         if self._options.boilerplate == "learned":
@@ -171,16 +181,17 @@ class _Judge:
         self._measure(blocks, good)
         self._page.candidates = self._guesses.candidates(self._options.min_known_share)
         found = lswc_among(self._page, self._options.accepted)
-        self._page.lswc_language, self._page.lswc_relevant = found, found in self._options.accepted
-        both = zip(blocks, classes, strict=True)
-        rows = [(block.text, cls, block.heading, None, False, False) for block, cls in both]
+        self._page.lswc_language = found
+        self._page.lswc_relevant = found in self._options.accepted
+        pairs = zip(blocks, classes, strict=True)
+        rows = [(block.text, cls, block.heading, None, False, False) for block, cls in pairs]
         self._page.paragraphs = named_tuples(Paragraph, rows)
         for index in good:
-            self._page.paragraphs[index] = self._good(index, blocks[index])
+            self._page.paragraphs[index] = self._good_paragraph(index, blocks[index])
         return scores
 
     def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
-        """jusText's classes; the package cuts blocks of its own."""
+        """Blocks and their classes by jusText's rules; the justext package makes its own blocks."""
         stoplist, rules = self._rules(blocks)
         found = stock(html, stoplist, rules) if self._options.boilerplate == "justext-stock" else None
         if found is None:
@@ -189,6 +200,7 @@ class _Judge:
         return [block for block, _ in found], [cls for _, cls in found]
 
     def _identify(self, blocks: Sequence[Block]) -> None:
+        """Find the nearest languages of the blocks that may be text."""
         long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
         identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
         guesses: Guesses | CosineGuesses = identify([blocks[index].text for index in long])
@@ -197,7 +209,10 @@ class _Judge:
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
     def _recognise(self, good: Sequence[int]) -> None:
-        """Believe a language where a paragraph by itself, and those like it together, are known to it."""
+        """Set the language of each good block that is sure of one.
+
+        Its known share must be large enough, and so must that of all blocks with the same language together.
+        """
         least = self._options.min_known_share
         lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
         sure = [index for index in good if index in self._sure]
@@ -215,16 +230,16 @@ class _Judge:
         return self._guesses.known_share(code, [self._row[index] for index in indices if index in self._row])
 
     def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], Rules]:
-        """Stop words and thresholds for this page, from its longest blocks."""
+        """Stop words and thresholds for this page, by its longest blocks."""
         sample = sorted(self._row, key=lambda index: -len(blocks[index].text))[:_SAMPLE_BLOCKS]
         own = self._guesses.nearest([self._row[index] for index in sample])
         codes = {*self._options.accepted, *([own] if own else [])}
-        scale = length_scale("".join(blocks[index].text[:1000] for index in sample))
+        scale = length_scale("".join(blocks[index].text[:_SAMPLE_CHARS] for index in sample))
         stoplist = frozenset().union(*(self._models[code].stoplist for code in codes))
         return stoplist, rules_for(self._options.preset, scale, bool(stoplist))
 
     def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
-        """What holds for the good text as a whole; what is too short to tell goes with it."""
+        """Set what the good text as a whole says; blocks too short to tell count as in its nearest language."""
         page = self._page
         self._recognise(good)
         nearest = self._guesses.nearest([self._row[index] for index in good if index in self._row])
@@ -253,9 +268,8 @@ class _Judge:
         language = self._language.get(index)
         return language in self._options.accepted if language else index not in self._sure
 
-    def _good(self, index: int, block: Block) -> Paragraph:
-        kept, language = self._is_kept(index), self._language.get(index)
-        return Paragraph(block.text, GOOD, block.heading, language, kept)
+    def _good_paragraph(self, index: int, block: Block) -> Paragraph:
+        return Paragraph(block.text, GOOD, block.heading, self._language.get(index), self._is_kept(index))
 
 
 def _may_be_text(block: Block) -> bool:

@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from spiderling.text.page import Page
 
 _PUBLISHED = (
-    *("article:published_time", "datepublished", "dcterms.created"),
-    *("pubdate", "date", "dc.date", "dcterms.date"),
+    "article:published_time",
+    "datepublished",
+    "dcterms.created",
+    "pubdate",
+    "date",
+    "dc.date",
+    "dcterms.date",
 )
 _MODIFIED = ("article:modified_time", "datemodified", "og:updated_time", "dcterms.modified", "last-modified")
 """Names of <meta> that state a date, the most reliable first."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
-"""Marks are vowel signs and tones, part of words though \\w leaves them out: without them Hindi is \"ह न द\"."""
+"""Marks are vowel signs and tones, part of words though \\w leaves them out: without them Hindi is 'ह न द'."""
 _NO_LETTERS = re.compile(rf"(?:[\W\d_](?<![{MARKS}]))+")
 
 Array = npt.NDArray[np.float32]

@@ -1,1 +1,1 @@
-"""Which blocks are running text: rules, and a learned model."""
+"""Which blocks are running text: by rules, or by a learned model."""

@@ -1,11 +1,11 @@
-"""What the second learned model sees of a block: its look, where in the page's tree it stands, and what the first
-model makes of its surroundings.
+"""The features of a block that the second network uses: its own, its place in the page's tree, and the first
+network's guesses about its surroundings.
 
-The first model (features.py) judges blocks by themselves and their neighbours.  Its
-guesses, summed over the elements that enclose a block, over the blocks of the same
-shape (same tags and classes up to the root) and along the page, tell the article from
-the teasers around it, which look alike one by one.  Stacked learning after Wolpert
-(1992); the summing over the tree is what Readability does with its hand-made scores.
+The first network judges a block by the features of features.py.  Its guesses are summed
+over the elements that enclose a block, over the blocks of the same shape (same tags and
+classes up to the root) and along the page.  These sums tell the article from the
+teasers around it, which look alike one by one.  This is stacked learning (Wolpert
+1992); Readability sums scores of its own over the tree in the same way.
 """
 
 from __future__ import annotations
@@ -29,11 +29,17 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.floating[Any]]
 
 _LEVELS = 5
+"""Enclosing elements over which is summed, the innermost first; chosen."""
 _OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
+"""Neighbours whose guesses are features, as distances in blocks; chosen."""
 _WINDOWS = (3, 10, 30)
+"""Blocks to either side over which guesses are averaged; chosen."""
 _MAX_DEPTH = 60
+"""Depth from which on all elements count as equally deep; chosen."""
 _LEAST = 1e-3
+"""Probabilities nearer to 0 or 1 count as this far from it in a logit; chosen."""
 _TINY = 1e-9
+"""Added to divisors that may be 0."""
 _GROUPS = [*(f"box {level}" for level in range(_LEVELS)), "same shape", "same shape and tag"]
 _MEASURES = ("log blocks", "share of the text", "link density", "stops a word", "log text a block")
 _CHANCES = ("chance a word", "chance a block", "share of the chances")
@@ -41,40 +47,54 @@ _CHANCES = ("chance a word", "chance a block", "share of the chances")
 NAMES = [
     *PAGE,
     *(f"{group}: {measure}" for group in _GROUPS for measure in _MEASURES + _CHANCES),
-    "common with the longest", "levels below common", "levels of the longest below common", "depth",
-    "chance", "logit",
+    "common with the longest",
+    "levels below common",
+    "levels of the longest below common",
+    "depth",
+    "chance",
+    "logit",
     *(f"{offset:+d}: chance" for offset in _OFFSETS),
     *(f"within {width}: {name}" for width in _WINDOWS for name in _CHANCES[:2]),
-    "chances before", "chances after", "own share of the chances", "page: chance a word", "page: highest chance",
-    "page: chance a block", "page: log chances", "highest before", "highest after",
-]  # fmt: skip
-"""Names of the columns of `context`; they belong to the fitted weights."""
+    "chances before",
+    "chances after",
+    "own share of the chances",
+    "page: chance a word",
+    "page: highest chance",
+    "page: chance a block",
+    "page: log chances",
+    "highest before",
+    "highest after",
+]
+"""Names of the columns of `context`; the fitted weights depend on them."""
 
 _COLUMN = {name: place for place, name in enumerate(OWN)}
 _TAGS = slice(_COLUMN["tag none"], _COLUMN["tag div"] + 1)
 _GROUPED = len(PAGE)
-_NEAR, _CHANCE = NAMES.index("common with the longest"), NAMES.index("chance")
+_NEAR = NAMES.index("common with the longest")
+_CHANCE = NAMES.index("chance")
 
 
 class _Mass(NamedTuple):
-    """What is summed over groups of blocks, by block."""
+    """What is summed over groups of blocks: one value for each block."""
 
     words: Numbers
     text: Numbers
     """Words outside links."""
     stops: Numbers
     chance: Numbers
-    """Of the block."""
+    """The first network's probability that the block is text."""
     share: Numbers
-    """Of the page's words."""
+    """The block's share of the page's words."""
 
     def table(self) -> Numbers:
-        """One row a measure, the blocks themselves first."""
+        """One row for each measure; the first counts the blocks."""
         ones = np.ones_like(self.words)
         return np.array((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
 
 
 class _Arrays(NamedTuple):
+    """The page's tree and the places of the blocks in it, as arrays."""
+
     inside: Ints
     """The innermost element of each block."""
     parents: Ints
@@ -90,9 +110,9 @@ class _Arrays(NamedTuple):
 
 
 def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> Array:
-    """One row a block, one column for each of NAMES.
+    """One row for each block, one column for each of NAMES.
 
-    *rows* are those of `features`, *chances* the first model's, *inherited* is the tree's.
+    *rows* are those of `features`, *chances* the first network's guesses for them, *inherited* is the tree's.
     """
     words = np.expm1(5 * rows[:, _COLUMN["log words"]])
     text = words * (1 - rows[:, _COLUMN["link density"]])
@@ -109,15 +129,15 @@ def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Tree, in
 
 
 def _groups(mass: Numbers, tree: _Arrays, rows: Array) -> Numbers:
-    """Sums of *mass* (measure, group, block) over the elements around each block, the innermost first, and over the
-    blocks that look like it."""
+    """Sums of *mass* (measure, group, block): over the blocks in each element around a block, the innermost element
+    first, then over the blocks that look like it."""
     around = np.empty((_LEVELS, len(tree.inside)), np.intp)
     around[0] = tree.inside
     for level in range(1, _LEVELS):
         around[level] = tree.parents[around[level - 1]]
     order = np.argsort(tree.inside, kind="stable")
     known = tree.inside[order]
-    # a subtree is a stretch of elements in the order of their opening
+    # in the order of their opening, the elements of a subtree follow one another
     first, last = np.searchsorted(known, (around, tree.ends[around]))
     found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
     found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
@@ -140,7 +160,7 @@ def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
 
 
 def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
-    """Fill in _MEASURES and _CHANCES of each group."""
+    """Fill in _MEASURES and _CHANCES of each group of blocks."""
     measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
     blocks, words, text, stops, chance, share, both = groups
     words = np.maximum(1, words)
@@ -155,7 +175,7 @@ def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
 
 
 def _nearness(longest: Sequence[int], tree: _Arrays, out: Array) -> None:
-    """How much of the way from the root a block has in common with *longest*, the longest one's."""
+    """Fill in how much of the way from the root each block shares with the longest block, whose way is *longest*."""
     above = np.array(longest[:_MAX_DEPTH], np.intp)[:, None]
     depth = np.minimum(tree.depths[tree.inside], _MAX_DEPTH)
     common = np.count_nonzero((above <= tree.inside) & (tree.inside < tree.ends[above]), axis=0)
@@ -166,10 +186,12 @@ def _nearness(longest: Sequence[int], tree: _Arrays, out: Array) -> None:
 
 
 def _chances(mass: _Mass, out: Array) -> None:
-    """The guesses for the block, its neighbours and the page."""
-    chance, share = mass.chance, mass.share
+    """Fill in the guesses for the block, its neighbours and the page."""
+    chance = mass.chance
+    share = mass.share
     both = chance * share
-    number, width = len(chance), len(_OFFSETS)
+    number = len(chance)
+    width = len(_OFFSETS)
     clipped = np.minimum(np.maximum(chance, _LEAST), 1 - _LEAST)
     out[0] = chance
     out[1] = np.log(clipped / (1 - clipped)) / 5
@@ -180,7 +202,8 @@ def _chances(mass: _Mass, out: Array) -> None:
     around[:, 0] = windows[:, 0] / (windows[:, 1] + _TINY)
     around[:, 1] = windows[:, 2] / sizes
     page = out[2 + width + 2 * len(_WINDOWS) :]
-    total, high = float(both.sum()) + _TINY, float(both.max()) + _TINY
+    total = float(both.sum()) + _TINY
+    high = float(both.max()) + _TINY
     until = np.cumsum(both)
     page[0] = (until - both) / total
     page[1] = 1 - until / total

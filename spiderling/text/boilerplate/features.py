@@ -1,8 +1,8 @@
-"""What the learned boilerplate model sees of a block: its look, its place, its neighbours.
+"""The features of a block that the learned boilerplate model uses: its text, its place, its neighbours.
 
-Nothing depends on the language: lengths, links, punctuation, capitals, digits, tags,
-names of the enclosing elements (html/zones.py).  The characters of all blocks are
-classified by one table look-up, so that a page costs well under a millisecond.
+None depends on the language: lengths, links, punctuation, capitals, digits, tags,
+names of the enclosing elements (html/zones.py).  One table look-up classifies the
+characters of all blocks, so that a page takes well under a millisecond.
 """
 
 from __future__ import annotations
@@ -30,22 +30,39 @@ _OTHER, _UPPER, _DIGIT, _STOP, _COMMA, _SPACE, _WIDE, _SYMBOL = range(_CLASSES)
 _STOPS = ".!?…。！？।॥؟۔።܀։"
 _COMMAS = ",;:،؛、，；：፣፤"
 _SYMBOLS = "©®|•·»«›‹→←↑↓▶►■★☆/\\_=+#*<>[]{}~^@"
-# one ideograph is more than half a word, a Thai letter a fifth of one: in between
 _WIDE_WORD = 0.5
-_TAGS = ("", "p", "li", "td", "div")  # all others count as the last
+"""Words that a character of a script without spaces counts; chosen: an ideograph is more, a Thai letter a fifth."""
+_TAGS = ("", "p", "li", "td", "div")
+"""Tags with a feature of their own; any other counts as the last."""
 _ENDS = frozenset(_STOPS)
 _LADDER = (3, 6, 12, 25, 50, 100)
+"""Numbers of words with a feature each: whether the block has as many; chosen."""
 _LINK_LADDER = (0.05, 0.3, 0.7)
+"""The same for the share of characters inside links."""
 _OFFSETS = (-3, -2, -1, 1, 2, 3)
+"""Neighbours whose own features are repeated, as distances in blocks; chosen."""
 _WINDOWS = (3, 10, 30)
+"""Blocks to either side over which features are averaged; chosen."""
 
 OWN = [
-    "log words", "log characters", "link density", "no links", "stops a word", "commas a word", "ends in a stop",
-    "heading", "digits", "capitals", "symbols", "copyright", "pieces a word", "text words",
+    "log words",
+    "log characters",
+    "link density",
+    "no links",
+    "stops a word",
+    "commas a word",
+    "ends in a stop",
+    "heading",
+    "digits",
+    "capitals",
+    "symbols",
+    "copyright",
+    "pieces a word",
+    "text words",
     *(f"tag {tag or 'none'}" for tag in _TAGS),
     *(f"in {kind}" for kind in KINDS),
-]  # fmt: skip
-"""Names of a block's own features, in their order; neighbours repeat them."""
+]
+"""Names of a block's own features, in their order."""
 _BROAD = [OWN.index(name) for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
 _LINK_DENSITY = OWN.index("link density")
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
@@ -57,23 +74,28 @@ PAGE = [
     *OWN,
     *(f"{step} or more words" for step in _LADDER),
     *(f"link density over {step}" for step in _LINK_LADDER),
-    "place", "text before", "text after", "share of the text", "share of the longest", "log text of the page",
+    "place",
+    "text before",
+    "text after",
+    "share of the text",
+    "share of the longest",
+    "log text of the page",
     "link density of the page",
     *(f"page: {kind}" for kind in KINDS),
-]  # fmt: skip
+]
 """Names of the features of a block by itself and in its page."""
 NAMES = [
     *PAGE,
     *(f"{offset:+d}: {name}" for offset in _OFFSETS for name in OWN),
     *(f"within {width}: {OWN[column]}" for width in _WINDOWS for column in _BROAD),
-]  # fmt: skip
+]
 """Names of the columns of `features`; they belong to the fitted weights."""
 _ZONES_OF_PAGE = len(PAGE) - len(KINDS)
 _SURROUNDINGS = len(PAGE) + len(_OFFSETS) * len(OWN)
 
 
 def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
-    """One row a block, one column for each of NAMES, most of them between 0 and 1.  Requires a block.
+    """One row for each block, one column for each of NAMES; most values are between 0 and 1.  Requires a block.
 
     *inherited* is that of the page's tree.
     """
@@ -90,7 +112,7 @@ def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
 
 
 def _own(blocks: Sequence[Block], zones: Sequence[int], columns: Array) -> Array:
-    """Fill in the features of each block by itself; returns its words."""
+    """Fill in the own features of each block; returns its number of words."""
     texts, headings, link_counts, tags, piece_counts, elements = zip(*blocks, strict=True)
     chars = np.array([len(text) for text in texts], np.float32)
     link_chars = np.array(link_counts, np.float32)
@@ -127,7 +149,7 @@ def _counts(texts: Sequence[str], chars: Array) -> Array:
 
 
 def _place(words: Array, density: Array, columns: Array) -> None:
-    """Fill in the ladders, where in the page a block stands, and how much of its text it is."""
+    """Fill in the ladders, the place of each block in the page, and its share of the page's text."""
     number = len(words)
     text = words * (1 - density)
     total = max(1.0, float(text.sum()))
@@ -146,9 +168,9 @@ def _place(words: Array, density: Array, columns: Array) -> None:
 
 
 def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
-    """Fill in, for each of *offsets*, the columns of the blocks so many places after each.
+    """Fill in, for each of *offsets*, the columns of the block at that distance from each block.
 
-    *out* is left as it is where there are none: beyond the page's ends.
+    *out* is left as it is where that is beyond the page's ends.
     """
     for place, offset in enumerate(offsets):
         moved = out[place * len(columns) : (place + 1) * len(columns)]
@@ -159,19 +181,23 @@ def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
 
 
 def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-    """(width, row, column): the sums of *rows* over the columns not more than so many places away; and
-    (width, column): how many these are."""
+    """Sums over windows of each width (width, row, column), and how many columns each window covers (width, column).
+
+    The window of a column reaches *width* columns to either side.
+    """
     number = rows.shape[1]
     sums = np.zeros((len(rows), number + 1))
     np.cumsum(rows, 1, out=sums[:, 1:])
-    places, away = np.arange(number), np.array(widths)[:, None]
-    low, high = np.maximum(0, places - away), np.minimum(number, places + away + 1)
+    places = np.arange(number)
+    away = np.array(widths)[:, None]
+    low = np.maximum(0, places - away)
+    high = np.minimum(number, places + away + 1)
     return (np.take(sums, high, 1) - np.take(sums, low, 1)).swapaxes(0, 1), high - low
 
 
 @lru_cache(maxsize=1)
 def _classes() -> npt.NDArray[np.uint8]:
-    """Class of each code point of the basic plane; the rest counts as the last one."""
+    """The class of each code point of the basic plane; all others count as its last one."""
     kinds = {"Lu": _UPPER, "Lt": _UPPER, "Nd": _DIGIT, "Zs": _SPACE}
     table = np.array([kinds.get(unicodedata.category(chr(code)), _OTHER) for code in range(0x10000)], np.uint8)
     for chars, kind in ((_STOPS, _STOP), (_COMMAS, _COMMA), (_SYMBOLS, _SYMBOL)):

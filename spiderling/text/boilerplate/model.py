@@ -1,11 +1,11 @@
-"""The learned boilerplate model: how likely a block is running text.
+"""The learned boilerplate model: the probability that a block is running text.
 
-Two small networks in a row, each with one hidden layer of rectified units before a
-logistic one: the first sees the features of features.py, the second those of
-context.py, among them what the first said of all blocks (docs/text.md has what each
-brings).  They need neither stop words nor a language.  The bundled weights stand in
-``model.json``; they and files named by SPIDERLING_BOILERPLATE_MODEL are the only
-things that ``text/`` reads.  ``scrapy train boilerplate`` fits new ones.
+It is two small networks, each with one hidden layer of rectified units before a logistic
+one.  The first uses the features of features.py; the second those of context.py, among
+them the first one's guesses for all blocks (docs/text.md says what each brings).  They
+need neither stop words nor a language.  The bundled weights stand in ``model.json``;
+it and a file that SPIDERLING_BOILERPLATE_MODEL names are the only files that ``text/``
+reads.  ``scrapy train boilerplate`` fits new weights.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from spiderling.text.html.blocks import Block
     from spiderling.text.html.zones import Inherited, Tree
 
-DIGITS = 3
-_STEEPEST = 30.0  # exp does not overflow
+_DIGITS = 3
+"""Significant digits of a weight in a file; chosen."""
+_MAX_SCORE = 30.0
+"""Scores are cut to +-this, so that exp does not overflow; chosen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,23 +51,23 @@ class Network:
     def __call__(self, rows: Array) -> Array:
         """The probability of each row."""
         units = np.maximum(0, rows @ self.hidden + self.hidden_bias)
-        score = np.clip(units @ self.output + self.output_bias, -_STEEPEST, _STEEPEST)
+        score = np.clip(units @ self.output + self.output_bias, -_MAX_SCORE, _MAX_SCORE)
         probability: Array = 1 / (1 + np.exp(-score))
         return probability.astype(np.float32, copy=False)
 
     def to_json(self, names: Sequence[str]) -> str:
-        """The weights by feature; one line a feature."""
+        """The weights as JSON, one line for each feature."""
         rows = ",\n".join(
             f"   {json.dumps(name)}: {_listed(row)}" for name, row in zip(names, self.hidden, strict=True)
         )
         return (
             f'{{\n  "hidden": {{\n{rows}\n  }},\n  "hidden_bias": {_listed(self.hidden_bias)},\n'
-            f'  "output": {_listed(self.output)},\n  "output_bias": {self.output_bias:.{DIGITS}g}\n }}'
+            f'  "output": {_listed(self.output)},\n  "output_bias": {self.output_bias:.{_DIGITS}g}\n }}'
         )
 
     @classmethod
     def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
-        """Raises ValueError when *values* are no weights for the features *names*."""
+        """From the values of `to_json`; raises ValueError when they do not fit the features *names*."""
         hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
         bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
         network = cls(hidden, bias, output, float(values["output_bias"]))
@@ -80,15 +82,15 @@ class Network:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockModel:
-    """Both networks; a value that can be pickled."""
+    """Both networks; it can be pickled."""
 
     first: Network
     second: Network
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """On how many pages it was fitted and what it achieved on others."""
+    """On how many pages it was fitted, and its F1 on others."""
 
     def probabilities(self, blocks: Sequence[Block], tree: Tree) -> list[float]:
-        """How likely each block of a page is running text, 0 .. 1."""
+        """The probability that each block of a page is running text."""
         if not blocks:
             return []
         inherited = tree.inherited()
@@ -142,4 +144,4 @@ def bundled() -> BlockModel:
 
 
 def _listed(numbers: Array) -> str:
-    return "[" + ", ".join(f"{number:.{DIGITS}g}" for number in numbers.tolist()) + "]"
+    return "[" + ", ".join(f"{number:.{_DIGITS}g}" for number in numbers.tolist()) + "]"

@@ -1,8 +1,8 @@
 """Which paragraphs are running text: jusText's rules (Pomikálek 2011, chapter 3).
 
 `classify` first looks at each paragraph alone (length, density of links and of
-stop words), then at its neighbours.  It is linear in the number of paragraphs and,
-unlike the package, its rule for headings works in the first pass as published.
+stop words), then at its neighbours.  Its time is linear in the number of paragraphs.
+Unlike the justext package, it applies the rule for headings in the first pass, as published.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from spiderling.text.html.normal import normal_form
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-GOOD, NEARGOOD, SHORT, BAD = "good", "neargood", "short", "bad"
-# how many characters a script without spaces takes for what English says in one (translated news)
+GOOD = "good"
+NEARGOOD = "neargood"
+SHORT = "short"
+BAD = "bad"
 _SCALES = {
     "\u0e00-\u0e7f": 1.0,  # Thai
     "\u0e80-\u0eff": 1.1,  # Lao
@@ -28,7 +30,12 @@ _SCALES = {
     "\u1780-\u17ff": 1.15,  # Khmer
     "\u3400-\u9fff\uf900-\ufaff": 0.35,  # Chinese
 }
-_KANA, _JAPANESE_SCALE, _KANA_SHARE = "\u3040-\u30ff", 0.45, 0.1
+"""Letters of a script without spaces -> characters that it takes for one of English; measured on translated news."""
+_KANA = "\u3040-\u30ff"
+_JAPANESE_SCALE = 0.45
+"""The same for Japanese, which is Chinese characters with kana in between."""
+_KANA_SHARE = 0.1
+"""Share of kana among the letters without spaces from which on a text is Japanese; chosen."""
 _UNSPACED = re.compile(f"[{''.join(_SCALES)}{_KANA}]")
 _SCRIPTS = {re.compile(f"[{letters}]"): scale for letters, scale in _SCALES.items()}
 _KANA_LETTERS = re.compile(f"[{_KANA}]")
@@ -36,7 +43,7 @@ _KANA_LETTERS = re.compile(f"[{_KANA}]")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Thresholds; lengths in characters, densities as shares."""
+    """Thresholds; lengths in characters, densities as shares.  The defaults are those of the justext package."""
 
     length_low: int = 70
     length_high: int = 200
@@ -52,13 +59,15 @@ PRESETS = {
     "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
 }
 _MAX_LENGTH = 100_000
+"""Largest length, in characters, that a user may set; chosen."""
 _SENTENCE_CHARS = 35
+"""Characters of a short sentence in English; chosen."""
 
 
 def parse_rules(text: str) -> Rules:
-    """The rules that *text* names: a preset, values of one's own, or both: ``balanced,length_low=40``.
+    """The rules that *text* names: a preset, values, or both, as in ``balanced,length_low=40``.
 
-    Values that are not named are those of the preset, by default of 'balanced'.  Raises BadInput.
+    Values that are not named are those of the preset; the default preset is 'balanced'.  Raises BadInput.
     """
     try:
         return _parsed(text)
@@ -69,14 +78,15 @@ def parse_rules(text: str) -> Rules:
 def _parsed(text: str) -> Rules:
     first, *rest = (part.strip() for part in text.split(","))
     if "=" in first:
-        first, rest = "balanced", [first, *rest]
+        rest = [first, *rest]
+        first = "balanced"
     if first not in PRESETS:
         raise ValueError(f"it must be {', '.join(PRESETS)}, or values such as length_low=40,max_link_density=0.4")
     return replace(PRESETS[first], **dict(map(_rule, rest)))
 
 
 def _rule(part: str) -> tuple[str, Any]:
-    """``name=value`` as a field of Rules and its value, within bounds."""
+    """The field of Rules and its value in ``name=value``; raises ValueError for a value out of bounds."""
     name, _, value = part.partition("=")
     name = name.strip()
     names = [spec.name for spec in fields(Rules)]
@@ -96,15 +106,17 @@ def _rule(part: str) -> tuple[str, Any]:
 def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules:
     """The rules that *preset* names (`parse_rules`) for one page.
 
-    A script without spaces, that is with a *scale* (`length_scale`), has lengths of its own and no stop words;
-    without *stopwords* (none are known of the language) paragraphs are judged by lengths and links alone.
+    A text in a script without spaces has a *scale* (`length_scale`), which multiplies the lengths, and no stop words.
+    Without *stopwords*, where the language has no list, lengths and links alone judge the paragraphs.
     """
     rules = parse_rules(preset)
     if scale is not None:
-        low, high, distance = (
-            round(length * scale) for length in (rules.length_low, rules.length_high, rules.max_heading_distance)
+        rules = replace(
+            rules,
+            length_low=round(rules.length_low * scale),
+            length_high=round(rules.length_high * scale),
+            max_heading_distance=round(rules.max_heading_distance * scale),
         )
-        rules = replace(rules, length_low=low, length_high=high, max_heading_distance=distance)
     return rules if scale is None and stopwords else replace(rules, stopwords_low=0.0, stopwords_high=0.0)
 
 
@@ -114,7 +126,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def length_scale(text: str) -> float | None:
-    """Length of what the script of *text* says, where English is 1; None for scripts with spaces between words.
+    """Characters that the script of *text* takes for one of English; None for a script with spaces between words.
 
     >>> length_scale("今天天气很好"), length_scale("人間は自由である"), length_scale("Kočka")
     (0.35, 0.45, None)
@@ -123,7 +135,6 @@ def length_scale(text: str) -> float | None:
         return None
     counts = {len(script.findall(text)): scale for script, scale in _SCRIPTS.items()}
     kana = len(_KANA_LETTERS.findall(text))
-    # Japanese is Chinese characters with kana in between
     is_japanese = kana > _KANA_SHARE * len(_UNSPACED.findall(text))
     return _JAPANESE_SCALE if is_japanese else counts[max(counts)]
 
@@ -131,9 +142,9 @@ def length_scale(text: str) -> float | None:
 def classify(
     blocks: Sequence[Block], stoplist: Collection[str], rules: Rules, first_headings: bool = True
 ) -> list[str]:
-    """The final class of each block: 'good' or 'bad' (every 'short' and 'neargood' one is decided).
+    """The final class of each block: GOOD or BAD.
 
-    Without *first_headings* a short heading does not look ahead in the first pass (stock_justext.py).
+    Without *first_headings* the first pass ignores what follows a short heading (stock_justext.py).
     """
     first = [_alone(block, stoplist, rules) for block in blocks]
     classes = list(first)
@@ -154,7 +165,7 @@ def classify(
 def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: float) -> list[str]:
     """The class of each block by its probability of being text (model.py).
 
-    A page of snippets and links alone, nothing in it as long as a sentence, holds no running text.
+    If no chosen block is as long as a sentence, the page holds only snippets and links, and no running text.
     """
     good = [probability >= threshold for probability in probabilities]
     chosen = (block for block, yes in zip(blocks, good, strict=True) if yes)
@@ -164,8 +175,8 @@ def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: f
 
 
 def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Block, str]] | None:
-    """Blocks and classes by the ``justext`` package itself; None where it fails (it raises on odd pages)."""
-    import justext  # only this mode pays for the import
+    """Blocks and classes by the ``justext`` package itself; None where the package raises."""
+    import justext  # it is slow to import, and only this mode needs it
 
     try:
         paragraphs = justext.justext(
@@ -184,7 +195,7 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
 
 
 def _holds_sentence(block: Block) -> bool:
-    """Whether it is long enough for a short one, its links not counted."""
+    """Whether the block is as long as a short sentence, its links not counted."""
     length = len(block.text) - block.link_chars
     if length >= 2 * _SENTENCE_CHARS:
         return True
@@ -192,8 +203,9 @@ def _holds_sentence(block: Block) -> bool:
 
 
 def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
-    """Context-free class."""
-    text, length = block.text, len(block.text)
+    """The class of *block* without its neighbours."""
+    text = block.text
+    length = len(text)
     if block.link_chars / length > rules.max_link_density or "©" in text or "&copy" in text:
         return BAD
     if length < rules.length_low:
@@ -210,7 +222,8 @@ def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
 
 def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) -> list[bool]:
     """For each block, whether a good one begins within *distance* characters after its end."""
-    near, gap = [False] * len(blocks), distance + 1
+    near = [False] * len(blocks)
+    gap = distance + 1
     for index in range(len(blocks) - 1, -1, -1):
         near[index] = gap <= distance
         gap = 0 if classes[index] == GOOD else gap + len(blocks[index].text)
@@ -218,8 +231,9 @@ def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) 
 
 
 def _nearest(classes: Iterable[str], stops: Collection[str]) -> list[str]:
-    """For each place, the nearest earlier class among *stops*; 'bad' at the edge."""
-    found, last = [], BAD
+    """For each place, the nearest earlier class among *stops*; BAD if there is none."""
+    found = []
+    last = BAD
     for cls in classes:
         found.append(last)
         if cls in stops:
@@ -232,7 +246,8 @@ def _both_sides(classes: Sequence[str], stops: Collection[str]) -> tuple[list[st
 
 
 def _decide_short(classes: Sequence[str]) -> list[str]:
-    """A short block goes with its neighbours; between good and bad, a near-good one on the bad side wins it."""
+    """Decide short blocks: as the nearest good or bad neighbours if these agree, else BAD, but GOOD where a near-good
+    block stands between it and the bad one."""
     before, after = _both_sides(classes, (GOOD, BAD))
     near_before, near_after = _both_sides(classes, (GOOD, BAD, NEARGOOD))
 
@@ -246,7 +261,7 @@ def _decide_short(classes: Sequence[str]) -> list[str]:
 
 
 def _decide_neargood(classes: list[str]) -> None:
-    """A near-good block is bad only between bad ones; earlier decisions count for later blocks."""
+    """Decide near-good blocks: BAD only between bad ones.  An earlier decision counts for later blocks."""
     after = _both_sides(classes, (GOOD, BAD))[1]
     before = BAD
     for index, cls in enumerate(classes):

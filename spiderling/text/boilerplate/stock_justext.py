@@ -1,9 +1,9 @@
-"""Our pass with the defects of the ``justext`` package switched on: for comparisons with it.
+"""The parser and the rules with the defects of the ``justext`` package (3.0.2), to compare them with it.
 
-Where html/parser.py and boilerplate/rules.py differ from the package (3.0.2) they do so on
-purpose, in these points and no others: words between inline tags are not glued together;
-characters that have no look are dropped and text is in normal form; text behind the end of
-the root element counts; a short heading is judged by what follows it (its issue 45).
+html/parser.py and boilerplate/rules.py differ from the package in these points only: words
+between inline tags are not joined; invisible characters are dropped and text is in normal
+form; text behind the end of the root element counts; a short heading is judged by what
+follows it (the package's issue 45).
 """
 
 from __future__ import annotations

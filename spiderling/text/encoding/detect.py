@@ -1,11 +1,15 @@
 """From the bytes of a page to text: the content decides, labels are only evidence.
 
-Order: byte order mark; the escape sequences of ISO-2022-JP; strict UTF-8; nearly
-valid UTF-8; the HTTP label and then the page's own, if the body decodes without
-error and the spelling of a known language does not speak clearly for another
-encoding; the encoding that the spelling speaks for; chardet among the encodings of
-the accepted languages.  The first that fits wins.  The spelling is that of encoding/spelling.py,
-what labels mean is in encoding/labels.py.
+The first of these that fits wins:
+1. a byte order mark, or NUL in every second byte (UTF-16);
+2. the escape sequences of ISO-2022-JP;
+3. UTF-8, perhaps with a few damaged bytes;
+4. the label of the HTTP header, then that of the page, if the body decodes without error
+   and the spelling of a known language does not clearly fit another encoding better;
+5. the encoding that the spelling fits best (spelling.py);
+6. what chardet finds among the encodings of the accepted languages.
+
+labels.py says which codec a label means.
 """
 
 from __future__ import annotations
@@ -25,20 +29,29 @@ if TYPE_CHECKING:
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD_BYTES = 4096
+"""Bytes of a page that are searched for its label; chosen; the HTML standard asks for 1024."""
 _DETECT_BYTES = 50_000
+"""Bytes that chardet looks at; chosen."""
 _MAX_BAD_SHARE = 0.005
-_TO_KANJI = b"\x1b$"  # no page in another encoding holds it
-_MAX_COST = 4.2  # of text that is in none of the languages, see encoding/spelling.py
-_OVERRULING_COST = 3.1  # what overrules a label must be in one of the languages beyond doubt ...
-_MARGIN = 12.0  # ... and so much likelier (natural logarithm of the odds)
-_NO_MATCH = 0.1  # chardet's confidence in an encoding that nothing speaks for
+"""Share of a text's characters that may be damaged; chosen."""
+_TO_KANJI = b"\x1b$"
+"""Escape sequence of ISO-2022-JP; no page in another encoding holds it."""
+_MAX_COST = 4.2
+"""Nats per byte (spelling.py) above which a text is in none of the languages; chosen from the figures at `Fit.cost`."""
+_OVERRULING_COST = 3.1
+"""Nats per byte up to which an encoding may overrule a label, because the text is surely in a known language."""
+_MARGIN = 12.0
+"""Natural logarithm of the odds by which that encoding must fit better than the label; chosen."""
+_NO_MATCH = 0.1
+"""chardet's confidence in an encoding for which there is no evidence."""
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
 _ASCII = bytes(range(0x80))
-_NOT_LEADING = bytes(range(0xC2))  # bytes that do not begin a multi-byte sequence of UTF-8
+_NOT_LEADING = bytes(range(0xC2))
+"""Bytes that do not begin a multi-byte sequence of UTF-8."""
 
 
 class Decoded(NamedTuple):
-    """Result of `decode`."""
+    """Text of a page, the codec that its labels name, and the codec that decoded it."""
 
     text: str | None
     """None when no encoding fits."""
@@ -49,9 +62,9 @@ class Decoded(NamedTuple):
 def decode(
     body: bytes, http_charset: str | None, encodings: Iterable[str] = (), spelling: Spelling | None = None
 ) -> Decoded:
-    """Decode *body*; *encodings* are the legacy ones in use for the accepted languages.  Never raises.
+    """Decode *body*; never raises.
 
-    *spelling* is that of the languages which pages may be in, the accepted ones among them.
+    *encodings* are the legacy ones of the accepted languages, *spelling* is that of all languages to be recognised.
     """
     labels = [label for label in (http_charset, _meta_label(body)) if label]
     named = codecs_of(labels)
@@ -110,23 +123,24 @@ def _meta_label(body: bytes) -> str | None:
     if not match:
         return None
     label = match[1].decode("ascii", "replace")
-    # a page whose label could be read as ASCII is not in UTF-16 (HTML standard, "prescan")
+    # a label that reads as ASCII proves that the page is not in UTF-16 (HTML standard, "prescan")
     return "utf-8" if (codec_of(label) or "").startswith("utf-16") else label
 
 
 def _utf16_without_mark(body: bytes) -> str | None:
-    """UTF-16 shows as every second byte being NUL around the mark-up."""
+    """UTF-16 without a byte order mark, by the NUL in every second byte of the mark-up; None for anything else."""
     head = body[:1000]
     if head.count(0) * 4 < len(head) or len(head) < 20:
         return None
-    low, high = head[::2].count(0), head[1::2].count(0)
+    low = head[::2].count(0)
+    high = head[1::2].count(0)
     if max(low, high) < 10 * min(low, high):
         return None
     return "utf-16-le" if high > low else "utf-16-be"
 
 
 def _utf8(body: bytes, labelled: bool) -> str | None:
-    """The text if *body* is UTF-8, or was before a few bytes were damaged."""
+    """The text if *body* is UTF-8, perhaps with a few damaged bytes; else None."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
@@ -146,7 +160,7 @@ def _strict(body: bytes, name: str) -> str | None:
 
 
 def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tuple[str | None, str | None]:
-    """chardet's choice, or else a label that fits but for a few bytes."""
+    """By chardet's choice, else by a label that fits but for a few bytes."""
     names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
@@ -160,7 +174,7 @@ def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tu
 
 
 def _nearly_ascii(body: bytes) -> tuple[str | None, str | None]:
-    """A page with so few other bytes that they prove no encoding is read as browsers read it."""
+    """Decode a page with too few non-ASCII bytes to tell the encoding as browsers do: by windows-1252."""
     if len(body.translate(None, _ASCII)) > _MAX_BAD_SHARE * len(body):
         return None, None
     text = body.decode("cp1252", "replace")
@@ -168,7 +182,7 @@ def _nearly_ascii(body: bytes) -> tuple[str | None, str | None]:
 
 
 def _telling(body: bytes) -> bytes:
-    """The runs between tags that hold high bytes: ASCII mark-up only dilutes the evidence."""
+    """The texts between tags that hold non-ASCII bytes; ASCII tells nothing about the encoding."""
     return b" ".join(run for run in re.split(rb"[<>]", body) if not run.isascii())[:_DETECT_BYTES]
 
 

@@ -1,7 +1,7 @@
-"""Which codec a label of an encoding means: the WHATWG Encoding Standard, in Python's names.
+"""Which of Python's codecs a label means, by the WHATWG Encoding Standard.
 
-``latin1`` is windows-1252, ``gb2312`` is gb18030: browsers read the wider encoding,
-and so pages are written in it.
+``latin1`` means windows-1252, and ``gb2312`` means gb18030: browsers read the wider
+encoding, and so pages are written in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _WIDER = {
     "shift_jis_2004": "cp932",
     "utf-16": "utf-16-le",
 }
-_LABELS = {  # labels of the standard that Python's codecs do not know
+"""Codec -> the wider codec that browsers read it with."""
+_LABELS = {
     "x-sjis": "cp932",
     "windows-31j": "cp932",
     "windows-874": "cp874",
@@ -60,7 +61,7 @@ _LABELS = {  # labels of the standard that Python's codecs do not know
     "x-cp1251": "cp1251",
     "x-cp1252": "cp1252",
 }
-# what pages were written in before UTF-8, the usual first; the first row with room for an alphabet is its row
+"""Labels of the standard that Python does not know -> codecs."""
 _FAMILIES = (
     ("windows-1252", "iso-8859-15"),
     ("windows-1250", "iso-8859-2", "cp852"),
@@ -78,7 +79,10 @@ _FAMILIES = (
     ("iso-8859-14",),
     ("iso-8859-10",),
 )
+"""Encodings that pages were written in before UTF-8, the most usual first.  The first row that can encode an alphabet
+is that of the language."""
 _MOST = 0.9
+"""Share of an alphabet that an encoding must have, if none has all of it; chosen."""
 _ASIAN = (
     (re.compile("[\u3040-\u30ff]"), ("shift_jis", "euc-jp", "iso-2022-jp")),
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
@@ -120,7 +124,7 @@ def encodings_for(alphabet: str) -> tuple[str, ...]:
     for script, labels in _ASIAN:
         if script.search(alphabet):
             return _with_room(labels, alphabet, _MOST)
-    # a letter or two may be newer than the encodings: Persian has one, Romanian two
+    # a few letters may be newer than the encodings: one in Persian, two in Romanian
     rows = (_with_room(labels, alphabet, share) for share in (1.0, _MOST) for labels in _FAMILIES)
     return next(filter(None, rows), ())
 

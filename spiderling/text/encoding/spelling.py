@@ -1,14 +1,12 @@
-"""How well bytes, read in an encoding, spell the words of a language.
+"""How well bytes, decoded by a codec, spell the words of a language.
 
-chared (Pomikálek and Suchomel 2011) keeps byte trigrams of a language for each of
-its encodings.  In an encoding of one byte a character these are the character
-trigrams of the language seen through the code table, so here one table of character
-trigrams, taken from the language model, serves every encoding: the bytes are read
-in each candidate, and
+chared (Pomikálek and Suchomel 2011) keeps byte trigrams of a language for each of its
+encodings.  Here one table of character trigrams, that of the language model, serves all
+encodings: the bytes are decoded by each candidate, and
 
     log P(text) = sum of log P(letter | the two before it) + costs of other characters
 
-is comparable between candidates that give different numbers of characters, because
+can be compared between candidates that give different numbers of characters, because
 each is the probability of the same bytes.  Conditional probabilities are
 interpolated between the orders (Jelinek and Mercer 1980).
 """
@@ -31,34 +29,42 @@ if TYPE_CHECKING:
     from spiderling.text.ngram_counts import NgramCounts
 
 SAMPLE_BYTES = 4000
-"""Bytes of words with non-ASCII bytes that are looked at."""
+"""Bytes of words with non-ASCII bytes that are looked at; chosen."""
 _SEARCHED_BYTES = 1_000_000
+"""Bytes of a page that are searched for them; chosen."""
 _BITS = 18
+"""Binary logarithm of the size of the tables; chosen."""
 _ORDER = 3
-_TRUST = 0.8  # weight of a longer n-gram against the shorter one
+"""Characters of the longest n-grams: trigrams, as in chared."""
+_TRUST = 0.8
+"""Weight of a longer n-gram against the shorter one; chosen."""
 _UNSEEN = math.log(1e-7)
-_USUAL_COST = math.log(1 / 50)  # of a non-letter that running text holds
-_ODD_COST = math.log(1 / 50_000)  # of any other: box drawing, C1 controls, what could not be decoded
-_FOREIGN_COST = math.log(1e-7)  # of an encoding that is not in use for the language
+"""log P of a letter that the language does not have; chosen, as are the costs below."""
+_USUAL_COST = math.log(1 / 50)
+"""log P of a non-letter that is usual in running text."""
+_ODD_COST = math.log(1 / 50_000)
+"""log P of any other: box drawing, C1 controls, bytes that could not be decoded."""
+_FOREIGN_COST = math.log(1e-7)
+"""log P of an encoding that is not in use for the language."""
 _OTHERS = re.compile(r"[^\w\x00-\x7f]")
 _USUAL = re.compile("[\xa0«»–—‘’“”„‚…•·§©®°€£№\u3000-\u303f\uff00-\uffef]")
 _SEPARATORS = bytes.maketrans(b"<>", b"  ")
 
 
 class Fit(NamedTuple):
-    """How well a sample reads in one encoding."""
+    """How well a sample fits one encoding."""
 
     score: float
     """log P of the sample in the language that it fits best."""
     cost: float
-    """-score per byte.  A language's own text costs 2.3 to 3.2 nats (3.3 to 3.8 where a character is a word, as in
-    Chinese); text of another language, misread so that it looks best in this one, 3.1 and more."""
+    """-score per byte, in nats.  Measured: text of a known language costs 2.3 to 3.2 (3.3 to 3.8 where a character is
+    a word, as in Chinese); text of another language in the wrong encoding costs 3.1 and more."""
 
 
 def telling_words(body: bytes) -> bytes:
-    """Words with non-ASCII bytes, in a row: all others read the same in every encoding.
+    """The words with non-ASCII bytes, joined; all others are the same in every encoding.
 
-    White space and tags are no part of a character in any of the ASCII-compatible encodings.
+    In ASCII-compatible encodings no byte of white space or of a tag's brackets is part of a character.
     """
     words = body[:_SEARCHED_BYTES].translate(_SEPARATORS).split()
     return b" ".join(word for word in words if not word.isascii())[:SAMPLE_BYTES]
@@ -74,16 +80,16 @@ class Spelling:
 
     @cached_property
     def _logs(self) -> Array:
-        """Log-probabilities (hash, language); made when first needed, because most pages are in UTF-8."""
+        """Log-probabilities (hash, language); built at first use, because most pages are in UTF-8."""
         return np.stack([_table(ngrams) for ngrams, _ in self._languages], axis=1)
 
     def fits(self, body: bytes, codecs: Iterable[str]) -> dict[str, Fit]:
-        """The fit of the words of *body* that hold non-ASCII bytes, in each of *codecs*; none without such words."""
+        """How well *body* fits each of *codecs*; empty if none of its words holds a non-ASCII byte."""
         sample = telling_words(body)
         return {codec: self._fit(sample, codec) for codec in codecs if sample}
 
     def _fit(self, sample: bytes, codec: str) -> Fit:
-        # windows-1258 writes accents apart
+        # windows-1258 has accents as characters of their own
         text = unicodedata.normalize("NFC", sample.decode(codec, "replace"))
         chars = codepoints(normalise(text))
         logs = np.maximum(self._look_up(chars, 1)[2:], self._look_up(chars, 2)[1:-1])
@@ -93,15 +99,15 @@ class Spelling:
         return Fit(score, -score / max(1, len(sample)))
 
     def _look_up(self, chars: Hashes, size: int) -> Array:
-        """Of the n-gram that begins at each character, by language."""
+        """Log-probabilities of the n-gram that begins at each character, by language."""
         found: Array = self._logs[windows(chars, size) & np.uint32(len(self._logs) - 1)]
         return found
 
 
 def _table(ngrams: NgramCounts) -> Array:
-    """log P of the last letter of each n-gram after the others, by hash; -inf for the n-grams never seen.
+    """log P of the last letter of each n-gram after its others, by hash; -inf for n-grams that were never seen.
 
-    Those of shorter n-grams are lowered as befits a text whose longer n-gram was never seen.
+    For a shorter n-gram it is that of a text whose longer n-gram was never seen, which is lower.
     """
     shares, counts, logs = (np.zeros(1 << _BITS, np.float32) for _ in range(3))
     mask = np.uint32(len(logs) - 1)
@@ -124,7 +130,7 @@ def _table(ngrams: NgramCounts) -> Array:
 
 
 def _others(text: str) -> float:
-    """Costs of the non-ASCII characters that are not letters; marks belong to their letters."""
+    """log P of the non-ASCII characters that are neither letters nor marks."""
     others = _OTHERS.findall(text)
     usual = sum(1 for char in others if _USUAL.match(char))
     marks = sum(1 for char in others if unicodedata.category(char)[0] == "M")

@@ -36,7 +36,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, recorded_crawl, result, table  # noqa: I001
-from spiderling.commands.simulate import print_table
+from spiderling.commands.simulate import strategy_table
 from spiderling.corpus.links import LinkLine
 from spiderling.simulation.comparison import (
     PERFECT, PERFECT_LANGUAGE, SHARES, Run, Summary, Task, Terms, crawl, make_web, summaries,
@@ -120,7 +120,7 @@ def ours(bench: Bench) -> Finish:
             runs = [run for future in futures for run in future.result()]
             means = summaries(run._replace(task=run.task._replace(web=Path(web).name)) for run in runs)
             heading(f"{means[0].web}: words/MB, politeness, 20 requests a second, to 75 % of the words")
-            print_table(means)
+            print("\n".join(strategy_table(means)))
             sys.stdout.flush()
             row: list[str] = [means[0].web]
             for others in least:

@@ -20,6 +20,9 @@ PREFIX = "SPIDERLING_"
 
 GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 """Pomikálek & Suchomel 2011, 3.1."""
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_MOST_DIGITS = 18
+"""Of a size; chosen: more than any disk has bytes, and few enough for a float."""
 _NO_LABEL = re.compile(r"[\s/?#@:.\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 
@@ -52,6 +55,18 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
     if spec.name in _CHECKS:
         _CHECKS[spec.name](value)
     return value
+
+
+def parse_size(text: str) -> int:
+    """Bytes; raises BadInput.
+
+    >>> parse_size("1.5G")
+    1500000000
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([kmgt]?)b?", text.strip().lower())
+    if match is None or len(match[1]) > _MOST_DIGITS:
+        raise BadInput(f"{text!r} is no size; write 500M, 2G or a number of bytes.")
+    return int(float(match[1]) * _UNITS[match[2]])
 
 
 def parse_ports(text: str) -> frozenset[int] | None:

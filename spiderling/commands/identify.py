@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.base.printing import printable
+from spiderling.engine.command import SpiderlingCommand, read_input
 from spiderling.languages import available, load, resolve
 from spiderling.text import TextOptions, process
 from spiderling.text.encoding.detect import decode
@@ -31,44 +28,34 @@ _HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)
 _HEAD_BYTES = 4096
 
 
-class Command(ScrapyCommand):
+class Command(SpiderlingCommand):
     """Thin shell around `identify`."""
 
-    requires_project = False
-    requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+    arguments = "FILE|- [--among cs,sk,pl]"
+    summary = "Name the language of a text or HTML file"
+    description = (
+        "Name the language of a text or HTML file (- is standard input), of the whole and of each line, or of "
+        "each paragraph of an HTML page that is text. The known share is how usual the text's character 4-grams "
+        "are for the language: 1 is as in the language's own texts; a crawl keeps what reaches "
+        "SPIDERLING_MIN_KNOWN_SHARE. Example: scrapy identify page.html --among cs,sk,pl"
+    )
 
-    def syntax(self) -> str:
-        return "FILE|- [--among cs,sk,pl]"
-
-    def short_desc(self) -> str:
-        return "Name the language of a text or HTML file"
-
-    def long_desc(self) -> str:
-        return (
-            "Name the language of a text or HTML file (- is standard input), of the whole and of each line, or of "
-            "each paragraph of an HTML page that is text. The known share is how usual the text's character 4-grams "
-            "are for the language: 1 is as in the language's own texts; a crawl keeps what reaches "
-            "SPIDERLING_MIN_KNOWN_SHARE. Example: scrapy identify page.html --among cs,sk,pl"
-        )
+    error_code = 2
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--among", default="", metavar="CODES", help="languages to choose from (all with a model)")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
             raise UsageError("name one file: scrapy identify page.html, or - for standard input")
-        assert self.settings is not None
-        dirs = str(self.settings.get("SPIDERLING_MODELS") or "")
-        try:
-            codes = [info.code for info in resolve(opts.among, dirs)] if opts.among else list(available(dirs))
-            lines = identify(_read(args[0]), load(codes, dirs), {code: i.name for code, i in available(dirs).items()})
-            width = shutil.get_terminal_size().columns
-            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-            print("\n".join(printable(line)[:width] for line in lines))
-        except BadInput as error:
-            raise UsageError(str(error), print_help=False) from None
+        dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
+        known = available(dirs)
+        codes = [info.code for info in resolve(opts.among, dirs)] if opts.among else list(known)
+        text = read_input(args[0], "or - for standard input")
+        width = shutil.get_terminal_size().columns
+        for line in identify(text, load(codes, dirs), {code: info.name for code, info in known.items()}):
+            yield line[:width]
 
 
 def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iterator[str]:
@@ -110,10 +97,3 @@ def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:
 def _text(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:
     found = decode(body, None, models.encodings(models.codes), models.spelling)
     return [line.strip() for line in (found.text or "").splitlines() if line.strip()], found.detected or "-"
-
-
-def _read(name: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, or - for standard input.") from None

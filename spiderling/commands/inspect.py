@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from spiderling.base.clock import Clock
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import PREFIX
-from spiderling.base.printing import aligned_table, printable
+from spiderling.base.printing import aligned_table
 from spiderling.base.reasons import Reason
+from spiderling.engine.command import SpiderlingCommand
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.ranking.strategies import Heidix, parse
 from spiderling.frontier.ranking.strategy import STATE
@@ -32,27 +31,18 @@ _USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy 
 _BEST_HOSTS = 10
 
 
-class Command(ScrapyCommand):
+class Command(SpiderlingCommand):
     """Thin shell around ``Inspection``; the functions below make text of what it finds."""
 
-    requires_project = False
-    requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
-
-    def syntax(self) -> str:
-        return "JOBDIR [host NAME | url URL]"
-
-    def short_desc(self) -> str:
-        return "Show the state of a crawl, of one host, or why a URL is in the corpus or not"
-
-    def long_desc(self) -> str:
-        return (
-            "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
-            "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
-            "whether and why it waits, was kept or was not. --check proves that the books balance, that every segment "
-            "can be read, and that corpus and state agree. --rebuild makes a lost or damaged state anew "
-            "from corpus/, links/ and warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
-        )
+    arguments = "JOBDIR [host NAME | url URL]"
+    summary = "Show the state of a crawl, of one host, or why a URL is in the corpus or not"
+    description = (
+        "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
+        "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
+        "whether and why it waits, was kept or was not. --check proves that the books balance, that every segment "
+        "can be read, and that corpus and state agree. --rebuild makes a lost or damaged state anew "
+        "from corpus/, links/ and warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -60,44 +50,41 @@ class Command(ScrapyCommand):
         parser.add_argument("--check", action="store_true", help="look for damage; exit with 1 if there is any")
         parser.add_argument("--rebuild", action="store_true", help="make the state of a crawl anew from its output")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) not in (1, 3) or (len(args) == 3 and args[1] not in ("host", "url")):
             raise UsageError(_USAGE, print_help=False)
-        try:
-            self._run(args, opts)
-        except SpiderlingError as error:
-            # who checks need not be told to check
-            self._fail(str(error).replace(to_check(Path(args[0])), "") if opts.check else str(error))
-
-    def _run(self, args: list[str], opts: argparse.Namespace) -> None:
+        directory = Path(args[0])
         if opts.rebuild:
-            from spiderling.crawl.rebuild import rebuild  # what a crawl needs takes a second to import
+            yield from self._rebuild(directory)
+        elif opts.check:
+            yield from self._check(directory)
+        else:
+            with closing(Inspection(directory)) as crawl:
+                if len(args) == 1:
+                    yield from overview(crawl)
+                elif args[1] == "host":
+                    yield from of_host(crawl, args[2], opts.urls)
+                else:
+                    yield from of_url(crawl, crawl.story(args[2]))
 
-            assert self.settings is not None
-            given = {key: self.settings[key] for key in self.settings if str(key).startswith(PREFIX)}
-            _print(rebuild(Path(args[0]), given, Clock().now()))
-            return
-        crawl = Inspection(Path(args[0]))
+    def _rebuild(self, directory: Path) -> Iterator[str]:
+        from spiderling.crawl.rebuild import rebuild  # what a crawl needs takes a second to import
+
+        settings = self.given_settings
+        given = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
+        return rebuild(directory, given, Clock().now())
+
+    def _check(self, directory: Path) -> Iterator[str]:
+        advice = to_check(directory)  # who checks need not be told to check
+        compared: list[str] = []
         try:
-            if opts.check:
-                compared: list[str] = []
-                found = [line.replace(to_check(crawl.directory), "") for line in problems(crawl, compared)]
-                _print(
-                    iter([*(found or ["The crawl is whole."]), "", "Compared:", *(f"  {line}" for line in compared)])
-                )
-                self.exitcode = 1 if found else 0
-            elif len(args) == 1:
-                _print(overview(crawl))
-            elif args[1] == "host":
-                _print(of_host(crawl, args[2], opts.urls))
-            else:
-                _print(of_url(crawl, crawl.story(args[2])))
-        finally:
-            crawl.close()
-
-    def _fail(self, error: str) -> None:
-        print(f"scrapy inspect: {error}", file=sys.stderr)
-        self.exitcode = 1
+            with closing(Inspection(directory)) as crawl:
+                found = [line.replace(advice, "") for line in problems(crawl, compared)]
+        except SpiderlingError as error:
+            raise SpiderlingError(str(error).replace(advice, "")) from error
+        yield from found or ["The crawl is whole."]
+        yield from ["", "Compared:", *(f"  {line}" for line in compared)]
+        self.exitcode = 1 if found else 0
 
 
 def overview(crawl: Inspection) -> Iterator[str]:
@@ -226,14 +213,3 @@ def _time(seconds: float) -> str:
 
 def _line(name: str, value: object) -> str:
     return f"{name:<11} {value}"
-
-
-def _print(lines: Iterator[str]) -> None:
-    """Print without characters that could command the terminal: URLs and pages may hold any."""
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        for line in lines:
-            print(printable(line))
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

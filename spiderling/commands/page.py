@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy import Request, signals
-from scrapy.commands import ScrapyCommand
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
-from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.opt_outs import Statement, together
-from spiderling.base.printing import printable
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import options_of
+from spiderling.engine.command import SpiderlingCommand, named_values, read_input
 from spiderling.engine.lookup import crawl_of, fetch_of
 from spiderling.engine.outcomes import DropPage
 from spiderling.engine.scheduler import Scheduler
@@ -47,30 +42,22 @@ if TYPE_CHECKING:
     from spiderling.languages import LanguageInfo
     from spiderling.text import Page, Paragraph
 
+_ALTERNATIVES = "- for standard input, or a URL that begins with http:// or https://"
 _FILE_URL = "http://file.invalid/"
 """Stands for the unknown address of a file, so that its relative links count."""
 
 
-class Command(ScrapyCommand):
+class Command(SpiderlingCommand):
     """Thin shell around `PageSpider`, `examine`, `judge` and `render`."""
 
-    requires_project = False
-    requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
-
-    def syntax(self) -> str:
-        return "URL|FILE|- -a lang=LANG"
-
-    def short_desc(self) -> str:
-        return "Show what the crawler sees of one page, and its verdict"
-
-    def long_desc(self) -> str:
-        return (
-            "Show encodings, paragraphs with class and language, links, opt-outs and the verdict on one page. A FILE "
-            "(- is standard input) is read as it is; a URL is fetched as in a crawl: robots.txt and the like first, at "
-            "the crawl's pace, redirects followed, for public addresses with SPIDERLING_CONTACT. Example: scrapy page "
-            "https://cs.wikipedia.org/wiki/Pavouci -a lang=cs -s SPIDERLING_CONTACT=me@example.org"
-        )
+    arguments = "URL|FILE|- -a lang=LANG"
+    summary = "Show what the crawler sees of one page, and its verdict"
+    description = (
+        "Show encodings, paragraphs with class and language, links, opt-outs and the verdict on one page. A FILE "
+        "(- is standard input) is read as it is; a URL is fetched as in a crawl: robots.txt and the like first, at "
+        "the crawl's pace, redirects followed, for public addresses with SPIDERLING_CONTACT. Example: scrapy page "
+        "https://cs.wikipedia.org/wiki/Pavouci -a lang=cs -s SPIDERLING_CONTACT=me@example.org"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -79,33 +66,24 @@ class Command(ScrapyCommand):
             help="lang=CODES of the languages to be kept; recognise=CODES of further ones to be told apart",
         )  # fmt: skip
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
             raise UsageError("name one page: scrapy page FILE -a lang=cs")
-        try:
-            arguments = arglist_to_dict(opts.spargs)
-        except ValueError:
-            raise UsageError("write arguments as -a NAME=VALUE, such as -a lang=cs", print_help=False) from None
-        try:
-            _print(self._lines(args[0], arguments))
-        except SpiderlingError as error:
-            print(f"scrapy page: {error}", file=sys.stderr)
-            self.exitcode = 1
-
-    def _lines(self, name: str, arguments: dict[str, str]) -> Iterator[str]:
-        assert self.settings is not None
-        options = options_of(self.settings, PageSpider(**arguments))
+        name = args[0]
+        arguments = named_values(opts.spargs)
+        options = options_of(self.given_settings, PageSpider(**arguments))
         # before the page is fetched, so that a bad language costs no request
         accepted = languages.resolve(options.lang, options.models)
-        found = self._fetch(name, arguments) if "://" in name else Found(Task(_read(name), _FILE_URL))
+        found = (
+            self._fetch(name, arguments) if "://" in name else Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
+        )
         page = examine(found.task, options, accepted)
         said = together(found.site, page_statements(found.headers, page.meta, options, time.time()))
         verdict = judge(page, options, [info.code for info in accepted], said)
-        return render(found.task, page, verdict, shutil.get_terminal_size((100, 24)).columns, said)
+        yield from render(found.task, page, verdict, shutil.get_terminal_size((100, 24)).columns, said)
 
     def _fetch(self, url: str, arguments: dict[str, str]) -> Found:
         """A crawl of that one URL, in a directory that is removed again."""
-        assert self.settings is not None
         if canonicalize(url) is None:
             raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
         with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
@@ -113,8 +91,8 @@ class Command(ScrapyCommand):
             pipelines = {"spiderling.pipelines.clean.CleanPipeline": None}
             settings = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
             for name, value in settings.items():
-                self.settings.set(name, value, priority="cmdline")
-            process = AsyncCrawlerProcess(self.settings)
+                self.given_settings.set(name, value, priority="cmdline")
+            process = AsyncCrawlerProcess(self.given_settings)
             crawler = process.create_crawler(PageSpider)
             process.crawl(crawler, **{**arguments, "url": url})
             process.start()
@@ -182,16 +160,6 @@ class PageSpider(SpiderlingSpider):
         self.failure = SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 
 
-def _read(name: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise BadInput(
-            f"{name} cannot be read: {error.strerror}; give a file, - for standard input, or a URL that begins "
-            "with http:// or https://."
-        ) from None
-
-
 def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> Page:
     """What a text worker finds in the page of *task*; raises BadInput for a damaged model."""
     recognised = languages.to_recognise(accepted, options.recognise, options.models)
@@ -247,14 +215,5 @@ def _links(page: Page) -> str:
 
 
 def _shortened(line: str, width: int) -> str:
-    """*line* in at most *width* characters, without those that could command the terminal: a page may hold any."""
-    line = printable(line[: width + 1])
+    """*line* in at most *width* characters."""
     return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def _print(lines: Iterator[str]) -> None:
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
-from scrapy.utils.conf import arglist_to_dict
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import parse_tlds
 from spiderling.crawl.arguments import options_of
+from spiderling.engine.command import SpiderlingCommand, named_values
 from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.check import check
 from spiderling.seeding.output import SeedFile
@@ -32,28 +30,19 @@ if TYPE_CHECKING:
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
 
 
-class Command(ScrapyCommand):
+class Command(SpiderlingCommand):
     """Thin shell around the sources in `spiderling.seeding`."""
 
-    requires_project = False
-    requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
-
-    def syntax(self) -> str:
-        return f"{'|'.join(_ACTIONS)} ... -a lang=LANG -o FILE"
-
-    def short_desc(self) -> str:
-        return "Find seeds, and check what they give"
-
-    def long_desc(self) -> str:
-        return (
-            "wikipedia [DUMP...]: what its articles link to. search --endpoint URL: random words as queries. "
-            "commoncrawl [INDEX...]: hosts that Common Crawl has met. sitemap SITE...: what sites list of themselves. "
-            "check FILE: fetch each seed, run the text chain, and write the good ones to -o in the order of their "
-            "yield. All ask as a crawl does: robots.txt, its pace, SPIDERLING_CONTACT; stopped, the same command goes "
-            "on. docs/seeds.md has more. Example: "
-            "scrapy seeds sitemap www.example.org -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org"
-        )
+    arguments = f"{'|'.join(_ACTIONS)} ... -a lang=LANG -o FILE"
+    summary = "Find seeds, and check what they give"
+    description = (
+        "wikipedia [DUMP...]: what its articles link to. search --endpoint URL: random words as queries. "
+        "commoncrawl [INDEX...]: hosts that Common Crawl has met. sitemap SITE...: what sites list of themselves. "
+        "check FILE: fetch each seed, run the text chain, and write the good ones to -o in the order of their "
+        "yield. All ask as a crawl does: robots.txt, its pace, SPIDERLING_CONTACT; stopped, the same command goes "
+        "on. docs/seeds.md has more. Example: "
+        "scrapy seeds sitemap www.example.org -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -73,35 +62,27 @@ class Command(ScrapyCommand):
         )
         add("--pages", type=int, default=10, metavar="N", help="commoncrawl: pages of the index a domain (default 10)")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or args[0] not in _ACTIONS or not opts.output:
             raise UsageError(f"say what and where to: scrapy seeds {'|'.join(_ACTIONS)} ... -a lang=cs -o seeds.txt")
-        try:
-            arguments = arglist_to_dict(opts.spargs)
-        except ValueError:
-            raise UsageError("write arguments as -a NAME=VALUE, such as -a lang=cs", print_help=False) from None
-        try:
-            print(self._result(args[0], args[1:], opts, arguments))
-        except SpiderlingError as error:
-            print(f"scrapy seeds: {error}", file=sys.stderr)
-            self.exitcode = 1
+        arguments = named_values(opts.spargs)
+        yield from self._result(args[0], args[1:], opts, arguments).splitlines()
 
     def _result(self, action: str, names: list[str], opts: argparse.Namespace, arguments: dict[str, str]) -> str:
-        assert self.settings is not None
         # before anything is asked, so that a bad language costs no request
-        options = options_of(self.settings, SpiderlingSpider(**arguments))
+        options = options_of(self.given_settings, SpiderlingSpider(**arguments))
         infos = languages.resolve(options.lang, options.models)
         out = Path(opts.output)
         if action == "check":
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
-            return check(names[0], out, self.settings, arguments)
+            return check(names[0], out, self.given_settings, arguments)
         source = _source(action, names, opts, infos, options)
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
         with SeedFile(out, opts.per_host, opts.homes) as output:
             if isinstance(source, str):
                 return _from_files(_FILES[source](names, infos, options), output, source)
-            return collect(source, output, self.settings, arguments)
+            return collect(source, output, self.given_settings, arguments)
 
 
 def _source(

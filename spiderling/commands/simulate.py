@@ -10,12 +10,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
-from scrapy.utils.conf import arglist_to_dict
-
 from spiderling.base.atomic_files import write_whole
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.base.printing import markdown_table
+from spiderling.engine.command import INTERRUPTED, SpiderlingCommand, named_values
 from spiderling.simulation.comparison import PERFECT, PERFECT_LANGUAGE, Run, Summary, Task, Terms, compare, summaries
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
@@ -35,28 +34,19 @@ _CSV_HEAD = (
 )  # fmt: skip
 
 
-class Command(ScrapyCommand):
+class Command(SpiderlingCommand):
     """Thin shell around ``simulation/comparison.py``."""
 
-    requires_project = False
-    requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
-
-    def syntax(self) -> str:
-        return "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
-
-    def short_desc(self) -> str:
-        return "Try crawl strategies on generated or recorded webs, without a network"
-
-    def long_desc(self) -> str:
-        return (
-            "Let the frontier of a real crawl run on a virtual clock against a generated web "
-            f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
-            "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
-            f"takes, or {PERFECT} or {PERFECT_LANGUAGE}, which know the web; default: {' '.join(DEFAULT)}. Options of "
-            "the crawl are given by -s. "
-            "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
-        )
+    arguments = "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
+    summary = "Try crawl strategies on generated or recorded webs, without a network"
+    description = (
+        "Let the frontier of a real crawl run on a virtual clock against a generated web "
+        f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
+        "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
+        f"takes, or {PERFECT} or {PERFECT_LANGUAGE}, which know the web; default: {' '.join(DEFAULT)}. Options of "
+        "the crawl are given by -s. "
+        "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -74,24 +64,21 @@ class Command(ScrapyCommand):
         add("--csv", metavar="FILE", help="write all curves as a table")
         add("--html", metavar="FILE", help="write a page with tables and curves, which needs no network")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        terms = _terms(opts)
+        tasks = _tasks(args, opts)
+        outputs = _outputs(opts)
+        runs: dict[Task, Run] = {}
         try:
-            terms, tasks, outputs = _terms(opts), _tasks(args, opts), _outputs(opts)
-            runs: dict[Task, Run] = {}
-            try:
-                for run in _simulated(tasks, terms, opts.jobs):
-                    runs[run.task] = run
-                    for path, write in outputs:  # after each, so that what is done survives whatever comes
-                        write(path, [runs[task] for task in tasks if task in runs], terms)
-            except KeyboardInterrupt:
-                print(f"scrapy simulate: interrupted; {len(runs)} of {len(tasks)} crawls are done.", file=sys.stderr)
-                self.exitcode = 130
-            print_table(summaries(runs[task] for task in tasks if task in runs))
-            for path, _ in outputs if runs else ():
-                print(f"Written: {path}", file=sys.stderr)
-        except SpiderlingError as error:
-            print(f"scrapy simulate: {error}", file=sys.stderr)
-            self.exitcode = 1
+            for run in _simulated(tasks, terms, opts.jobs):
+                runs[run.task] = run
+                for path, write in outputs:  # after each, so that what is done survives whatever comes
+                    write(path, [runs[task] for task in tasks if task in runs], terms)
+        except KeyboardInterrupt:
+            self.fail(f"interrupted; {len(runs)} of {len(tasks)} crawls are done.", INTERRUPTED)
+        yield from strategy_table(summaries(runs[task] for task in tasks if task in runs))
+        for path, _ in outputs if runs else ():
+            print(f"Written: {path}", file=sys.stderr)
 
 
 def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
@@ -106,12 +93,8 @@ def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
 
 
 def _terms(opts: argparse.Namespace) -> Terms:
-    from spiderling.base.options import Options
-
-    try:
-        arguments, settings = arglist_to_dict(opts.spargs), arglist_to_dict(opts.set)
-    except ValueError:
-        raise UsageError("-a and -s take NAME=VALUE", print_help=False) from None
+    arguments = named_values(opts.spargs)
+    settings = named_values(opts.set)
     given = Options.from_settings(settings)
     for name in ("pages", "max_pages", "hours", "concurrency"):
         if not getattr(opts, name) > 0:  # not a number is not, either
@@ -158,11 +141,9 @@ def row(summary: Summary) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def print_table(table: Iterable[Summary]) -> None:
-    """As Markdown."""
-    print("| " + " | ".join(_HEAD) + " |\n|" + "---|" * len(_HEAD))
-    for summary in table:
-        print("| " + " | ".join(row(summary)) + " |")
+def strategy_table(means: Iterable[Summary]) -> Iterator[str]:
+    """The lines of a table in Markdown."""
+    return markdown_table(_HEAD, map(row, means))
 
 
 def _write_csv(path: Path, runs: Sequence[Run], terms: Terms) -> None:

@@ -10,47 +10,40 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.engine.command import SpiderlingCommand
 from spiderling.training import boilerplate_fit
 from spiderling.training.language_model import Wanted, make_model
 from spiderling.training.marked_pages import read
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MIN_HOSTS = 10
 GOOD_HOSTS = 200
 
 
-class Command(ScrapyCommand):
+class Command(SpiderlingCommand):
     """Thin shell around `make_model`."""
 
-    requires_project = False
-    requires_crawler_process = False
-    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+    arguments = "LANG text.txt [more.txt ...] [--add] [--out DIR] [--neighbours a,b] ... | boilerplate pages.jsonl ..."
+    summary = "Make a language model from plain text, or a boilerplate model from marked pages"
+    description = (
+        "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
+        "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
+        "text to the model that there is. The model goes into --out, by default the first directory of "
+        "SPIDERLING_MODELS, or else models. Example: scrapy train hsb wikipedia.txt news.txt "
+        "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE . "
+        "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
+        "known, one JSON object a line with html (one character a byte), gold (the text), host. Example: scrapy "
+        "train boilerplate pages.jsonl.zst --out my.json ; then: -s SPIDERLING_BOILERPLATE_MODEL=my.json"
+    )
 
-    def syntax(self) -> str:
-        return "LANG text.txt [more.txt ...] [--add] [--out DIR] [--neighbours a,b] ... | boilerplate pages.jsonl ..."
-
-    def short_desc(self) -> str:
-        return "Make a language model from plain text, or a boilerplate model from marked pages"
-
-    def long_desc(self) -> str:
-        return (
-            "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
-            "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
-            "text to the model that there is. The model goes into --out, by default the first directory of "
-            "SPIDERLING_MODELS, or else models. Example: scrapy train hsb wikipedia.txt news.txt "
-            "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE . "
-            "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
-            "known, one JSON object a line with html (one character a byte), gold (the text), host. Example: scrapy "
-            "train boilerplate pages.jsonl.zst --out my.json ; then: -s SPIDERLING_BOILERPLATE_MODEL=my.json"
-        )
+    error_code = 2
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -71,24 +64,26 @@ class Command(ScrapyCommand):
         parser.add_argument("--force", action="store_true", help="replace the model that stands there already")
         parser.add_argument("--name", default="", help="English name; picks the justext stop list of that name")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) < 2:
             raise UsageError("give a language code and at least one text file: scrapy train hsb text.txt")
-        assert self.settings is not None
         paths = list(map(Path, args[1:]))
-        dirs = str(self.settings.get("SPIDERLING_MODELS") or "")
-        try:
-            if args[0] == "boilerplate":
-                print(make_block_model(paths, Path(opts.out or "boilerplate.json")))
-            else:
-                out = Path(opts.out or dirs.partition(":")[0] or "models").expanduser()
-                neighbours, encodings = _parts(opts.neighbours), _parts(opts.encodings)
-                wanted = Wanted(
-                    args[0].lower(), paths, out, neighbours, opts.name, encodings, opts.add, opts.force, dirs
-                )
-                print(make_model(wanted))
-        except BadInput as error:
-            raise UsageError(str(error), print_help=False) from None
+        if args[0] == "boilerplate":
+            yield from make_block_model(paths, Path(opts.out or "boilerplate.json")).splitlines()
+            return
+        dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
+        wanted = Wanted(
+            args[0].lower(),
+            paths,
+            Path(opts.out or dirs.partition(":")[0] or "models").expanduser(),
+            _parts(opts.neighbours),
+            opts.name,
+            _parts(opts.encodings),
+            opts.add,
+            opts.force,
+            dirs,
+        )
+        yield from make_model(wanted).splitlines()
 
 
 def _parts(text: str) -> tuple[str, ...]:

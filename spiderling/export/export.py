@@ -123,8 +123,8 @@ def export(
     corpus: Corpus,
     out: Path,
     format_name: str,
-    drop: DropList,
-    lists: Mapping[str, int],
+    drop: DropList | None = None,
+    lists: Mapping[str, int] = MappingProxyType({}),
     watch: Watch = iter,
     selection: Selection | None = None,
     layout: Layout = Layout(),  # noqa: B008 - immutable
@@ -139,6 +139,7 @@ def export(
     they are in the end; *read* gives the documents of a source.  Raises BadInput if a file exists, StorageError if
     one cannot be written, DamageError if a segment cannot be read.
     """
+    drop = drop or DropList()
     selection = selection or Selection()
     log_name = out.with_name(out.name + ".dropped.tsv")
     parts: Parts | None = None

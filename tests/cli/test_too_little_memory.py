@@ -15,7 +15,7 @@ def test_too_little_memory_is_said(module, monkeypatch, capsys):
         raise MemoryError
 
     name = module.__name__.rpartition(".")[2]
-    monkeypatch.setattr(module, f"_{name}", fail)
+    monkeypatch.setattr(module.Command, "work", fail)
     command = module.Command()
     command.run(["crawls/cs"], Namespace(out="cs.jsonl"))
     assert command.exitcode == 1

@@ -1,0 +1,110 @@
+"""The frame of every command but ``crawl``: how it is described, what it prints, how it fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.utils.conf import arglist_to_dict
+
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.printing import printable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from scrapy.settings import Settings
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+
+class SpiderlingCommand(ScrapyCommand):
+    """A command that works in any directory and begins no crawl of the user's; its name is that of its module.
+
+    Exit codes: 0; 2 for wrong usage; ``error_code`` for an error, which is told in one sentence on standard error; 130
+    after Ctrl-C; what ``work`` sets.
+    """
+
+    requires_project = False
+    requires_crawler_process = False
+    default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
+
+    arguments: str
+    """What stands behind the command's name in the usage line."""
+    summary: str
+    """One line in the list of commands."""
+    description: str
+    """Sentences for ``-h``; they end with an example."""
+    error_code = 1
+    """Exit code after an error."""
+    if_interrupted = "interrupted."
+    """What is said after Ctrl-C."""
+
+    @abstractmethod
+    def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        """Do it; yields lines to be printed.  Raises SpiderlingError, and UsageError for wrong usage."""
+
+    def syntax(self) -> str:
+        return self.arguments
+
+    def short_desc(self) -> str:
+        return self.summary
+
+    def long_desc(self) -> str:
+        return self.description
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            _print(self.work(args, opts))
+        except (SpiderlingError, MemoryError) as error:
+            self.fail(str(error) or "there is too little memory.", self.error_code)
+        except KeyboardInterrupt:
+            self.fail(self.if_interrupted, INTERRUPTED)
+
+    def fail(self, sentence: str, code: int) -> None:
+        """Say what went wrong; the command ends with *code*."""
+        self.warn(sentence)
+        self.exitcode = code
+
+    def warn(self, sentence: str) -> None:
+        name = type(self).__module__.rpartition(".")[2]
+        print(f"scrapy {name}: {sentence}", file=sys.stderr)
+
+    @property
+    def given_settings(self) -> Settings:
+        assert self.settings is not None, "Scrapy sets them before it runs a command"
+        return self.settings
+
+
+def _print(lines: Iterator[str]) -> None:
+    """Print the *lines*, which may hold text of any page, for as long as somebody reads them."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        for line in lines:
+            print(printable(line))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def named_values(pairs: Sequence[str]) -> dict[str, str]:
+    """The values of ``-a NAME=VALUE`` by name; raises UsageError."""
+    try:
+        return arglist_to_dict(list(pairs))
+    except ValueError:
+        raise UsageError("write arguments as -a NAME=VALUE, such as -a lang=cs", print_help=False) from None
+
+
+def read_input(name: str, alternatives: str) -> bytes:
+    """The bytes of the file *name*, or of standard input for ``-``; raises BadInput, which names *alternatives*."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, {alternatives}.") from None

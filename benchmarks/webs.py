@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.common import ROOT
 from benchmarks.linkedweb import LinkedWeb
-from webs import server as simulation
+from webs import messages
 from webs.server import AccessLog, Connection, Server, bind_all, open_web
 from webs.synthetic import SyntheticWeb, read_words
 from webs.web import Web, WebResponse
@@ -85,7 +85,7 @@ async def run(options: argparse.Namespace) -> None:
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     web = Changed(web_of(options.web), options)
     if options.identity:
-        simulation.GZIP_FROM_BYTES = sys.maxsize
+        messages.GZIP_FROM_BYTES = sys.maxsize
     server = Server(web, AccessLog(options.log, keep=False))
     sockets = bind_all(sorted(set(web.hosts().values())), 0)
     server.port = sockets[0].getsockname()[1]

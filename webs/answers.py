@@ -14,7 +14,9 @@ class ServedAnswers:
 
     def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome], latency_s: float = 0.5) -> None:
         """*judge*: (URL id, URL, answer) -> Outcome, for any answer to a request for a page; all take *latency_s*."""
-        self._web, self._judge, self._latency_s = web, judge, latency_s
+        self._web = web
+        self._judge = judge
+        self._latency_s = latency_s
         self._addresses = web.hosts()
 
     def address(self, name: str) -> str:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-PAGES, TABLE = "pages.tar.zst", "sites.csv"
+PAGES = "pages.tar.zst"
+TABLE = "sites.csv"
 COLUMNS = ("host", "address", "language", "start", "source", "licence", "behaviour")
 _OPEN = plain("User-agent: *\nDisallow:\n")
 _WORDS = frozenset({"robots", "slow", "busy", "mirror", "www", "site"})

@@ -5,18 +5,17 @@
 
     python -m webs.server --web DIR|synthetic:HOSTS[:SEED] --ready-file F --log F
 
-It binds each address of the web by itself, never 0.0.0.0.  The access log has one
-line a request: seconds of the monotonic clock at the arrival of the request's head (by the
-system's TCP, where it tells, so that a busy server sees no requests closer than they came),
-local address, host, method, path, status, bytes of the body put on the wire;
-tab-separated, written when the answer ends (sort by the first column).
+It binds each address of the web by itself, never 0.0.0.0.  The access log has one line a
+request, written when the answer ends, so sort it by its first column.  Columns, separated by
+tabs: time of arrival (seconds of the monotonic clock), local address, host, method, path,
+status, bytes of the body put on the wire.  Linux's TCP tells when the head arrived, so a
+server that is late itself does not see requests closer together than they came.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
 import os
 import signal
@@ -24,12 +23,12 @@ import socket
 import sys
 import time
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput, SpiderlingError
+from webs.messages import Request, parse_head, render
 from webs.recorded import RecordedWeb
 from webs.synthetic import SyntheticWeb, read_words
 from webs.web import Web, WebResponse
@@ -38,10 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 MAX_HEAD_BYTES = 65_536
+"""A client that sends a longer head is cut off (chosen)."""
 PIECE_BYTES = 64
-GZIP_FROM_BYTES = 500
+"""What a trickling answer sends at a time (chosen)."""
 FLUSH_S = 0.2
-_RECEIVED_AT = 52  # of tcpi_last_data_recv in Linux's struct tcp_info, milliseconds
+"""Seconds by which the file of the access log lags at most (chosen)."""
+_RECEIVED_AT = 52
+"""Offset in bytes of tcpi_last_data_recv, in milliseconds, in Linux's struct tcp_info."""
 _MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
@@ -57,16 +59,6 @@ class LogEntry(NamedTuple):
     body_bytes: int
 
 
-class Request(NamedTuple):
-    """The parsed head of a request; host without port, in lower case."""
-
-    method: str
-    path: str
-    host: str
-    gzip: bool
-    keep_alive: bool
-
-
 class AccessLog:
     """Keeps entries in memory, in a file, or both; the file lags by at most FLUSH_S seconds."""
 
@@ -76,7 +68,7 @@ class AccessLog:
         self._file: TextIO | None = path.open("w", encoding="utf-8") if path else None
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, entry: LogEntry) -> None:
+    def write(self, entry: LogEntry) -> None:
         if self._keep:
             self.entries.append(entry)
         if self._file is not None:
@@ -118,7 +110,7 @@ class Server:
         return ",".join(f"{glob}={address}:{self.port}" for glob, address in self.web.globs().items())
 
     def log(self, entry: LogEntry) -> None:
-        self._log.add(entry)
+        self._log.write(entry)
 
     async def start(self, port: int) -> None:
         """Listen; port 0 chooses one that is free on every address.  Raises BadInput when one is taken."""
@@ -134,7 +126,7 @@ class Server:
         for listener in self._listeners:
             listener.close()
         senders = [connection.abort() for connection in list(self.connections)]
-        # Their lines belong in the log before it is closed.
+        # their lines belong in the log before it is closed.
         await asyncio.gather(*filter(None, senders), return_exceptions=True)
         self._log.close()
 
@@ -142,7 +134,8 @@ class Server:
 def bind_all(addresses: Sequence[str], port: int, attempts: int = 20) -> list[socket.socket]:
     """One socket an address, all on the same port."""
     for attempt in range(attempts):
-        chosen, sockets = port, []
+        chosen = port
+        sockets = []
         try:
             for address in addresses:
                 sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -215,7 +208,8 @@ class Connection(asyncio.Protocol):
         request = parse_head(head)
         if request is None or request.method not in ("GET", "HEAD"):
             status = 400 if request is None else 405
-            response, request = WebResponse(status), Request("-", "-", "-", False, False)
+            response = WebResponse(status)
+            request = Request("-", "-", "-", False, False)
         else:
             response = self._server.web.respond(request.host, request.path)
         if response.delay_s or response.trickle_s or response.endless:
@@ -261,51 +255,6 @@ def waited_s(sock: socket.socket) -> float:
     except OSError:
         return 0.0
     return int.from_bytes(data[_RECEIVED_AT:], sys.byteorder) / 1000 if len(data) == _RECEIVED_AT + 4 else 0.0
-
-
-def parse_head(head: bytes) -> Request | None:
-    """The request in *head* (without the blank line), or None when it is not HTTP/1.x with a usable target."""
-    lines = head.decode("latin-1").split("\r\n")
-    parts = lines[0].split(" ")
-    if len(parts) != 3 or not lines[0].isprintable():
-        return None
-    method, path, version = parts
-    if path.startswith("http://"):  # the absolute form, which proxies are asked in (RFC 9112, 3.2.2)
-        path = "/" + path.partition("://")[2].partition("/")[2]
-    if not version.startswith("HTTP/1.") or not path.startswith("/"):
-        return None
-    headers = {}
-    for line in lines[1:]:
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    host = headers.get("host", "").lower()
-    connection = headers.get("connection", "").lower()
-    keep_alive = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
-    wants_gzip = "gzip" in headers.get("accept-encoding", "")
-    name = host.rpartition(":")[0] or host
-    return Request(method, path, name if name.isprintable() else "-", wants_gzip, keep_alive)
-
-
-def render(request: Request, response: WebResponse) -> tuple[bytes, bytes]:
-    """Head and body as they go on the wire; the body of HEAD is empty, an endless one has no length."""
-    body, headers = response.body, dict(response.headers)
-    if request.gzip and len(body) >= GZIP_FROM_BYTES and not response.endless and "Content-Encoding" not in headers:
-        body = gzip.compress(body, 1, mtime=0)
-        headers["Content-Encoding"] = "gzip"
-    if not response.endless:
-        claimed = response.claimed_bytes
-        headers["Content-Length"] = str(len(body) if claimed is None else claimed)
-    closing = not request.keep_alive or response.endless or response.claimed_bytes is not None
-    headers["Connection"] = "close" if closing else "keep-alive"
-    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}", *(f"{k}: {v}" for k, v in headers.items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"), b"" if request.method == "HEAD" else body
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Status"
 
 
 @asynccontextmanager

@@ -32,7 +32,8 @@ def calendar(path: str) -> WebResponse:
     try:
         year, month, day = (int(part) for part in path.removeprefix("/kalendar/").strip("/").split("/"))
         today = datetime.date(year, month, day)
-        before, after = today - datetime.timedelta(1), today + datetime.timedelta(1)
+        before = today - datetime.timedelta(1)
+        after = today + datetime.timedelta(1)
         later = today + datetime.timedelta(31)
     except (ValueError, OverflowError):
         return not_found()

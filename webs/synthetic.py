@@ -32,7 +32,9 @@ Words = Mapping[str, Sequence[tuple[str, int]]]
 
 LANGUAGES = ("cs", "sk", "pl", "en", "de")
 TARGET_SHARE = 0.122
-SAME_SERVER, OTHER_SERVER, FROM_OTHERS = 0.841, 0.385, 0.03
+SAME_SERVER = 0.841
+OTHER_SERVER = 0.385
+FROM_OTHERS = 0.03
 SAME_LANGUAGE = 0.6  # of cross-host links between pages of other languages; our guess, the paper has no figure
 HOME_SHARE = 0.9  # of a host's pages that are in its main language
 NATIONAL_SHARE = 0.345
@@ -53,7 +55,11 @@ class Kind(Enum):
     MIXED = ("web", 0.2, 0.2, 1.0, 5)
 
     def __init__(self, label: str, share: float, text: float, links: float, sentences: int) -> None:
-        self.label, self.share, self.text, self.links, self.sentences = label, share, text, links, sentences
+        self.label = label
+        self.share = share
+        self.text = text
+        self.links = links
+        self.sentences = sentences
 
 
 class Robots(Enum):
@@ -119,8 +125,13 @@ class SyntheticWeb:
             raise BadInput(f"the synthetic web has no words for {names}; give a list of words for each language.")
         if not 1 <= hosts <= MOST_HOSTS or not 1 <= addresses <= 50:
             raise BadInput(f"a synthetic web has 1 to {MOST_HOSTS} hosts, 1 to 50 addresses; not {hosts}, {addresses}.")
-        self._count, self._seed, self._languages, self._addresses = hosts, seed, tuple(languages), addresses
-        self._mean_page_bytes, self._median_pages, self._sigma_pages = mean_page_bytes, median_pages, sigma_pages
+        self._count = hosts
+        self._seed = seed
+        self._languages = tuple(languages)
+        self._addresses = addresses
+        self._mean_page_bytes = mean_page_bytes
+        self._median_pages = median_pages
+        self._sigma_pages = sigma_pages
         self._slow_s = slow_s
         self._prose = {language: Prose(language, words[language], seed) for language in languages}
         self._shares = _shares(languages)
@@ -156,7 +167,8 @@ class SyntheticWeb:
 
     def language_of(self, host: str, path: str) -> str | None:
         """The language of a page's text, or None when there is no such page: the simulator's truth."""
-        plan, page = self.find(host), _page_number(path)
+        plan = self.find(host)
+        page = _page_number(path)
         if plan is None or page is None or page >= plan.pages:
             return None
         return self._origin(plan).language_of(page)
@@ -198,7 +210,8 @@ class SyntheticWeb:
     def _plan(self, index: int) -> HostPlan:
         if not 0 <= index < self._count:
             raise ValueError(index)
-        language, rng = self._main_language(index), self._random(index, 1)
+        language = self._main_language(index)
+        rng = self._random(index, 1)
         kind = rng.choices(list(Kind), [kind.share for kind in Kind])[0]
         number = index % min(self._addresses, self._count)
         tld = NATIONAL.get(language, language) if rng.random() < NATIONAL_SHARE else rng.choice(GENERIC)

@@ -22,8 +22,20 @@ MIRRORS = 6
 DOMAIN = "past.cz"
 _TODAY = datetime.date(2026, 11, 21)
 _DAYS = ("pondělí", "úterý", "středa", "čtvrtek", "pátek", "sobota", "neděle")
-_MONTHS = ("ledna", "února", "března", "dubna", "května", "června", "července", "srpna", "září", "října",
-           "listopadu", "prosince")  # fmt: skip
+_MONTHS = (
+    "ledna",
+    "února",
+    "března",
+    "dubna",
+    "května",
+    "června",
+    "července",
+    "srpna",
+    "září",
+    "října",
+    "listopadu",
+    "prosince",
+)
 _FACETS = {"barva": 8, "velikost": 6, "cena": 10, "razeni": 4, "pohled": 3, "strana": 5}
 
 
@@ -35,10 +47,18 @@ class TrapWeb:
         self._prose = Prose(language, words, 7)
         self._address = address
         self.traps: Mapping[str, Callable[[str, str], WebResponse]] = {
-            "calendar": self._calendar, "diary": self._diary, "growing": self._growing, "looping": self._looping,
-            "session": self._session, "token": self._token, "facets": self._facets, "tracking": self._tracking,
-            "soft404": self._soft_404, "wild": self._wild, "mirror": self._mirror,
-        }  # fmt: skip
+            "calendar": self._calendar,
+            "diary": self._diary,
+            "growing": self._growing,
+            "looping": self._looping,
+            "session": self._session,
+            "token": self._token,
+            "facets": self._facets,
+            "tracking": self._tracking,
+            "soft404": self._soft_404,
+            "wild": self._wild,
+            "mirror": self._mirror,
+        }
 
     def hosts(self) -> Mapping[str, str]:
         """Those that a crawl begins with; a trap may answer for others too."""

@@ -107,9 +107,11 @@ def overview(crawl: Inspection) -> Iterator[str]:
         rows = crawl.rows(query)
         if rows:
             yield from (title, *aligned_table(rows), "")
-    strategy, learnt = parse(crawl.options.strategy), learnt_of(crawl.meta.get(STATE, ""))
+    strategy = parse(crawl.options.strategy)
+    learnt = learnt_of(crawl.meta.get(STATE, ""))
     if isinstance(strategy, Heidix):
-        first, now = strategy.weights(crawl.options), learnt.weights if learnt else {}
+        first = strategy.weights(crawl.options)
+        now = learnt.weights if learnt else {}
         rows = [
             {"sign": name, "at first": first.get(name, ""), "now": round(now.get(name, first.get(name, 0)), 2)}
             for name in first | now

@@ -62,9 +62,13 @@ class Command(SpiderlingCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
+            "-a",
+            dest="spargs",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
             help="lang=CODES of the languages to be kept; recognise=CODES of further ones to be told apart",
-        )  # fmt: skip
+        )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
@@ -150,7 +154,8 @@ class PageSpider(SpiderlingSpider):
 
     def closed(self, reason: str) -> None:
         """Note why no page came, while the crawl is still there to be asked."""
-        crawl, scheduler = crawl_of(self.crawler), self.crawler.engine.scheduler
+        crawl = crawl_of(self.crawler)
+        scheduler = self.crawler.engine.scheduler
         if crawl is None:
             self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
             return

@@ -25,13 +25,40 @@ if TYPE_CHECKING:
 
 DEFAULT = ("bfs", "yield", "spiderling", PERFECT)
 _HEAD = (
-    "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate",
-    "words/MB at 25 %", "50 %", "75 %", "retired",
-)  # fmt: skip
+    "web",
+    "strategy",
+    "pages",
+    "hours",
+    "pages/s",
+    "harvest",
+    "coverage",
+    "of words",
+    "yield rate",
+    "words/MB at 25 %",
+    "50 %",
+    "75 %",
+    "retired",
+)
 _CSV_HEAD = (
-    "web", "strategy", "seed", "hours", "pages", "relevant", "documents", "words", "downloaded_bytes", "kept_bytes",
-    "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb", "pages_per_s",
-)  # fmt: skip
+    "web",
+    "strategy",
+    "seed",
+    "hours",
+    "pages",
+    "relevant",
+    "documents",
+    "words",
+    "downloaded_bytes",
+    "kept_bytes",
+    "waiting",
+    "retired",
+    "harvest_rate",
+    "coverage",
+    "word_coverage",
+    "yield_rate",
+    "words_per_mb",
+    "pages_per_s",
+)
 
 
 class Command(SpiderlingCommand):
@@ -104,9 +131,15 @@ def _terms(opts: argparse.Namespace) -> Terms:
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
     options: dict[str, Any] = {name: getattr(given, name) for name in names}
     return Terms(
-        int(opts.pages), opts.links, arguments.get("lang", "cs"), opts.max_pages, opts.hours,
-        concurrency=opts.concurrency, pages_per_s=opts.rate, options=options,
-    )  # fmt: skip
+        int(opts.pages),
+        opts.links,
+        arguments.get("lang", "cs"),
+        opts.max_pages,
+        opts.hours,
+        concurrency=opts.concurrency,
+        pages_per_s=opts.rate,
+        options=options,
+    )
 
 
 def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, Sequence[Run], Terms], None]]]:
@@ -135,10 +168,18 @@ def row(summary: Summary) -> tuple[str, ...]:
         for mean, spread in zip(summary.words_per_mb, summary.spreads, strict=True)
     ]
     return (
-        summary.web, summary.strategy, f"{summary.pages:,.0f}", f"{summary.hours:.1f}", f"{summary.pages_per_s:.1f}",
-        f"{summary.harvest_rate:.3f}", f"{summary.coverage:.3f}", f"{summary.word_coverage:.3f}",
-        f"{summary.yield_rate:.4f}", *rates, f"{summary.retired:,.0f}",
-    )  # fmt: skip
+        summary.web,
+        summary.strategy,
+        f"{summary.pages:,.0f}",
+        f"{summary.hours:.1f}",
+        f"{summary.pages_per_s:.1f}",
+        f"{summary.harvest_rate:.3f}",
+        f"{summary.coverage:.3f}",
+        f"{summary.word_coverage:.3f}",
+        f"{summary.yield_rate:.4f}",
+        *rates,
+        f"{summary.retired:,.0f}",
+    )
 
 
 def strategy_table(means: Iterable[Summary]) -> Iterator[str]:

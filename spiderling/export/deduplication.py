@@ -1,4 +1,6 @@
-"""Near-duplicates of finished corpora: onion's rule, exactly, on one machine and in bounded memory (W12, section 3.2).
+"""Near-duplicates of finished corpora: onion's rule, exactly, on one machine and in bounded memory.
+
+Suchomel & Pomikálek 2012, section 3.2, deduplicate with onion.
 
 **The rule.**  A paragraph (or, by option, a document) is a duplicate if more than half of its word 7-tuples
 (text/shingles.py) stood in paragraphs before it in the order of the corpus.  As in onion, only what is kept counts as
@@ -114,7 +116,9 @@ class Deduplication:
         """Raises BadInput when *work* holds a run over something else, or is in use."""
         if memory_bytes < MIN_MEMORY_BYTES:
             raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
-        self._corpus, self._rule, self._work = corpus, rule.checked(), work
+        self._corpus = corpus
+        self._rule = rule.checked()
+        self._work = work
         self._sql_bytes = memory_bytes - _OWN_BYTES
         self._thread = ThreadPoolExecutor(1)
         self._connection = self._open()
@@ -225,7 +229,8 @@ class Deduplication:
         done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
         for number in progress(range(ranges), "ranges of hashes", ranges):
             if number not in done:
-                low, high = _HASHES * number // ranges, _HASHES * (number + 1) // ranges - 1
+                low = _HASHES * number // ranges
+                high = _HASHES * (number + 1) // ranges - 1
                 with self._committed("range", number):
                     first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")[0]
                     self._execute(_NUMBERED, first, low, high, low, high)
@@ -242,7 +247,8 @@ class Deduplication:
         seen = self._flags(shared)
         with self._committed("decided"):
             for part in progress(range(parts), "parts of the corpus judged", parts):
-                low, high = units * part // parts, units * (part + 1) // parts - 1
+                low = units * part // parts
+                high = units * (part + 1) // parts - 1
                 found = self._execute(_POSTINGS, low, high, low, high).fetchnumpy()
                 self._note(_duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold))
 
@@ -263,7 +269,8 @@ class Deduplication:
     def without_duplicates(self, documents: Iterable[StoredDocument]) -> Iterator[StoredDocument]:
         """*documents*, which are the corpus, as the rule leaves them; those of which nothing is left are left out."""
         duplicates = self._ordered_duplicates()
-        following, unit = next(duplicates, -1), 0
+        following = next(duplicates, -1)
+        unit = 0
         for stored in documents:
             document = parsed(stored)
             paragraphs = len(document.paragraphs)
@@ -287,7 +294,8 @@ class Deduplication:
 
     def _changed(self, stored: StoredDocument, flags: list[bool]) -> StoredDocument:
         """Without the flagged paragraphs, or with a mark on them."""
-        document, mark = parsed(stored), self._rule.mark
+        document = parsed(stored)
+        mark = self._rule.mark
         entries = zip(document.paragraphs, document.details, flags, strict=True)
         left = [
             (text, details | {"dup": "1"} if flag else details) for text, details, flag in entries if mark or not flag
@@ -310,7 +318,9 @@ class _Chunk(NamedTuple):
 
 def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]:
     """The shingles of some documents at a time."""
-    hashes, sizes, number = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
+    hashes = [np.zeros(0, np.uint64)]
+    sizes = [np.zeros(0, np.int64)]
+    number = 0
     for stored in documents:
         found = shingles(parsed(stored).paragraphs, rule.window)
         counts = found.counts.astype(np.int64)
@@ -319,7 +329,9 @@ def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]
         number += len(found.hashes)
         if number >= _CHUNK_SHINGLES:
             yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
-            hashes, sizes, number = hashes[:1], sizes[:1], 0
+            hashes = hashes[:1]
+            sizes = sizes[:1]
+            number = 0
     yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
 
 

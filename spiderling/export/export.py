@@ -165,9 +165,13 @@ def export(
 
 
 def _copy(
-    documents: Iterable[StoredDocument], parts: Parts, drop: DropList, selection: Selection, log: IO[str] | None,
+    documents: Iterable[StoredDocument],
+    parts: Parts,
+    drop: DropList,
+    selection: Selection,
+    log: IO[str] | None,
     tally: Tally,
-) -> int:  # fmt: skip
+) -> int:
     """The number of documents that *drop* names; the others go to *parts* and *tally* if *selection* takes them."""
     dropped = 0
     for document in documents:

@@ -128,7 +128,9 @@ class TextWriter:
     """Any of the text formats; the file is open while it is written to only."""
 
     def __init__(self, path: Path, name: str, encode: Callable[[StoredDocument], str]) -> None:
-        self._path, self._encode, self._pack = path, encode, packer(name)
+        self._path = path
+        self._encode = encode
+        self._pack = packer(name)
         self._texts: list[str] = []
         self.waiting = 0
         path.write_bytes(b"")
@@ -144,7 +146,8 @@ class TextWriter:
         if self._texts:
             with self._path.open("ab") as file:
                 file.write(self._pack("".join(self._texts).encode()))
-        self._texts, self.waiting = [], 0
+        self._texts = []
+        self.waiting = 0
 
     def close(self) -> None:
         self.flush()
@@ -184,7 +187,8 @@ class ParquetWriter:
 
         if self._records:
             self._writer.write_table(pa.Table.from_pylist(self._records, self._schema))
-        self._records, self.waiting = [], 0
+        self._records = []
+        self.waiting = 0
 
     def close(self) -> None:
         self.flush()

@@ -26,7 +26,8 @@ class _Shard:
         """Raises BadInput if *path* exists."""
         if path.exists():
             raise BadInput(f"{path} exists; remove it, or give another name.")
-        self.path, self.part = path, part_of(path)
+        self.path = path
+        self.part = part_of(path)
         self.documents = 0
         try:
             self.writer: Writer = writer(self.part, path.name, format_name)
@@ -48,7 +49,9 @@ class Parts:
     """Shares out documents among files; memory does not grow with their number or size."""
 
     def __init__(self, out: Path, format_name: str, layout: Layout) -> None:
-        self._out, self._format, self._layout = out, format_name, layout
+        self._out = out
+        self._format = format_name
+        self._layout = layout
         self._open: dict[str, _Shard] = {}
         self._complete: list[_Shard] = []
         self._numbers: dict[str, int] = {}

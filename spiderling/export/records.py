@@ -67,7 +67,8 @@ def schema() -> pa.Schema:
     """Of Parquet files."""
     import pyarrow as pa
 
-    text, flag = pa.string(), pa.bool_()
+    text = pa.string()
+    flag = pa.bool_()
     paragraph = [("text", text), ("class", text), ("heading", flag), ("lang", text), ("dup", flag)]
     types = {
         "string": text,

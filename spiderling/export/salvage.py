@@ -63,7 +63,10 @@ class Salvage:
         if source.length is None and _is_whole(source):
             yield from stored_documents(source)
             return
-        lost, frames, read, taken = 0, 0, 0, 0
+        lost = 0
+        frames = 0
+        read = 0
+        taken = 0
         for part in _parts(source.path):
             if part.documents:
                 yield from part.documents
@@ -114,7 +117,9 @@ def _parts(path: Path) -> Iterator[_Part]:
 
 def _frame(data: mmap.mmap, begin: int) -> _Part | None:
     """The frame at *begin*; None if it is not whole."""
-    unpacker, text, at = zstandard.ZstdDecompressor().decompressobj(), bytearray(), begin
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    text = bytearray()
+    at = begin
     try:
         while not unpacker.eof and at < len(data) and len(text) < _MOST_BYTES:
             text += unpacker.decompress(data[at : at + _PIECE_BYTES])
@@ -127,7 +132,8 @@ def _frame(data: mmap.mmap, begin: int) -> _Part | None:
 
 def _documents(text: bytes) -> list[StoredDocument] | None:
     """The documents that *text* is made of; None if it is not made of documents alone."""
-    found, at = [], 0
+    found = []
+    at = 0
     try:
         lines = text.decode()
     except UnicodeDecodeError:

@@ -22,10 +22,14 @@ _COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {
     "<": lambda a, b: a < b,  # type: ignore[operator]
     ">": lambda a, b: a > b,  # type: ignore[operator]
 }
-_MOST_VALUES, _MOST_NAMED = 1000, 5
+_MOST_VALUES = 1000
+"""Values of an attribute that are counted for the warning that none fits (chosen: bounds the memory)."""
+_MOST_NAMED = 5
+"""Of them are named in the warning (chosen)."""
 SCARCE_WORDS = 100_000_000
-"""The corpora of scarce languages that H17 speaks of have 3 to 80 million words."""
+"""Below this a language is scarce.  Chosen: such corpora of Suchomel 2017 have 3 to 80 million words."""
 _WORTH_A_WARNING = 0.02
+"""Share of the words that a cut by distance may take without a warning (chosen)."""
 
 
 class Condition:
@@ -40,7 +44,9 @@ class Condition:
         if match is None or not match[3] or match[3][0] in "<>=":
             raise BadInput(f"{text!r} is no condition; write one as distance<=3, lang=cs,sk or crawl_date>=2026-01.")
         self.text = text
-        self.attribute, self._sign, self._value = match[1], match[2], match[3]
+        self.attribute = match[1]
+        self._sign = match[2]
+        self._value = match[3]
         self._number = number(self._value)
         self.is_met = False
         """By any document."""
@@ -82,7 +88,8 @@ class Selection:
         self._distance = None if max_distance is None else Condition(f"distance<={max_distance}")
         if self._distance is not None:
             self.conditions.append(self._distance)
-        self._share, self._seed = share, seed
+        self._share = share
+        self._seed = seed
         self.left_out: Counter[str] = Counter()
         """Documents by the condition that they did not meet."""
         self._words: Counter[tuple[str, bool]] = Counter()
@@ -111,10 +118,11 @@ class Selection:
         return {"where": conditions, "sample": self._share, "seed": self._seed, "left_out": dict(self.left_out)}
 
     def warnings(self) -> list[str]:
-        """What the user should know of the result (H17: a cut by distance is not for scarce languages)."""
+        """What the user should know of the result ; a cut by distance is not for scarce languages (Suchomel 2017)."""
         found = [_unmet(condition) for condition in self.conditions if not condition.is_met]
         for language in sorted({language for language, _ in self._words}):
-            near, far = self._words[language, False], self._words[language, True]
+            near = self._words[language, False]
+            far = self._words[language, True]
             if near + far < SCARCE_WORDS and far > _WORTH_A_WARNING * (near + far):
                 found.append(
                     f"The cut by distance takes {far:,} of {near + far:,} words of {language or 'no stated language'}: "
@@ -134,7 +142,7 @@ def _unmet(condition: Condition) -> str:
 
 
 def _quality(attributes: Mapping[str, str]) -> str:
-    """By Badness: F14 selects documents of up to 10, texrex keeps those of up to 35."""
+    """By Badness: Schäfer et al. 2014 select documents of up to 10; texrex, their program, keeps those of up to 35."""
     badness = number(attributes.get("badness", ""))
     if badness is None:
         return ""

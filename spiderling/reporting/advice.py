@@ -11,12 +11,17 @@ from spiderling.reporting.material import Material
 from spiderling.reporting.tables import duration, profiles, size, used_profile
 
 _RECENT = 0.1
-"""The part of the downloaded bytes that counts as the last ones."""
-_POOR, _FAIR = 0.25, 0.6
-"""Marginal / mean yield rate below which to stop, and from which all is well."""
+"""Share of the downloaded bytes that counts as the end of the crawl (chosen)."""
+_POOR = 0.25
+"""Yield rate at the end / mean yield rate, below which the advice is to stop (chosen)."""
+_FAIR = 0.6
+"""The same ratio, from which all is well (chosen)."""
 _NOTABLE = 0.2
 """Share of the URLs tried from which a Reason is worth a word."""
-_WORTH_SPARING, _TOO_MUCH_LOST = 0.15, 0.03
+_WORTH_SPARING = 0.15
+"""Share of the download that a stricter profile must have spared to be advised (chosen)."""
+_TOO_MUCH_LOST = 0.03
+"""Share of the text that it may have lost at most (chosen)."""
 
 _BOUNDS = {
     "politeness": "It is bound by politeness: hosts wait for their turn while machine and line have room. More hosts "
@@ -72,7 +77,8 @@ def marginal(history: list[HistoryRow]) -> tuple[HistoryRow, HistoryRow] | None:
 
 
 def _going_on(material: Material) -> Iterator[str]:
-    ends, mean = marginal(material.history), material.yield_rate
+    ends = marginal(material.history)
+    mean = material.yield_rate
     waiting = material.counts.get("waiting", 0)
     if not waiting:
         yield (
@@ -84,8 +90,10 @@ def _going_on(material: Material) -> Iterator[str]:
         yield f"{waiting:,} URLs wait; it is too early to say how the yield goes."
         return
     first, last = ends
-    down, seconds = last.downloaded_bytes - first.downloaded_bytes, max(1, last.time_s - first.time_s)
-    rate, words = (last.kept_bytes - first.kept_bytes) / down, (last.words - first.words) * 3600 / seconds
+    down = last.downloaded_bytes - first.downloaded_bytes
+    seconds = max(1, last.time_s - first.time_s)
+    rate = (last.kept_bytes - first.kept_bytes) / down
+    words = (last.words - first.words) * 3600 / seconds
     news = (
         f"the last {size(down)} gave {rate:.4f} of their bytes as text (in all: {mean:.4f}), {words:,.0f} words an hour"
     )
@@ -113,7 +121,8 @@ def _threshold(material: Material) -> Iterator[str]:
     used = next(profile for profile in table if profile.name == used_profile(material))
     needs = "" if used.name == material.options.yield_profile else ", with a strategy that retires hosts,"
     for profile in table:
-        spared, lost = profile.spared_share - used.spared_share, profile.lost_share - used.lost_share
+        spared = profile.spared_share - used.spared_share
+        lost = profile.lost_share - used.lost_share
         if profile.factor > used.factor and spared > _WORTH_SPARING and lost < _TOO_MUCH_LOST:
             yield (
                 f"A stricter yield profile ({profile.name}, f={profile.factor:g}){needs} would have spared about "

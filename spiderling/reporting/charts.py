@@ -1,4 +1,6 @@
-"""A crawl as Vega-Lite: hosts by what they cost and gave (W12 Fig. 1, 3), yield and speed over time (W12 Fig. 2, 4).
+"""A crawl as Vega-Lite: hosts by what they cost and gave, yield and speed over time.
+
+These are figures 1 to 4 of Suchomel & Pomikálek 2012.
 
 Colours come from the page's theme; shape or dash says the same again for eyes that do not tell them apart.
 """
@@ -15,8 +17,10 @@ from spiderling.reporting.material import Material
 
 Spec: TypeAlias = "dict[str, Any]"
 
-MOST_POINTS, _LARGEST = 20_000, 1_000
-"""Hosts drawn: so many, those that cost most among them, and of the others every so-manyth."""
+MOST_POINTS = 20_000
+"""At most so many hosts are drawn (chosen: a browser draws them in a second): the _LARGEST and an even sample."""
+_LARGEST = 1_000
+"""Hosts that cost most, which are always drawn."""
 _MOST_ROWS = 120
 _YIELD_LINES = (1.0, 0.1, 0.01, 0.001)
 _FLOOR_MB = 1e-4
@@ -27,14 +31,16 @@ _KINDS = {"retired": "retired", "exhausted": "exhausted: no URL left", "other": 
 _UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"))
 _CURVES = (
     (
-        "Yield rate over time", "yield rate", {"mean": "all so far", "rate": "at that time"},
+        "Yield rate over time",
+        "yield rate",
+        {"mean": "all so far", "rate": "at that time"},
         "Bytes of new clean text / bytes downloaded, from the beginning on and from point to point.",
     ),
     ("Pages over time", "pages a second", {"pages": "pages"}, ""),
     ("Download over time", "MB a second", {"raw": "downloaded"}, ""),
     ("Clean text over time", "MB a second", {"clean": "kept"}, ""),
     ("Hosts over time", "hosts", {"at_work": "at work", "retired": "retired"}, ""),
-)  # fmt: skip
+)
 """Title, axis, key of a step -> name of its curve, note."""
 
 
@@ -54,46 +60,61 @@ def scatter(material: Material) -> Chart:
     shown = order if len(order) <= MOST_POINTS else _thinned(order)
     points = [
         {
-            "host": hosts.names[at], "state": str(hosts.states[at]), "kind": _kind(str(hosts.states[at])),
-            "down": round(hosts.downloaded_bytes[at] / 1e6, 5), "kept": round(hosts.kept_bytes[at] / 1e6, 5),
-            "y": max(_FLOOR_MB, round(hosts.kept_bytes[at] / 1e6, 5)), "rate": round(float(hosts.rates[at]), 4),
+            "host": hosts.names[at],
+            "state": str(hosts.states[at]),
+            "kind": _kind(str(hosts.states[at])),
+            "down": round(hosts.downloaded_bytes[at] / 1e6, 5),
+            "kept": round(hosts.kept_bytes[at] / 1e6, 5),
+            "y": max(_FLOOR_MB, round(hosts.kept_bytes[at] / 1e6, 5)),
+            "rate": round(float(hosts.rates[at]), 4),
             "pages": int(hosts.pages[at]),
         }
         for at in shown.tolist()
-    ]  # fmt: skip
+    ]
+    return Chart(
+        "Hosts: downloaded and kept",
+        _scatter_spec(points),
+        "A point is a host; the dashed lines are yield rates. Hosts that gave nothing stand at the lower edge. The "
+        "tables below name the hosts that gave and cost most."
+        + (f" {len(points):,} of {len(order):,} hosts are drawn." if len(points) < len(order) else ""),
+    )
+
+
+def _scatter_spec(points: list[dict[str, Any]]) -> Spec:
     sizes = [point["down"] for point in points] or [1.0]
-    left, right = max(_FLOOR_MB, min(sizes) / 1.5), max(sizes) * 1.5
+    left = max(_FLOOR_MB, min(sizes) / 1.5)
+    right = max(sizes) * 1.5
     lines = [
         {"down": down, "y": down * rate, "line": f"{100 * rate:g} %"}
         for rate in _YIELD_LINES
         for down in (max(left, _FLOOR_MB / rate), right)
         if right * rate > _FLOOR_MB
     ]
-    part = f" {len(points):,} of {len(order):,} hosts are drawn." if len(points) < len(order) else ""
-    return Chart(
-        "Hosts: downloaded and kept",
-        {
-            "datasets": {"points": points, "lines": lines},
-            "height": 420,
-            "layer": [
-                {"data": {"name": "lines"}, "mark": {"type": "line", "strokeDash": [4, 4], "strokeWidth": 1},
-                 "encoding": {"x": _mb("down", left, right), "y": _mb("y", _FLOOR_MB, right),
-                              "detail": {"field": "line"}, "color": {"value": "gray"}}},
-                {"data": {"name": "lines"}, "transform": [{"filter": f"datum.down >= {right}"}],
-                 "mark": {"type": "text", "align": "right", "dy": -8, "dx": -4},
-                 "encoding": {"x": _mb("down", left, right), "y": _mb("y", _FLOOR_MB, right),
-                              "text": {"field": "line"}}},
-                {"data": {"name": "points"}, "mark": {"type": "point", "filled": True, "opacity": 0.65, "size": 36},
-                 "encoding": {"x": _mb("down", left, right), "y": _mb("y", _FLOOR_MB, right),
-                              "color": _named("kind", list(_KINDS.values())),
-                              "shape": _named("kind", list(_KINDS.values())),
-                              "tooltip": _tips("host", "state", "pages", down="downloaded MB", kept="kept MB",
-                                               rate="yield rate")}},
-            ],
-        },
-        "A point is a host; the dashed lines are yield rates. Hosts that gave nothing stand at the lower edge. The "
-        f"tables below name the hosts that gave and cost most.{part}",
-    )  # fmt: skip
+    axes = {"x": _mb("down", left, right), "y": _mb("y", _FLOOR_MB, right)}
+    kind = _named("kind", list(_KINDS.values()))
+    tips = _tips("host", "state", "pages", down="downloaded MB", kept="kept MB", rate="yield rate")
+    return {
+        "datasets": {"points": points, "lines": lines},
+        "height": 420,
+        "layer": [
+            {
+                "data": {"name": "lines"},
+                "mark": {"type": "line", "strokeDash": [4, 4], "strokeWidth": 1},
+                "encoding": {**axes, "detail": {"field": "line"}, "color": {"value": "gray"}},
+            },
+            {
+                "data": {"name": "lines"},
+                "transform": [{"filter": f"datum.down >= {right}"}],
+                "mark": {"type": "text", "align": "right", "dy": -8, "dx": -4},
+                "encoding": {**axes, "text": {"field": "line"}},
+            },
+            {
+                "data": {"name": "points"},
+                "mark": {"type": "point", "filled": True, "opacity": 0.65, "size": 36},
+                "encoding": {**axes, "color": kind, "shape": kind, "tooltip": tips},
+            },
+        ],
+    }
 
 
 def _thinned(order: np.ndarray[Any, np.dtype[np.intp]]) -> np.ndarray[Any, np.dtype[np.intp]]:
@@ -129,13 +150,19 @@ def _picked(history: list[HistoryRow]) -> list[HistoryRow]:
 
 def _step(before: HistoryRow, row: HistoryRow, unit: int) -> dict[str, float]:
     seconds = max(1, row.time_s - before.time_s)
-    down, kept = row.downloaded_bytes - before.downloaded_bytes, row.kept_bytes - before.kept_bytes
+    down = row.downloaded_bytes - before.downloaded_bytes
+    kept = row.kept_bytes - before.kept_bytes
     return {
-        "at": round(row.time_s / unit, 4), "down": round(row.downloaded_bytes / 1e6, 2),
-        "rate": round(kept / max(1, down), 5), "mean": round(row.kept_bytes / max(1, row.downloaded_bytes), 5),
-        "pages": round((row.pages - before.pages) / seconds, 2), "raw": round(down / seconds / 1e6, 4),
-        "clean": round(kept / seconds / 1e6, 5), "at_work": row.at_work, "retired": row.retired,
-    }  # fmt: skip
+        "at": round(row.time_s / unit, 4),
+        "down": round(row.downloaded_bytes / 1e6, 2),
+        "rate": round(kept / max(1, down), 5),
+        "mean": round(row.kept_bytes / max(1, row.downloaded_bytes), 5),
+        "pages": round((row.pages - before.pages) / seconds, 2),
+        "raw": round(down / seconds / 1e6, 4),
+        "clean": round(kept / seconds / 1e6, 5),
+        "at_work": row.at_work,
+        "retired": row.retired,
+    }
 
 
 def _lines(steps: list[dict[str, float]], unit: str, axis: str, lines: dict[str, str]) -> Spec:

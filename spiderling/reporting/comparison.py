@@ -13,8 +13,16 @@ from spiderling.simulation.measures import Sample, Truth, coverage, word_coverag
 
 _MOST_POINTS = 60
 _SHAPES = (
-    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left", "stroke",
-)  # fmt: skip
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+    "stroke",
+)
 
 
 class Measure(NamedTuple):
@@ -53,18 +61,38 @@ def _table(means: Sequence[Summary]) -> Table:
     rates = [f"words/MB at {share:.0%}" for share in SHARES]
     rows: list[tuple[Cell, ...]] = [
         (
-            mean.strategy, mean.seeds, round(mean.pages), mean.hours, mean.pages_per_s, mean.harvest_rate,
-            mean.coverage, mean.word_coverage, mean.yield_rate, *mean.words_per_mb, round(mean.retired),
+            mean.strategy,
+            mean.seeds,
+            round(mean.pages),
+            mean.hours,
+            mean.pages_per_s,
+            mean.harvest_rate,
+            mean.coverage,
+            mean.word_coverage,
+            mean.yield_rate,
+            *mean.words_per_mb,
+            round(mean.retired),
         )
         for mean in means
-    ]  # fmt: skip
+    ]
     return Table(
         "Means over the seeds",
-        ("strategy", "seeds", "pages", "hours", "pages/s", "harvest rate", "coverage", "share of words", "yield rate",
-         *rates, "hosts retired"),
+        (
+            "strategy",
+            "seeds",
+            "pages",
+            "hours",
+            "pages/s",
+            "harvest rate",
+            "coverage",
+            "share of words",
+            "yield rate",
+            *rates,
+            "hosts retired",
+        ),
         rows,
         "An empty cell: not every crawl kept so many of the web's words.",
-    )  # fmt: skip
+    )
 
 
 def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> Chart:

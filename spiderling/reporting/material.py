@@ -159,7 +159,9 @@ def _seed(hosts: dict[int, dict[str, Any]], key: int) -> Seed:
 def _seed_keys(crawl: Inspection) -> set[int]:
     found: set[int] = set()
     for keys, pages in crawl.connection.execute("SELECT keys, pages FROM found"):
-        runs, place, batch = unpack_keys(pages), 0, None
+        runs = unpack_keys(pages)
+        place = 0
+        batch = None
         for page, number in zip(runs[::2], runs[1::2], strict=True):
             if page == 0:
                 batch = unpack_keys(keys) if batch is None else batch

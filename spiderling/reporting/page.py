@@ -28,7 +28,8 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-s
 
 def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]]) -> str:
     """The page: *sections* are (heading, blocks), a block is a table, a chart or a list of sentences."""
-    parts, charts = [], 0
+    parts = []
+    charts = 0
     for number, (heading, blocks) in enumerate(sections):
         parts.append(f'<section id="s{number}"><h2>{_text(heading)}</h2>')
         for block in blocks:

@@ -39,7 +39,10 @@ def report(material: Material) -> str:
                 [
                     tables.opt_outs(material),
                     facts(
-                        material, "optout", "Kept documents with a statement on their use", "signal",
+                        material,
+                        "optout",
+                        "Kept documents with a statement on their use",
+                        "signal",
                         "Statements that were recorded, or that do not refuse this crawl's purpose; those that refuse "
                         "it end as opted-out, site-opted-out or noindex.",
                     ),
@@ -47,4 +50,4 @@ def report(material: Material) -> str:
             ),
             ("Settings", [tables.settings(material), tables.events(material)]),
         ],
-    )  # fmt: skip
+    )

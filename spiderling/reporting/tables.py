@@ -1,7 +1,7 @@
 """Tables of a crawl by the papers' measures: each a pure function of the Material.
 
-Suchomel & Pomikálek 2012 (W12): Table 1 (thresholds), Tables 3 and 4 (summary).  Our kept bytes are measured after
-near-duplicate removal, so they stand beside the papers' final sizes, not beside the crawler's output.
+The measures are those of Suchomel & Pomikálek 2012: Table 1 (thresholds), Tables 3 and 4 (summary).  Our kept bytes
+are measured after near-duplicate removal, so they stand beside the paper's final sizes, not its crawler's output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PAPERS = (
     ("Russian", 4142.0, 260.1, 0.0628, 197.5, 0.0477),
     ("Turkish", 1298.0, 51.4, 0.0396, 19.52, 0.0150),
 )
-"""W12 Table 4."""
+"""Suchomel & Pomikálek 2012, Table 4: crawl, raw GB, output GB, yield rate, final GB, final yield rate."""
 
 
 class Table(NamedTuple):
@@ -49,8 +49,9 @@ class Table(NamedTuple):
 
 
 def summary(material: Material) -> Table:
-    """The crawl in one column: what W12's Tables 3 and 4 say of theirs."""
-    total, counts = material.total, material.counts
+    """The crawl in one column: as Tables 3 and 4 of the paper describe theirs."""
+    total = material.total
+    counts = material.counts
     seconds = total("time_s")
     states = Counter(material.hosts.states.tolist())
     rows: list[tuple[Cell, ...]] = [
@@ -67,7 +68,7 @@ def summary(material: Material) -> Table:
         ("Downloaded, on the wire", size(total("wire_bytes"))),
         ("Kept: new clean text", size(total("kept_bytes"))),
         ("Yield rate: kept / downloaded bytes", material.yield_rate),
-        ("Mean yield rate of a host (R11 Table 1 averages so)", _mean_rate(material)),
+        ("Mean yield rate of a host (Suchomel & Pomikálek 2011 average so)", _mean_rate(material)),
         ("Yield ratio: documents / pages", total("documents") / max(1, total("pages"))),
         ("Pages a second", total("pages") / seconds if seconds else None),
         ("Words an hour", round(total("words") * 3600 / seconds) if seconds else None),
@@ -81,8 +82,9 @@ def _mean_rate(material: Material) -> float:
 
 
 def papers(material: Material) -> Table:
-    """W12 Table 4 with this crawl as its first row."""
-    down, kept = material.total("downloaded_bytes") / 1e9, material.total("kept_bytes") / 1e9
+    """Table 4 of the paper with this crawl as its first row."""
+    down = material.total("downloaded_bytes") / 1e9
+    kept = material.total("kept_bytes") / 1e9
     return Table(
         "Beside the crawls of the paper",
         ("crawl", "raw GB", "crawler output GB", "its yield rate", "final GB", "final yield rate"),
@@ -93,7 +95,7 @@ def papers(material: Material) -> Table:
 
 
 def thresholds(material: Material) -> Table:
-    """W12 Table 1: what the hosts above each yield rate cost and gave."""
+    """Table 1 of the paper: what the hosts above each yield rate cost and gave."""
     hosts = material.hosts
     marks = [None, 0.0, *(0.0001 * 2**step for step in range(13))]
 
@@ -105,14 +107,17 @@ def thresholds(material: Material) -> Table:
         "What hosts above a yield rate cost and gave",
         ("yield rate above", "hosts", "downloaded MB", "kept MB", "yield rate", "% of downloaded", "% of kept"),
         rows,
-        "W12 Table 1; there, the hosts above .0128 hold 74 % of the text for 7 % of the download.",
+        "As Table 1 of Suchomel & Pomikálek 2012; there, the hosts above .0128 hold 74 % of the text for 7 % of the "
+        "download.",
     )
 
 
 def _sums(material: Material, chosen: _Mask) -> tuple[Cell, ...]:
     hosts = material.hosts
-    down, kept = int(hosts.downloaded_bytes[chosen].sum()), int(hosts.kept_bytes[chosen].sum())
-    all_down, all_kept = max(1, int(hosts.downloaded_bytes.sum())), max(1, int(hosts.kept_bytes.sum()))
+    down = int(hosts.downloaded_bytes[chosen].sum())
+    kept = int(hosts.kept_bytes[chosen].sum())
+    all_down = max(1, int(hosts.downloaded_bytes.sum()))
+    all_kept = max(1, int(hosts.kept_bytes.sum()))
     rate = kept / max(down, 1)
     return int(chosen.sum()), down / 1e6, kept / 1e6, rate, 100 * down / all_down, 100 * kept / all_kept
 
@@ -146,18 +151,21 @@ def used_profile(material: Material) -> str:
 
 
 def _profile(material: Material, name: str, factor: float) -> Profile:
-    hosts, options = material.hosts, material.options
+    hosts = material.hosts
+    options = material.options
     below = retired_by(material, factor)
     first = np.maximum(options.yield_min_bytes, hosts.downloaded_bytes * options.yield_min_pages / _least(hosts.pages))
     after = np.where(below, 1 - np.minimum(1.0, first / _least(hosts.downloaded_bytes)), 0.0)
     let_go = (hosts.states == "retired") & ~below
     per_url = hosts.kept_bytes / _least(hosts.pages)
     return Profile(
-        name, factor, int(below.sum()),
+        name,
+        factor,
+        int(below.sum()),
         float((after * hosts.downloaded_bytes).sum() / max(1, hosts.downloaded_bytes.sum())),
         float((after * hosts.kept_bytes).sum() / max(1, hosts.kept_bytes.sum())),
         float((per_url * hosts.parked)[let_go].sum()),
-    )  # fmt: skip
+    )
 
 
 def _least(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -166,7 +174,8 @@ def _least(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def retired_by(material: Material, factor: float) -> _Mask:
     """The hosts that t(n) of *factor* retires by what they gave in all; none for 0."""
-    hosts, options = material.hosts, material.options
+    hosts = material.hosts
+    options = material.options
     reached = (hosts.pages >= options.yield_min_pages) & (hosts.downloaded_bytes >= options.yield_min_bytes)
     limits = np.array([threshold(int(pages), factor) for pages in hosts.pages])
     return reached & (hosts.rates < limits) if factor else np.zeros(len(hosts.names), bool)
@@ -176,11 +185,14 @@ def profile_table(material: Material) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             profile.name + (" (used)" if profile.name == used_profile(material) else ""),
-            profile.factor, profile.retired, 100 * profile.spared_share, 100 * profile.lost_share,
+            profile.factor,
+            profile.retired,
+            100 * profile.spared_share,
+            100 * profile.lost_share,
             profile.more_bytes / 1e6,
         )
         for profile in profiles(material)
-    ]  # fmt: skip
+    ]
     return Table(
         "What a stricter or milder threshold would have meant",
         ("profile", "factor f", "hosts retired", "% of download spared", "% of text lost", "more MB of text"),
@@ -197,20 +209,28 @@ def hosts_table(
     hosts = material.hosts
     rows: list[tuple[Cell, ...]] = [
         (
-            hosts.names[at], str(hosts.states[at]), int(hosts.distance[at]), int(hosts.pages[at]),
-            int(hosts.documents[at]), hosts.downloaded_bytes[at] / 1e6, hosts.kept_bytes[at] / 1e6,
-            float(hosts.rates[at]), int(hosts.left[at]),
+            hosts.names[at],
+            str(hosts.states[at]),
+            int(hosts.distance[at]),
+            int(hosts.pages[at]),
+            int(hosts.documents[at]),
+            hosts.downloaded_bytes[at] / 1e6,
+            hosts.kept_bytes[at] / 1e6,
+            float(hosts.rates[at]),
+            int(hosts.left[at]),
         )
         for at in order[:most].tolist()
-    ]  # fmt: skip
+    ]
     columns = ("host", "state", "distance", "pages", "documents", "down MB", "kept MB", "yield rate", "URLs left")
     return Table(title, columns, rows, note)
 
 
 def notable_hosts(material: Material) -> list[Table]:
     """Those that gave and that cost most; all in one table if they fit."""
-    kept, down = material.hosts.kept_bytes, material.hosts.downloaded_bytes
-    best, dearest = np.argsort(-kept, kind="stable"), np.argsort(kept - down, kind="stable")
+    kept = material.hosts.kept_bytes
+    down = material.hosts.downloaded_bytes
+    best = np.argsort(-kept, kind="stable")
+    dearest = np.argsort(kept - down, kind="stable")
     if len(best) <= 2 * _MOST_ROWS:
         return [hosts_table(material, "All hosts, those first that gave most", best, most=len(best))]
     return [
@@ -225,10 +245,12 @@ def left_alone(material: Material) -> Table:
     closed = np.flatnonzero(np.isin(hosts.states, ["retired", "spent", "blocked", "forbidden", "mirror"]))
     order = closed[np.argsort(-hosts.downloaded_bytes[closed], kind="stable")]
     return hosts_table(
-        material, f"Hosts left alone: {len(closed):,}", order,
+        material,
+        f"Hosts left alone: {len(closed):,}",
+        order,
         "retired: its yield rate fell below t(n); spent: its budget; blocked: by you; forbidden: it asks for too long "
         "a delay; mirror: shows the pages of another. 'reopen' in control.yaml lets one go on.",
-    )  # fmt: skip
+    )
 
 
 def by_group(material: Material, title: str, groups: Iterable[str]) -> Table:
@@ -240,11 +262,15 @@ def by_group(material: Material, title: str, groups: Iterable[str]) -> Table:
     number = np.bincount(inverse, minlength=len(names))
     rows: list[tuple[Cell, ...]] = [
         (
-            name, int(number[at]), int(sums[0][at]), int(sums[1][at]), sums[2][at] / 1e6,
+            name,
+            int(number[at]),
+            int(sums[0][at]),
+            int(sums[1][at]),
+            sums[2][at] / 1e6,
             sums[3][at] / max(1.0, sums[2][at]),
         )
         for at, name in enumerate(names.tolist())
-    ]  # fmt: skip
+    ]
     rows.sort(key=lambda row: -int(row[3] or 0))
     columns_named = (title.lower(), "hosts", "documents", "words", "down MB", "yield rate")
     return Table(f"Words by {title}", columns_named, rows[:_MOST_ROWS], bar="words")
@@ -289,9 +315,12 @@ def _reasons(title: str, counts: Counter[str], note: str) -> Table:
 def opt_outs(material: Material) -> Table:
     """What sites said for their front page."""
     return Table(
-        "What sites said of the use of their texts", ("for the front page", "origins"), list(material.consents),
-        "By the files that were asked for (docs/opt-outs.md).", bar="origins",
-    )  # fmt: skip
+        "What sites said of the use of their texts",
+        ("for the front page", "origins"),
+        list(material.consents),
+        "By the files that were asked for (docs/opt-outs.md).",
+        bar="origins",
+    )
 
 
 def seeds_by_end(material: Material) -> Table:
@@ -334,11 +363,18 @@ def history(material: Material) -> Table:
     """The last rows of the curves."""
     rows: list[tuple[Cell, ...]] = [
         (
-            utc(row.time), row.pages, row.documents, row.words, row.downloaded_bytes / 1e6, row.kept_bytes / 1e6,
-            row.kept_bytes / max(1, row.downloaded_bytes), row.waiting, row.at_work,
+            utc(row.time),
+            row.pages,
+            row.documents,
+            row.words,
+            row.downloaded_bytes / 1e6,
+            row.kept_bytes / 1e6,
+            row.kept_bytes / max(1, row.downloaded_bytes),
+            row.waiting,
+            row.at_work,
         )
         for row in material.history[:: -max(1, len(material.history) // _MOST_ROWS)]
-    ]  # fmt: skip
+    ]
     columns = ("time", "pages", "documents", "words", "down MB", "kept MB", "yield rate", "URLs wait", "hosts at work")
     return Table("Totals over time, the last first", columns, rows)
 
@@ -352,7 +388,9 @@ def duration(seconds: float) -> str:
     >>> duration(7384), duration(200_000)
     ('2 h 3 min', '2 d 7 h')
     """
-    days, hours, minutes = int(seconds // 86400), int(seconds // 3600 % 24), int(seconds // 60 % 60)
+    days = int(seconds // 86400)
+    hours = int(seconds // 3600 % 24)
+    minutes = int(seconds // 60 % 60)
     parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
     return " ".join(parts[:2]) or f"{seconds:.0f} s"
 

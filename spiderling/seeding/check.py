@@ -78,7 +78,8 @@ class CheckSpider(SpiderlingSpider):
     def __init__(self, urls: Iterable[str] = (), results: Path | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         assert results is not None
-        self._urls, self._results = list(urls), results
+        self._urls = list(urls)
+        self._results = results
         self._bar = tqdm(total=len(self._urls), unit=" seeds", disable=None)
         self.failure: SpiderlingError | None = None
         self.is_whole = False
@@ -116,7 +117,8 @@ class CheckSpider(SpiderlingSpider):
 
     def closed(self, reason: str) -> None:
         self._bar.close()
-        crawl, scheduler = crawl_of(self.crawler), self.crawler.engine.scheduler
+        crawl = crawl_of(self.crawler)
+        scheduler = self.crawler.engine.scheduler
         self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
         self.is_whole = crawl is not None and crawl.is_finished
 
@@ -127,7 +129,8 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
     State and results are beside *out* until all seeds were asked.  Raises SpiderlingError.
     """
     seeds = read_seeds(name)
-    state, results = Path(f"{out}.state"), Path(f"{out}.results")
+    state = Path(f"{out}.state")
+    results = Path(f"{out}.results")
     try:
         results.open("a").close()
     except OSError as error:
@@ -140,9 +143,11 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
     process.start()
     spider = crawler.spider
     if not isinstance(spider, CheckSpider) or spider.failure is not None:
-        raise (spider.failure if isinstance(spider, CheckSpider) and spider.failure else SpiderlingError(
-            "the command could not begin; -s LOG_ENABLED=1 shows why."
-        ))  # fmt: skip
+        raise (
+            spider.failure
+            if isinstance(spider, CheckSpider) and spider.failure
+            else SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+        )
     found = _read_results(results)
     if not spider.is_whole:
         return f"Stopped after {len(found)} of {len(seeds)} seeds; the same command goes on."
@@ -188,7 +193,8 @@ def render(seeds: list[Seed], found: dict[str, dict[str, Any]], out: Path) -> It
 
 def _write(seeds: list[Seed], out: Path) -> None:
     """The file of the *seeds*, each under the heading that it had: what is trusted stays so."""
-    lines, heading = [], ""
+    lines = []
+    heading = ""
     for seed in seeds:
         if seed.heading != heading:
             heading = seed.heading

@@ -29,7 +29,8 @@ class Wanted:
     """Which captures count: successful ones whose first language, if known, is one of ours, else by their domain."""
 
     def __init__(self, iso3: Sequence[str], tlds: Sequence[str]) -> None:
-        self.iso3, self.tlds = tuple(iso3), tuple(tlds)
+        self.iso3 = tuple(iso3)
+        self.tlds = tuple(tlds)
 
     def home(self, capture: dict[str, Any]) -> str | None:
         """The home page of a capture's host, if it is wanted."""
@@ -52,7 +53,9 @@ class CommonCrawlSource:
         """*pages* of the index of each domain are asked for; *collections*: the list of crawls, the newest first."""
         if not wanted.tlds:
             raise BadInput("the language's model names no national top-level domain; write them: -a tlds=cz,sk")
-        self._wanted, self._pages, self._collections = wanted, pages, collections
+        self._wanted = wanted
+        self._pages = pages
+        self._collections = collections
 
     def requests(self) -> Iterator[Request]:
         yield Request(self._collections, meta={_STEP: "collections"})

@@ -25,9 +25,12 @@ class SeedFile:
     """Takes URLs; ``with`` closes the file."""
 
     def __init__(
-        self, path: Path, per_host: int, homes: bool = False,
+        self,
+        path: Path,
+        per_host: int,
+        homes: bool = False,
         keeps: Callable[[CanonicalUrl], bool] = lambda target: True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """*per_host*: most URLs of one host, those in the file counted; *homes*: each host's home page instead of
         what was found on it; *keeps* may refuse further ones.
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from scrapy import Request
@@ -21,21 +21,14 @@ if TYPE_CHECKING:
 
     from spiderling.seeding.source import Found
 
-FIRST_RANK, LAST_RANK = 100, 5000
-"""Mid-frequency words: more frequent ones stand in every page, rarer ones are typing errors or names."""
+FIRST_RANK = 100
+"""The words of the first ranks stand in every page, so they choose none (chosen)."""
+LAST_RANK = 5000
+"""Rarer words are often names or typing errors (chosen)."""
 _MIN_WORDS = 50
+"""Chosen: with fewer words the same queries come again and again."""
 _MIN_CHARS = 3
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-
-
-class Engine(Protocol):
-    """A search service: one small class for each kind."""
-
-    def request(self, words: Sequence[str]) -> Request:
-        """The query for pages with all *words*."""
-
-    def urls(self, response: Response) -> list[str]:
-        """The URLs of an answer; raises SpiderlingError if it is a refusal."""
 
 
 class SearxNG:
@@ -54,12 +47,14 @@ class SearxNG:
         self._language = language
 
     def request(self, words: Sequence[str]) -> Request:
+        """The query for pages with all *words*."""
         form = urlencode({"q": " ".join(words), "format": "json", "language": self._language})
         return Request(
             self._endpoint, method="POST", body=form, headers={"Content-Type": "application/x-www-form-urlencoded"}
         )
 
     def urls(self, response: Response) -> list[str]:
+        """The URLs of an answer; raises SpiderlingError if it is a refusal."""
         if response.status == 403:
             raise SpiderlingError(
                 f"{self._endpoint} refuses JSON (403): put json into search.formats of its settings.yml, or allow this "
@@ -77,11 +72,14 @@ class SearxNG:
 class SearchSource:
     """Queries of random words, the same for the same seed; what they find are the seeds."""
 
-    def __init__(self, engine: Engine, words: Sequence[str], queries: int, size: int, seed: int) -> None:
+    def __init__(self, engine: SearxNG, words: Sequence[str], queries: int, size: int, seed: int) -> None:
         """*size* words a query, 3 to 5 in the paper."""
         self.name = f"search, {queries} queries of {size} words, seed {seed}"
-        self._engine, self._words = engine, words
-        self._queries, self._size, self._seed = queries, size, seed
+        self._engine = engine
+        self._words = words
+        self._queries = queries
+        self._size = size
+        self._seed = seed
 
     def tuples(self) -> list[tuple[str, ...]]:
         """The queries."""
@@ -95,11 +93,11 @@ class SearchSource:
         yield from self._engine.urls(response)
 
 
-def middle_words(counts: Mapping[str, int], stop: frozenset[str] = frozenset()) -> list[str]:
+def middle_words(counts: Mapping[str, int]) -> list[str]:
     """The words of ranks 100 to 5000 with three letters or more; raises BadInput when there are too few."""
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     first = min(FIRST_RANK, len(ranked) // 4)
-    words = [word for word in ranked[first:LAST_RANK] if len(word) >= _MIN_CHARS and word not in stop]
+    words = [word for word in ranked[first:LAST_RANK] if len(word) >= _MIN_CHARS]
     if len(words) < _MIN_WORDS:
         raise BadInput(
             f"only {len(words)} words of middle frequency are known; give more text of the language with --text FILE."

@@ -40,7 +40,8 @@ class SeedSpider(SpiderlingSpider):
     def __init__(self, source: Source | None = None, output: SeedFile | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         assert source is not None and output is not None
-        self.source, self.output = source, output
+        self.source = source
+        self.output = output
         self.failure: SpiderlingError | None = None
         """Why the source could not be asked, or refused."""
         self.failures: dict[Reason, int] = {}
@@ -76,7 +77,8 @@ class SeedSpider(SpiderlingSpider):
     def closed(self, reason: str) -> None:
         """Note how it went, while the crawl is still there to be asked."""
         self._bar.close()
-        crawl, scheduler = crawl_of(self.crawler), self.crawler.engine.scheduler
+        crawl = crawl_of(self.crawler)
+        scheduler = self.crawler.engine.scheduler
         if crawl is None:
             self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
             return
@@ -93,9 +95,12 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
     """
     state = Path(f"{output.path}.state")
     ours = {
-        "JOBDIR": str(state), "ITEM_PIPELINES": {"spiderling.pipelines.clean.CleanPipeline": None},
-        "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES, "SPIDERLING_MAX_RATIO": 1000, "SPIDERLING_RETRIES": 5,
-    }  # fmt: skip
+        "JOBDIR": str(state),
+        "ITEM_PIPELINES": {"spiderling.pipelines.clean.CleanPipeline": None},
+        "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES,
+        "SPIDERLING_MAX_RATIO": 1000,
+        "SPIDERLING_RETRIES": 5,
+    }
     for name, value in ours.items():
         if (settings.getpriority(name) or 0) < _COMMAND_LINE:
             settings.set(name, value, priority="cmdline")
@@ -117,7 +122,6 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
         raise SpiderlingError(
             f"{source.name} gave no seeds." + (f" Requests without an answer: {lost}." if lost else "")
         )
-    return (
-        f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts."
-        + (f" Requests without an answer: {lost}." if lost else "")
-    )  # fmt: skip
+    return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts." + (
+        f" Requests without an answer: {lost}." if lost else ""
+    )

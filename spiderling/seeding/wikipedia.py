@@ -46,9 +46,16 @@ class WikipediaSource:
 
     def _page(self, further: dict[str, str]) -> Request:
         query = {
-            "action": "query", "list": "exturlusage", "euprop": "url", "eunamespace": "0", "eulimit": str(_PAGE),
-            "format": "json", "formatversion": "2", "maxlag": "5", **further,
-        }  # fmt: skip
+            "action": "query",
+            "list": "exturlusage",
+            "euprop": "url",
+            "eunamespace": "0",
+            "eulimit": str(_PAGE),
+            "format": "json",
+            "formatversion": "2",
+            "maxlag": "5",
+            **further,
+        }
         return Request(f"{self._api}?{urlencode(query)}")
 
     def read(self, response: Response) -> Iterator[Found]:

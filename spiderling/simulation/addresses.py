@@ -25,9 +25,11 @@ class Addresses:
         self, names: Sequence[str], first: Array, host: Array, section: Array, sections: Sequence[str]
     ) -> None:
         """*first*: the first page of each host; *host*, *section*: of each page, section 0 for first pages alone."""
-        self.names, self.host = names, host
+        self.names = names
+        self.host = host
         self._home = dict(zip((f"http://{name}/" for name in names), first.tolist(), strict=False))
-        self._host, self._section = host.data, section.data
+        self._host = host.data
+        self._section = section.data
         self._paths = [b"/"] + [f"/{name}%d".encode() for name in sections[1:]]
         # words, section and depth of a URL depend on its host's top-level domain and its own section alone
         kinds: dict[tuple[int, int], int] = {}
@@ -53,13 +55,19 @@ class Addresses:
 
     def columns(self, pages: Array) -> tuple[tuple[str, ...], bytes, bytes, bytes, bytes, bytes, bytes]:
         """Of a LinkBatch that leads to *pages*: hosts, paths, of_host, hashes, sections, words, depths."""
-        numbers, names = self.host.take(pages).tolist(), self.names
+        numbers = self.host.take(pages).tolist()
+        names = self.names
         places: dict[int, int] = {}
         of_host = array("H", [places.setdefault(host, len(places)) for host in numbers])
         forms = self._form.take(pages).tobytes()
-        words, sections = self._words, self._sections
+        words = self._words
+        sections = self._sections
         return (
-            tuple([names[host] for host in places]), b"\n".join(map(self._path, pages.tolist())), of_host.tobytes(),
-            self._hashes.take(pages).tobytes(), b"".join([sections[form] for form in forms]),
-            b"".join([words[form] for form in forms]), forms.translate(self._depths),
-        )  # fmt: skip
+            tuple([names[host] for host in places]),
+            b"\n".join(map(self._path, pages.tolist())),
+            of_host.tobytes(),
+            self._hashes.take(pages).tobytes(),
+            b"".join([sections[form] for form in forms]),
+            b"".join([words[form] for form in forms]),
+            forms.translate(self._depths),
+        )

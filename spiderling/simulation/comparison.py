@@ -22,8 +22,10 @@ from spiderling.simulation.pages import PageWeb
 from spiderling.simulation.reach import Perfect
 from spiderling.simulation.replay import Replay, world
 
-PERFECT, PERFECT_LANGUAGE = "perfect", "perfect-language"
-"""Strategies that only the simulator has: they know the web, its words or its languages."""
+PERFECT = "perfect"
+"""A strategy of the simulator alone: it knows the words of every page."""
+PERFECT_LANGUAGE = "perfect-language"
+"""Another: it knows the language of every page."""
 SHARES = (0.25, 0.5, 0.75)
 """Of a web's words, at which strategies are compared."""
 _SAMPLES = 300
@@ -114,7 +116,7 @@ def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
 
 def crawl(
     task: Task, terms: Terms, tick: Callable[[int], object] = lambda pages: None, web: PageWeb | None = None
-) -> Run:  # fmt: skip
+) -> Run:
     """Simulate one crawl, of *web* if that is at hand; *tick* is told of pages."""
     web = web or make_web(task.web, task.seed, terms)
     known = task.strategy in (PERFECT, PERFECT_LANGUAGE)
@@ -125,9 +127,7 @@ def crawl(
     )
     truth = web.truth
     every = max(10, int(min(truth.pages, terms.max_pages)) // _SAMPLES)
-    replay.run(
-        web.seed_urls(), terms.max_pages, terms.hours * 3600, terms.word_share * truth.words, tick, every
-    )  # fmt: skip
+    replay.run(web.seed_urls(), terms.max_pages, terms.hours * 3600, terms.word_share * truth.words, tick, every)
     return Run(task, truth, replay.samples)
 
 
@@ -139,7 +139,8 @@ def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int]
     if jobs == 1:
         yield from (crawl(task, terms, tick) for task in tasks)
         return
-    count, is_over = multiprocessing.Value("q", 0), multiprocessing.Event()
+    count = multiprocessing.Value("q", 0)
+    is_over = multiprocessing.Event()
     told = 0
     with ProcessPoolExecutor(jobs, initializer=_share, initargs=(count, is_over)) as pool:
         left: set[Future[Run]] = {pool.submit(_counted, task, terms) for task in tasks}
@@ -191,14 +192,20 @@ def _summary(runs: list[Run]) -> Summary:
     reached = [[value for value in values if value is not None] for values in per_mb]
     whole = [len(values) == len(runs) for values in reached]
     return Summary(
-        runs[0].task.web, runs[0].task.strategy, len(runs),
-        mean(lambda run: run.last.pages), mean(lambda run: run.last.hours), mean(lambda run: run.last.harvest_rate),
-        mean(lambda run: coverage(run.last, run.truth)), mean(lambda run: word_coverage(run.last, run.truth)),
+        runs[0].task.web,
+        runs[0].task.strategy,
+        len(runs),
+        mean(lambda run: run.last.pages),
+        mean(lambda run: run.last.hours),
+        mean(lambda run: run.last.harvest_rate),
+        mean(lambda run: coverage(run.last, run.truth)),
+        mean(lambda run: word_coverage(run.last, run.truth)),
         mean(lambda run: run.last.yield_rate),
         tuple(statistics.fmean(values) if all_ else None for values, all_ in zip(reached, whole, strict=True)),
         tuple(statistics.pstdev(values) if all_ else None for values, all_ in zip(reached, whole, strict=True)),
-        mean(lambda run: run.last.retired), mean(lambda run: run.last.pages_per_s),
-    )  # fmt: skip
+        mean(lambda run: run.last.retired),
+        mean(lambda run: run.last.pages_per_s),
+    )
 
 
 def _per_mb(run: Run, share: float) -> float | None:

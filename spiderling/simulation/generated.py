@@ -21,19 +21,33 @@ from spiderling.simulation.linking import Linking
 from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches
 
 TABLE_1 = (
-    (31024 - 29580, 1181.56 - 705.07, 0.00005), (29580 - 28710, 705.07 - 619.44, 0.00014),
-    (28710 - 27460, 619.44 - 513.86, 0.00028), (27460 - 25956, 513.86 - 407.30, 0.00056),
-    (25956 - 24380, 407.30 - 307.27, 0.0012), (24380 - 22325, 307.27 - 214.18, 0.0023),
-    (22325 - 19463, 214.18 - 142.38, 0.0047), (19463 - 15624, 142.38 - 85.69, 0.0090),
-    (15624 - 11277, 85.69 - 45.05, 0.0175), (11277 - 7003, 45.05 - 18.61, 0.035),
-    (7003 - 3577, 18.61 - 5.45, 0.070), (3577 - 1346, 5.45 - 1.76, 0.141),
-    (1346 - 313, 1.76 - 0.21, 0.284), (313, 0.21, 0.476), (51645 - 31024, 1288.87 - 1181.56, 0.0),
-)  # fmt: skip
+    (31024 - 29580, 1181.56 - 705.07, 0.00005),
+    (29580 - 28710, 705.07 - 619.44, 0.00014),
+    (28710 - 27460, 619.44 - 513.86, 0.00028),
+    (27460 - 25956, 513.86 - 407.30, 0.00056),
+    (25956 - 24380, 407.30 - 307.27, 0.0012),
+    (24380 - 22325, 307.27 - 214.18, 0.0023),
+    (22325 - 19463, 214.18 - 142.38, 0.0047),
+    (19463 - 15624, 142.38 - 85.69, 0.0090),
+    (15624 - 11277, 85.69 - 45.05, 0.0175),
+    (11277 - 7003, 45.05 - 18.61, 0.035),
+    (7003 - 3577, 18.61 - 5.45, 0.070),
+    (3577 - 1346, 5.45 - 1.76, 0.141),
+    (1346 - 313, 1.76 - 0.21, 0.284),
+    (313, 0.21, 0.476),
+    (51645 - 31024, 1288.87 - 1181.56, 0.0),
+)
 """Domains, GB downloaded, yield rate (kept / downloaded) between two thresholds of the table; at last those without."""
 WANTED_TLDS = ((0.345, "th"), (0.53, "com"), (0.041, "net"), (0.05, "org"), (0.034, "jp"))
 OTHER_TLDS = (
-    (0.045, "th"), (0.454, "com"), (0.065, "net"), (0.065, "org"), (0.125, "jp"), (0.076, "de"), (0.17, "ru"),
-)  # fmt: skip
+    (0.045, "th"),
+    (0.454, "com"),
+    (0.065, "net"),
+    (0.065, "org"),
+    (0.125, "jp"),
+    (0.076, "de"),
+    (0.17, "ru"),
+)
 """Share of pages by top-level domain, in the wanted language and in others."""
 LANGUAGES = ("th", "en", "ja", "de", "")
 OTHER_SHARES = (0.178, 0.02, 0.014, 0.666)
@@ -42,7 +56,8 @@ SAME_SERVER = 0.841
 _FEW = 0.003
 """Share of wanted pages on hosts that are not pure; hardly anything depends on it."""
 SECTIONS = ("", "clanky/", "zbozi/", "forum/", "kalendar/2024-05/")
-_FORUM, _TRAP = 3, 4
+_TRAP = 4
+"""Place of the calendar in SECTIONS."""
 _GOLDEN = 0.6180339887498949
 
 
@@ -86,10 +101,11 @@ RECIPES = {
     "thai": Recipe(),
     "thai-pure": Recipe("thai-pure", pure=True, largest=0.002),
     "pt": Recipe("pt", wanted_share=1.0, yields="table-1", mean_host_pages=80, seed_hosts=30),
-    "w12": Recipe("w12", wanted_share=1.0, yields="table-1", mean_host_pages=830, size_spread=0.3, largest=0.2,
-                  seed_hosts=30),
+    "w12": Recipe(
+        "w12", wanted_share=1.0, yields="table-1", mean_host_pages=830, size_spread=0.3, largest=0.2, seed_hosts=30
+    ),
     "scarce": Recipe("scarce", wanted_share=0.02, seed_hosts=475, mean_host_pages=15),
-}  # fmt: skip
+}
 """The webs that strategies are compared on; ``scarce`` begins with as many hosts as the crawl of Tajik of 2012."""
 
 
@@ -106,7 +122,7 @@ def generate(recipe: Recipe) -> PageWeb:
     addresses = Addresses(hosts.names, first, pages.host, section, SECTIONS)
     return PageWeb(
         recipe.title, hosts, pages, linking.links, LANGUAGES, seeds, addresses.url, addresses.find, addresses
-    )  # fmt: skip
+    )
 
 
 # -- hosts
@@ -148,17 +164,21 @@ def _wanted_shares(recipe: Recipe, sizes: Array, rng: np.random.Generator) -> Ar
         spread = mean * (1 - mean) / (mean * SAME_SERVER - mean * mean) - 1
         quantiles = np.sort(rng.beta(mean * spread, (1 - mean) * spread, 200_000))
     place = np.argsort(np.argsort(-sizes))
-    weight, best, least = sizes / sizes.sum(), np.zeros(len(sizes)), np.inf
+    weight = sizes / sizes.sum()
+    best = np.zeros(len(sizes))
+    least = np.inf
     for start in rng.random(50):
         shares = quantiles[((start + place * _GOLDEN) % 1 * len(quantiles)).astype(np.int64)]
         error = abs(weight @ shares - mean) / mean + abs(weight @ shares**2 / max(weight @ shares, 1e-9) - SAME_SERVER)
         if error < least:
-            best, least = shares, error
+            best = shares
+            least = error
     return best
 
 
 def _hosts(first: Array, shares: Array, rng: np.random.Generator) -> Hosts:
-    number, is_wanted = len(shares), shares > 0.5
+    number = len(shares)
+    is_wanted = shares > 0.5
     sizes = np.diff(first)
     tlds = np.where(is_wanted, _drawn(WANTED_TLDS, sizes, is_wanted), _drawn(OTHER_TLDS, sizes, ~is_wanted))
     names = [f"web{host:x}.{tld}" for host, tld in enumerate(tlds.tolist())]
@@ -191,22 +211,25 @@ def _seed_order(recipe: Recipe, shares: Array, rates: Array, rng: np.random.Gene
 
 def _pages(recipe: Recipe, first: Array, shares: Array, rates: Array, rng: np.random.Generator) -> tuple[Array, Pages]:
     """Section of each page, and all that a crawl would find of it."""
-    sizes, number = np.diff(first), int(first[-1])
+    sizes = np.diff(first)
+    number = int(first[-1])
     host = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     trap = rng.random(len(sizes)) < recipe.trap_share
     trap[sizes < 30] = False
     section, chance = _sections(sizes, host, rates, trap, rng)
     front = np.zeros(number, bool)
     front[first[:-1]] = True
-    section[front], chance[front] = 0, 0.0
+    section[front] = 0
+    chance[front] = 0.0
     wanted = rng.random(number) < np.where(front, shares[host] > 0.5, shares[host])
     foreign = rng.choice(np.arange(1, 5), len(sizes), p=np.array(OTHER_SHARES) / sum(OTHER_SHARES))
     copies = trap[host] & (host % 2 == 0) & ~front
     draw = rng.random(number)
     verdict = np.where(
-        wanted, np.where(rng.random(number) < chance, CODES[Reason.KEPT], CODES[Reason.BOILERPLATE_ONLY]),
+        wanted,
+        np.where(rng.random(number) < chance, CODES[Reason.KEPT], CODES[Reason.BOILERPLATE_ONLY]),
         CODES[Reason.WRONG_LANGUAGE],
-    ).astype(np.uint8)  # fmt: skip
+    ).astype(np.uint8)
     kept = verdict == CODES[Reason.KEPT]
     verdict[kept & (draw < recipe.duplicate_share)] = CODES[Reason.DUPLICATE]
     verdict[copies & wanted] = CODES[Reason.SOFT_NOT_FOUND]
@@ -224,9 +247,7 @@ def _pages(recipe: Recipe, first: Array, shares: Array, rates: Array, rng: np.ra
     return section, Pages(host, body, gained, verdict, language, sketch, badness)
 
 
-def _sections(
-    sizes: Array, host: Array, rates: Array, trap: Array, rng: np.random.Generator
-) -> tuple[Array, Array]:  # fmt: skip
+def _sections(sizes: Array, host: Array, rates: Array, trap: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Section of each page, and the chance that a page in the wanted language has text to keep.
 
     A section has its own; every twelfth host is a shop with a forum that holds nearly all of its text.

@@ -23,7 +23,8 @@ from spiderling.simulation.reach import breadth_first
 if TYPE_CHECKING:
     from spiderling.corpus.links import LinkLine
 
-NODES, EDGES = "nodes.tsv", "edges.tsv"
+NODES = "nodes.tsv"
+EDGES = "edges.tsv"
 _MIN_TEXT_BYTES = 250
 """Pages with less text are not kept."""
 _LATENCY_S = 0.4
@@ -72,11 +73,18 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
     twins = [keeps.get(line.text_key, line) if line.reason == Reason.DUPLICATE.value else line for line in known]
     nodes = [
         Node(
-            line.url, line.downloaded_bytes, twin.kept_bytes, Reason.of(twin.reason), line.relevant, line.badness,
-            line.page_language, line.sketch, line.text_key,
+            line.url,
+            line.downloaded_bytes,
+            twin.kept_bytes,
+            Reason.of(twin.reason),
+            line.relevant,
+            line.badness,
+            line.page_language,
+            line.sketch,
+            line.text_key,
         )
         for line, twin in zip(known, twins, strict=True)
-    ]  # fmt: skip
+    ]
 
     def place(url: str) -> int:
         for _ in range(5):
@@ -100,9 +108,13 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
 
 
 def recorded_web(
-    title: str, nodes: Sequence[Node], links: Iterable[tuple[int, ...]], language: str,
-    seeds: Sequence[int] = (), seed: int = 1,
-) -> PageWeb:  # fmt: skip
+    title: str,
+    nodes: Sequence[Node],
+    links: Iterable[tuple[int, ...]],
+    language: str,
+    seeds: Sequence[int] = (),
+    seed: int = 1,
+) -> PageWeb:
     """*links*: source, target, score of the block, length of the text, what hreflang says.
 
     Without *seeds* it begins at first pages of hosts with text, and a hub.
@@ -125,10 +137,16 @@ def recorded_web(
     number = {url: at for at, url in enumerate(urls)}
     languages = language, *sorted({"", *(node.language for node in left)})
     return PageWeb(
-        title, hosts, _pages(left, host, languages), stored_links(starts, targets, cues[:, 0]), languages,
-        renumber[chosen].tolist(), urls.__getitem__, lambda url: number.get(url, -1),
+        title,
+        hosts,
+        _pages(left, host, languages),
+        stored_links(starts, targets, cues[:, 0]),
+        languages,
+        renumber[chosen].tolist(),
+        urls.__getitem__,
+        lambda url: number.get(url, -1),
         cues=lambda page: cues[starts[page] : starts[page + 1], 1:],
-    )  # fmt: skip
+    )
 
 
 def _by_source(sources: Array, targets: Array, cues: Array, pages: int) -> tuple[Array, Array, Array]:
@@ -143,7 +161,8 @@ def _chosen_seeds(nodes: Sequence[Node], names: Sequence[str], order: Array, edg
     These are drawn from the ten that have most.
     """
     _, host = np.unique(np.array(names), return_inverse=True)
-    place, first = np.argsort(order), np.unique(host[order], return_index=True)[1]
+    place = np.argsort(order)
+    first = np.unique(host[order], return_index=True)[1]
     gains = np.bincount(host, [node.kept_bytes for node in nodes])
     pairs = np.unique(np.stack((edges[:, 0], host[edges[:, 1]])), axis=1)
     hub = place[np.bincount(pairs[0], minlength=1).argmax()]
@@ -168,12 +187,15 @@ def _pages(nodes: Sequence[Node], host: Array, languages: Sequence[str]) -> Page
     owns = sketches(np.arange(len(nodes))).tolist()
     codes = column((CODES.get(node.reason, CODES[Reason.BAD_QUALITY]) for node in nodes), np.uint8)
     return Pages(
-        host, column((node.body_bytes for node in nodes), np.int32),
-        column((node.kept_bytes for node in nodes), np.int32), codes,
+        host,
+        column((node.body_bytes for node in nodes), np.int32),
+        column((node.kept_bytes for node in nodes), np.int32),
+        codes,
         column((0 if node.relevant else place[node.language] for node in nodes), np.uint8),
         column((own if node.sketch is None else node.sketch for node, own in zip(nodes, owns, strict=True)), np.uint64),
-        column((node.badness for node in nodes), np.float64), column((node.text_key for node in nodes), np.uint64),
-    )  # fmt: skip
+        column((node.badness for node in nodes), np.float64),
+        column((node.text_key for node in nodes), np.uint64),
+    )
 
 
 def _nodes(directory: Path, language: str) -> Iterator[Node]:
@@ -185,7 +207,8 @@ def _nodes(directory: Path, language: str) -> Iterator[Node]:
             row = line.split("\t")
             url = f"http://{row[host]}{row[path]}"
             target = canonicalize(url)
-            relevant, text_bytes = row[lang] == language, int(row[text])
+            relevant = row[lang] == language
+            text_bytes = int(row[text])
             kept = min(text_bytes, int(row[body])) if relevant and text_bytes >= _MIN_TEXT_BYTES else 0
             reason = Reason.KEPT if kept else Reason.BOILERPLATE_ONLY if relevant else Reason.WRONG_LANGUAGE
             yield Node(target.url if target else url, int(row[body]), kept, reason, relevant)

@@ -16,12 +16,21 @@ import numpy as np
 from spiderling.base.reasons import Reason
 from spiderling.simulation.pages import CODES, TEXT_SCORE, Array, Pages
 
-STAY, DOMAIN = (0.50, 0.719), (0.295, 0.057)
-"""Shares of links within the server, and to another server of the domain: of pages in other languages, of wanted."""
-DOMAIN_WANTED, OTHER_WANTED = (0.011, 0.69), (0.062, 0.307)
-"""Of the links to other servers, in the domain and beyond, those to wanted pages."""
-TEXT_IF_GOOD, TEXT_IF_BAD = 0.640, 58_039 / 580_389
-"""How often a link to a page that is kept, and to one that is not, stands in running text (Schäfer et al. 2014)."""
+STAY = (0.50, 0.719)
+"""Share of a page's links that stay on its server: of a page in another language, of one in the wanted language.
+
+The next three constants have the same two places; Table 3 gives them all.
+"""
+DOMAIN = (0.295, 0.057)
+"""Share of the links that lead to another server of the same domain."""
+DOMAIN_WANTED = (0.011, 0.69)
+"""Share of these that lead to wanted pages."""
+OTHER_WANTED = (0.062, 0.307)
+"""Share of the links to other domains that lead to wanted pages."""
+TEXT_IF_GOOD = 0.640
+"""How often a link to a page that is kept stands in running text (Schäfer et al. 2014, Table 3)."""
+TEXT_IF_BAD = 58_039 / 580_389
+"""How often a link to any other page does (the same table)."""
 _TREE_LINKS = 2
 """Links of a page, in the mean, to the front page and down the tree of its host."""
 BLOCK = 1 << 14
@@ -36,7 +45,10 @@ class Linking:
     def __init__(self, seed: int, mean: float, first: Array, pages: Pages, address: Array, order: Array) -> None:
         """*first*: as in Hosts; *address*: hosts of one are of one domain; *order*: hosts, the oldest first."""
         self.order = order
-        self._seed, self._mean, self._first, self._pages = seed, mean, first, pages
+        self._seed = seed
+        self._mean = mean
+        self._first = first
+        self._pages = pages
         rng = np.random.default_rng([seed, 2])
         self._wanted = pages.language == 0
         self._good = pages.verdict == CODES[Reason.KEPT]
@@ -68,7 +80,8 @@ class Linking:
 
     def _make(self, number: int) -> tuple[Array, Array, Array]:
         rng = np.random.default_rng([self._seed, 3, number])
-        low, high = number * BLOCK, min((number + 1) * BLOCK, len(self._pages.host))
+        low = number * BLOCK
+        high = min((number + 1) * BLOCK, len(self._pages.host))
         page = np.arange(low, high)
         degree = np.clip(3 + (self._mean - 3) * rng.lognormal(-0.5, 1.0, len(page)), 3, 300).astype(np.int64)
         source = np.repeat(page, degree)
@@ -91,7 +104,8 @@ class Linking:
     def _make_tree(self, page: Array, starts: Array, targets: Array) -> None:
         """The first three links of a page lead to the front page and to its two children."""
         host = self._pages.host[page]
-        first, end = self._first[host], self._first[host + 1]
+        first = self._first[host]
+        end = self._first[host + 1]
         targets[starts[:-1]] = first
         for child in (1, 2):
             number = first + 2 * (page - first) + child
@@ -100,12 +114,15 @@ class Linking:
 
     def _drawn(self, source: Array, rng: np.random.Generator) -> Array:
         """A target for each link of the pages *source*."""
-        host, wanted = self._pages.host[source], self._wanted[source].astype(np.int64)
-        kind, draw = rng.random(len(source)), rng.random(len(source))
+        host = self._pages.host[source]
+        wanted = self._wanted[source].astype(np.int64)
+        kind = rng.random(len(source))
+        draw = rng.random(len(source))
         tree = min(_TREE_LINKS / self._mean, 0.45)  # these stay in any case, so that fewer others do
         stays = (np.array(STAY)[wanted] - tree) / (1 - tree)
         in_domain = kind < stays + np.array(DOMAIN)[wanted] / (1 - tree)
-        first, end = self._first[host], self._first[host + 1]
+        first = self._first[host]
+        end = self._first[host + 1]
         targets: Array = first + ((end - first) * rng.random(len(source)) ** 1.5).astype(np.int64)
         leaves = kind >= stays
         near = leaves & in_domain & ((self._group[host, 1] - self._group[host, 0]) > 1)
@@ -129,12 +146,14 @@ class Linking:
     def _in_domain(self, host: Array, to_wanted: Array, rng: np.random.Generator) -> Array:
         """A page of another host of the same domain; after some tries in the wrong language, one of anywhere."""
         targets = self._anywhere(to_wanted, rng)
-        low, number = self._group[host, 0], self._group[host, 1] - self._group[host, 0]
+        low = self._group[host, 0]
+        number = self._group[host, 1] - self._group[host, 0]
         open_ = np.ones(len(host), bool)
         for _ in range(6):
             step = 1 + (rng.random(len(host)) * (number - 1)).astype(np.int64)
             other = self._neighbours[low + (self._place[host] - low + step) % number]
-            first, end = self._first[other], self._first[other + 1]
+            first = self._first[other]
+            end = self._first[other + 1]
             page = first + ((end - first) * rng.random(len(host))).astype(np.int64)
             fits = open_ & (self._wanted[page] == to_wanted)
             targets[fits] = page[fits]

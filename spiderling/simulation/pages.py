@@ -19,9 +19,15 @@ from spiderling.simulation.addresses import Array as Array
 from spiderling.simulation.measures import Truth
 
 VERDICTS = (
-    Reason.KEPT, Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE, Reason.SOFT_NOT_FOUND,
-    Reason.BAD_QUALITY, Reason.NEAR_DUPLICATE, Reason.HTTP_ERROR,
-)  # fmt: skip
+    Reason.KEPT,
+    Reason.WRONG_LANGUAGE,
+    Reason.BOILERPLATE_ONLY,
+    Reason.DUPLICATE,
+    Reason.SOFT_NOT_FOUND,
+    Reason.BAD_QUALITY,
+    Reason.NEAR_DUPLICATE,
+    Reason.HTTP_ERROR,
+)
 CODES = {reason: code for code, reason in enumerate(VERDICTS)}
 TEXT_SCORE = 128
 """The least score, of 0 to 255, of a link in a block of running text."""
@@ -102,7 +108,8 @@ class PageWeb:
     @property
     def truth(self) -> Truth:
         """All that there is to be found."""
-        kept, keys = self.pages.kept_bytes, self.pages.text_key
+        kept = self.pages.kept_bytes
+        keys = self.pages.text_key
         if keys is not None:
             keys = np.where(kept > 0, keys, 0)  # the same text may have ended otherwise, as a soft 404
             first = np.isin(np.arange(len(kept)), np.unique(keys, return_index=True)[1])
@@ -138,13 +145,21 @@ class PageWeb:
         reason = VERDICTS[verdict[page]]
         failed = reason is Reason.HTTP_ERROR
         return Outcome(
-            url_id, url, reason, 404 if failed else 200,
-            body_bytes=body[page], kept_bytes=kept[page], words=kept[page] // BYTES_PER_WORD,
+            url_id,
+            url,
+            reason,
+            404 if failed else 200,
+            body_bytes=body[page],
+            kept_bytes=kept[page],
+            words=kept[page] // BYTES_PER_WORD,
             language=self.languages[0] if reason is Reason.KEPT else None,
-            page_language=self.languages[language[page]], relevant=not (failed or language[page]),
-            badness=badness[page], sketch=sketch[page], text_key=0 if keys is None else int(keys[page]),
+            page_language=self.languages[language[page]],
+            relevant=not (failed or language[page]),
+            badness=badness[page],
+            sketch=sketch[page],
+            text_key=0 if keys is None else int(keys[page]),
             links=NONE if failed else self._links_of(page),
-        )  # fmt: skip
+        )
 
     def _links_of(self, page: int) -> LinkBatch:
         targets, scores = self.links(page)

@@ -30,7 +30,8 @@ def breadth_first(starts: Array, targets: Array, seeds: Array) -> Tree:
     """*starts* and *targets* as in ``stored_links``."""
     parent = np.full(len(starts) - 1, -1, np.int64)
     reached = np.zeros(len(parent), bool)
-    level, levels = np.unique(seeds), []
+    level = np.unique(seeds)
+    levels = []
     while len(level):
         reached[level] = True
         levels.append(level)
@@ -69,10 +70,13 @@ class Perfect(Strategy):
         """The strategy for a crawl of *web* from its seeds; *by_language*: relevant pages count, not their words."""
         starts, targets, _ = all_links(web)
         tree = breadth_first(starts, targets, np.array(web.seeds))
-        kept, body = web.pages.kept_bytes.astype(float), web.pages.body_bytes.astype(float)
+        kept = web.pages.kept_bytes.astype(float)
+        body = web.pages.body_bytes.astype(float)
         if by_language:
-            kept, body = web.relevant.astype(float), np.ones(len(body))
-        gain, cost = kept.copy(), body.copy()
+            kept = web.relevant.astype(float)
+            body = np.ones(len(body))
+        gain = kept.copy()
+        cost = body.copy()
         for level in reversed(tree.levels[1:]):
             fruitful = level[gain[level] > 0]
             np.add.at(gain, tree.parent[fruitful], gain[fruitful])

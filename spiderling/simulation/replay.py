@@ -101,16 +101,24 @@ class Replay:
 
     def sample(self) -> Sample:
         """Where the crawl stands."""
-        totals, states = self.frontier.ledger.totals, self.frontier.hosts.states.hosts_by_state()
+        totals = self.frontier.ledger.totals
+        states = self.frontier.hosts.states.hosts_by_state()
         return Sample(
-            self.now, totals["pages"], self.relevant, totals["documents"], totals["words"],
-            totals["downloaded_bytes"], totals["kept_bytes"], self.frontier.ledger.waiting,
+            self.now,
+            totals["pages"],
+            self.relevant,
+            totals["documents"],
+            totals["words"],
+            totals["downloaded_bytes"],
+            totals["kept_bytes"],
+            self.frontier.ledger.waiting,
             states.get(HostState.RETIRED, 0),
-        )  # fmt: skip
+        )
 
     def _step(self) -> bool:
         """Start a request, or let time pass up to the next thing that happens; False at the end."""
-        events, now = self._events, self.now
+        events = self._events
+        now = self.now
         if events and events[0][0] <= now:
             self._answer(heapq.heappop(events)[2])
             return True
@@ -142,7 +150,8 @@ class Replay:
         return True
 
     def _answer(self, fetch: Fetch) -> None:
-        frontier, now = self.frontier, self.now
+        frontier = self.frontier
+        now = self.now
         frontier.answered(fetch, now)
         if fetch.robots is not None:
             frontier.robots_answered(fetch, *self._web.robots(fetch.url), now)

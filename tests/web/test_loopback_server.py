@@ -16,7 +16,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spiderling.base.errors import BadInput
-from webs.server import open_web, parse_head, serve
+from webs.messages import parse_head
+from webs.server import open_web, serve
 from webs.web import FixedWeb, WebResponse, html, unavailable
 
 TEXT = "<p>" + "Vlk a koza. " * 200 + "</p>"

@@ -1,0 +1,68 @@
+"""The messages of the server: the head of a request read, an answer written."""
+
+from __future__ import annotations
+
+import gzip
+from http import HTTPStatus
+from typing import NamedTuple
+
+from webs.web import WebResponse
+
+GZIP_FROM_BYTES = 500
+"""Shorter bodies are sent as they are, as usual servers do (chosen)."""
+
+
+class Request(NamedTuple):
+    """The parsed head of a request; host without port, in lower case."""
+
+    method: str
+    path: str
+    host: str
+    gzip: bool
+    keep_alive: bool
+
+
+def parse_head(head: bytes) -> Request | None:
+    """The request in *head* (without the blank line), or None when it is not HTTP/1.x with a usable target."""
+    lines = head.decode("latin-1").split("\r\n")
+    parts = lines[0].split(" ")
+    if len(parts) != 3 or not lines[0].isprintable():
+        return None
+    method, path, version = parts
+    if path.startswith("http://"):  # the absolute form, which proxies are asked in (RFC 9112, 3.2.2)
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    if not version.startswith("HTTP/1.") or not path.startswith("/"):
+        return None
+    headers = {}
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    host = headers.get("host", "").lower()
+    connection = headers.get("connection", "").lower()
+    keep_alive = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
+    wants_gzip = "gzip" in headers.get("accept-encoding", "")
+    name = host.rpartition(":")[0] or host
+    return Request(method, path, name if name.isprintable() else "-", wants_gzip, keep_alive)
+
+
+def render(request: Request, response: WebResponse) -> tuple[bytes, bytes]:
+    """Head and body as they go on the wire; the body of HEAD is empty, an endless one has no length."""
+    body = response.body
+    headers = dict(response.headers)
+    if request.gzip and len(body) >= GZIP_FROM_BYTES and not response.endless and "Content-Encoding" not in headers:
+        body = gzip.compress(body, 1, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    if not response.endless:
+        claimed = response.claimed_bytes
+        headers["Content-Length"] = str(len(body) if claimed is None else claimed)
+    closing = not request.keep_alive or response.endless or response.claimed_bytes is not None
+    headers["Connection"] = "close" if closing else "keep-alive"
+    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}", *(f"{k}: {v}" for k, v in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"), b"" if request.method == "HEAD" else body
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Status"

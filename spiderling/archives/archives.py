@@ -1,8 +1,8 @@
 """The archives of one crawl while it runs: what is read, in work and done.
 
-Scrapy does not slow down ``start()`` when items come faster than pipelines take them, so
-``pages`` waits until pages in work have been settled.  What an archive is done up to goes
-into the same checkpoint as what its pages left behind (``enter``).
+Scrapy does not slow down ``start()`` when items come faster than pipelines take them, so ``pages`` waits until pages in
+work have been settled.  The place up to which an archive is done goes into the same checkpoint as the results of its
+pages (``settle``).
 """
 
 from __future__ import annotations
@@ -39,11 +39,15 @@ logger = logging.getLogger(__name__)
 _KEY = "archive:"
 """Before an archive's name in the store's table ``meta``."""
 _PAGES_PER_WORKER = 6
+"""Pages in work for each text worker (chosen: none of them waits)."""
 _MOST_BYTES = 64_000_000
+"""Bytes of all pages in work (chosen)."""
 _MOST_SPREAD = 10_000
+"""Records of an archive that may be done behind one that is not (chosen: each checkpoint names them)."""
 _MOST_TOLD = 3
 """Damages of one archive that are logged one by one."""
 _MOST_NAMED = 5
+"""Archives that a progress line names."""
 
 
 class _Work(NamedTuple):
@@ -52,8 +56,18 @@ class _Work(NamedTuple):
     bytes: int
 
 
+class CrawlSide(NamedTuple):
+    """What the archives tell their crawl, and ask it."""
+
+    note: Callable[[str, object], None]
+    """Writes a key and its value with the next checkpoint."""
+    finish: Callable[[Outcome], object]
+    """Accounts for a page that needs no pipeline."""
+    now: Callable[[], float]
+
+
 class Archives:
-    """Belongs to the event loop."""
+    """All archives of a crawl; to be used in the thread of the event loop only."""
 
     def __init__(
         self,
@@ -64,6 +78,7 @@ class Archives:
         archive_pages: ArchivePages,
         client: Client,
         meta: Mapping[str, str],
+        crawl: CrawlSide,
     ) -> None:
         """*meta*: what earlier checkpoints noted."""
         saved = {key.removeprefix(_KEY): json.loads(value) for key, value in meta.items() if key.startswith(_KEY)}
@@ -76,21 +91,11 @@ class Archives:
         self._in_work: dict[int, _Work] = {}
         self._bytes_in_work = 0
         self._freed = asyncio.Event()
-        self._note: Callable[[str, object], None] = lambda key, value: None
-        self._finish: Callable[[Outcome], object] = lambda outcome: None
-        self._now: Callable[[], float] = lambda: 0.0
+        self._crawl = crawl
         self.bytes_read = 0
-        """Of all archives, since the start."""
+        """Bytes of all archives that were read since the start."""
         self.errors: dict[str, str] = {}
         """Archives that could not be read to their end, and why."""
-
-    def attach(
-        self, note: Callable[[str, object], None], finish: Callable[[Outcome], object], now: Callable[[], float]
-    ) -> None:
-        """*note* writes with the next checkpoint, *finish* accounts for a page that needs no pipeline."""
-        self._note = note
-        self._finish = finish
-        self._now = now
 
     # -- progress
 
@@ -109,7 +114,7 @@ class Archives:
         return sum(place.records for place in self._places.values())
 
     def standing(self) -> str:
-        """What a person wants to know of the archives, in a line."""
+        """How far the archives are read, and which are damaged, in one line for the user."""
         total = len(self._places)
         unread = self.unread
         damaged = {source: place.damaged for source, place in self._places.items() if place.damaged}
@@ -125,7 +130,7 @@ class Archives:
     # -- pages
 
     async def pages(self, is_stopping: Callable[[], bool]) -> AsyncIterator[tuple[Fetch, Record]]:
-        """Each page that is to go through the pipelines, as fast as they take them; ``enter`` settles it."""
+        """Each page that is to go through the pipelines, as fast as they take them; ``settle`` ends it."""
         readers = Readers(self._open, self._records)
         unread = self.unread
         readers.start([source for source in unread if not is_url(source)], self._files_at_once)
@@ -152,8 +157,8 @@ class Archives:
         """Whether the page of this id is in work."""
         return url_id in self._in_work
 
-    def enter(self, outcome: Outcome) -> Outcome:
-        """A page is about to be accounted for: its record is done; gives what the frontier is to know of it: no links.
+    def settle(self, outcome: Outcome) -> Outcome:
+        """Note that the record of a page is done; returns the outcome that the frontier gets, without links.
 
         To be called in one step with the frontier's report and the checkpoint's ``add``.
         """
@@ -172,7 +177,7 @@ class Archives:
         return self._reader.records(raw, self._places[source].last)
 
     def _judged(self, source: str, record: Record) -> Fetch | None:
-        """The page in work that *record* is, unless it is none, or was done before."""
+        """The page of *record*; None if it is no page or was done before."""
         if not self._places[source].begin(record.position):
             return None
         fetch = self._begun(source, record)
@@ -184,7 +189,7 @@ class Archives:
         if record.reason is None:
             return fetch
         size = record.length
-        self._finish(Outcome(fetch.id, fetch.url, record.reason, record.status, wire_bytes=size, body_bytes=size))
+        self._crawl.finish(Outcome(fetch.id, fetch.url, record.reason, record.status, wire_bytes=size, body_bytes=size))
         return None
 
     def _begun(self, source: str, record: Record) -> Fetch | None:
@@ -194,7 +199,7 @@ class Archives:
                 self._tell_damage(source, record.position)
             return None
         if record.is_robots and record.reason is None:
-            self._archive_pages.robots_txt(record.url, record.status, record.body, self._now())
+            self._archive_pages.robots_txt(record.url, record.status, record.body, self._crawl.now())
             return None
         fetch = self._archive_pages.begin(record.url)
         return fetch if isinstance(fetch, Fetch) else None
@@ -202,7 +207,7 @@ class Archives:
     def _end(self, source: str, position: Position) -> None:
         place = self._places[source]
         place.end(position)
-        self._note(_KEY + source, place.saved)
+        self._crawl.note(_KEY + source, place.saved)
 
     def _note_end(self, batch: Batch) -> None:
         place = self._places[batch.source]
@@ -214,7 +219,7 @@ class Archives:
             logger.error("%s The same command tries it again.", error)
         elif batch.size is not None:
             place.size = batch.size
-            self._note(_KEY + batch.source, place.saved)
+            self._crawl.note(_KEY + batch.source, place.saved)
 
     def _tell_damage(self, source: str, position: Position) -> None:
         place = self._places[source]
@@ -242,10 +247,12 @@ def open_archives(
     archive_pages: ArchivePages,
     allows: Callable[[str], bool],
     meta: Mapping[str, str],
+    crawl: CrawlSide,
 ) -> Archives:
     """The archives of a crawl by its options; raises BadInput.
 
-    *documents*: kinds that can be converted; *allows*: which addresses may be connected to; *meta*: as in Archives.
+    *documents*: kinds that can be converted; *allows*: which addresses may be connected to; *meta*, *crawl*: as in
+    Archives.
     """
     only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
 
@@ -259,7 +266,7 @@ def open_archives(
         agent, allows, options.first_byte_timeout_s, options.retries, options.retry_delay_s, options.max_snooze_s
     )
     reader = RecordReader(options, documents, refusal)
-    return Archives(sources, options.archive_files, options.text_workers(), reader, archive_pages, client, meta)
+    return Archives(sources, options.archive_files, options.text_workers(), reader, archive_pages, client, meta, crawl)
 
 
 def _is_done(source: str, place: Place) -> bool:

@@ -1,9 +1,11 @@
-"""The decompressed content of an archive, member by member: gzip or zstd (with or without a dictionary), or as it is.
+"""The decompressed content of an archive, member by member: gzip, zstd (with or without a dictionary) or plain.
 
-By the WARC standard each record is a gzip member or zstd frame of its own, so that reading
-can begin at any of them; one member for the whole file is read all the same.  Memory stays
-bounded whatever a member decompresses to.  Damage ends a member; ``resync`` finds the next
-one that begins a record.
+By the WARC standard each record is a gzip member or zstd frame of its own, so that reading can begin at any of them;
+one member for the whole file is read as well.  Memory stays bounded whatever a member decompresses to.  Damage ends a
+member; ``resync`` finds the next one that begins a record.
+
+FastWARC, which parses the records, could decompress them too.  But its iterator ends at the first damage, gives all
+records of one member the same position, from which none can be resumed alone, and does not tell that a file is cut.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from spiderling.archives.places import Position
 from spiderling.archives.raw import Raw
 
 _PIECE_BYTES = 1 << 14
+"""Compressed bytes that are read at a time."""
 _MOST_BYTES = 1 << 20
-"""Given out at a time."""
+"""Decompressed bytes that are given out at a time."""
 _TAIL_BYTES = 1 << 18
-"""Kept of what was given out, to look for the next record when one is damaged; the parser reads less ahead."""
+"""Decompressed bytes that are kept, to find the next record if one is damaged; the parser reads less ahead."""
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"
@@ -81,7 +84,7 @@ class _Gzip:
 
 
 class _Plain:
-    """What is not compressed is one member."""
+    """A codec that changes nothing: an archive that is not compressed is one member."""
 
     eof = False
     needs_input = True
@@ -153,14 +156,14 @@ class Members:
                 return False
 
     def take(self) -> bytes:
-        """The next compressed bytes, some; none at the end."""
+        """Some of the next compressed bytes; none at the end."""
         self._need(1)
         data = self._piece[self._at :]
         self._at = len(self._piece)
         return data
 
     def give_back(self, number: int) -> None:
-        """The last *number* bytes that ``take`` gave were not used."""
+        """Put back the last *number* bytes that ``take`` returned."""
         self._at = len(self._piece) - number
 
     def _begins_record(self) -> bool:
@@ -173,7 +176,7 @@ class Members:
             return False
 
     def _need(self, number: int) -> bool:
-        """Have *number* bytes ready; False when the archive ends before."""
+        """Read until *number* bytes are ready; False if the archive ends before."""
         while len(self._piece) - self._at < number:
             if not self._more():
                 return False
@@ -222,7 +225,7 @@ class Members:
 
 
 class Member:
-    """One member, as the file that FastWARC wants: ``read`` and ``tell``."""
+    """One member, with the two methods of a file that FastWARC calls: ``read`` and ``tell``."""
 
     def __init__(self, members: Members, codec: _Codec, start: int = 0, is_plain: bool = False) -> None:
         self._members = members
@@ -240,11 +243,11 @@ class Member:
         self._tail = b""
 
     def tell(self) -> int:
-        """Decompressed bytes given out; what ``find`` takes back is not among them."""
+        """Decompressed bytes that were given out, without those that ``find`` took back."""
         return self._given
 
     def read(self, size: int = -1) -> bytes:
-        """Some of the next decompressed bytes, at most *size*; none where the member ends, however it does."""
+        """Some of the next decompressed bytes, at most *size*; none where the member ends or is damaged."""
         while not self._ready and self.ending is Ending.OPEN:
             self._ready = self._decompressed()
         size = _MOST_BYTES if size < 0 else size
@@ -283,7 +286,9 @@ class Member:
         try:
             data = codec.decompress(taken, _MOST_BYTES)
         except _BROKEN:
-            members.give_back(max(0, len(taken) - (not self._has_begun)))  # its own beginning is not looked at again
+            members.give_back(
+                max(0, len(taken) - (not self._has_begun))
+            )  # without the beginning, or it would be found again
             self.ending = Ending.DAMAGED
             return b""
         self._has_begun = True

@@ -1,8 +1,7 @@
 """How far one archive is done; small enough to be written with every checkpoint.
 
-Pages come back from the pipelines in another order than they were read, so it is the last
-record before which everything is done, and the few done ones behind it.  What is neither is
-read again after a kill, and nothing else is.
+Pages come back from the pipelines in another order than they were read.  So a place consists of the last record up to
+which everything is done, and the few records behind it that are done.  After a kill all other records are read again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Place:
     """The records of one archive: in work, done, still to come."""
 
     def __init__(self, saved: dict[str, Any] | None = None) -> None:
-        """Go on with what ``saved`` gave."""
+        """Go on from *saved*, which the method ``saved`` returned."""
         saved = saved or {}
         self.last = Position(*saved.get("last", BEGIN))
         """Everything up to here is done."""
@@ -43,7 +42,7 @@ class Place:
         """Parts that could not be read."""
 
     def begin(self, position: Position) -> bool:
-        """Take up the record at *position*; False when it was done before."""
+        """Begin the record at *position*; False if it was done before."""
         if position <= self.last:
             return False
         self._open[position] = position in self._done
@@ -75,7 +74,7 @@ class Place:
         return not self._open
 
     def saved(self) -> dict[str, Any]:
-        """All of it as JSON takes it."""
+        """The place as a value for JSON."""
         done = sorted({*self._done, *(position for position, is_done in self._open.items() if is_done)})
         size = self.size if self.is_idle else None
         return {"last": self.last, "done": done, "size": size, "records": self.records, "damaged": self.damaged}

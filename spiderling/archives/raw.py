@@ -1,6 +1,6 @@
-"""The bytes of an archive as they are stored: of a file, or of a URL that is streamed and gone on with.
+"""The bytes of an archive as they are stored: of a file, or of a URL, which is streamed.
 
-Everything here blocks, and belongs into a thread that reads one archive.
+Everything here blocks; it is for a thread that reads one archive.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from spiderling.base.errors import SpiderlingError
 
 _BUFFER_BYTES = 1 << 20
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
+"""HTTP statuses after which another attempt may succeed."""
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -84,9 +85,10 @@ class Client(NamedTuple):
 
 
 class UrlRaw:
-    """One connection at a time; one that breaks off is gone on with by a range request, or from the beginning.
+    """An archive at a URL, over one connection at a time.
 
-    A busy server is left alone for as long as it says (Retry-After).
+    After a break it goes on by a range request, or from the beginning if the server knows no ranges.  A busy server is
+    left alone for as long as it says (Retry-After).
     """
 
     def __init__(self, url: str, client: Client) -> None:
@@ -128,7 +130,7 @@ class UrlRaw:
             self._answer = None
 
     def _open(self) -> None:
-        """Ask for what follows the offset; what a server without ranges sends before it is passed over."""
+        """Ask for the bytes from the offset on; those before it, from a server without ranges, are skipped."""
         self._judge(self._url)
         headers = {"User-Agent": self._client.user_agent, "Accept-Encoding": "identity"}
         if self._offset:

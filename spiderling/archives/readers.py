@@ -1,4 +1,4 @@
-"""Threads that read archives, each one after the other, and hand over what they find in batches."""
+"""Threads that each read archives in sequence and hand over records in batches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from spiderling.archives.records import Record
 
 _BATCH_RECORDS = 32
+"""Records after which a batch is handed over (chosen)."""
 _BATCH_BYTES = 1 << 20
+"""Bytes of bodies after which a batch is handed over (chosen)."""
 _BATCHES_PER_THREAD = 2
+"""Batches that each thread may be ahead."""
 
 
 class Batch(NamedTuple):
-    """What comes next in an archive."""
+    """The next records of an archive."""
 
     source: str
     records: list[Record]
     bytes_read: int
-    """Of the archive, since the last batch."""
+    """Bytes of the archive that were read since its last batch."""
     size: int | None = None
     """Bytes of the archive, with its last batch; 0 if they are unknown."""
     error: str = ""
@@ -37,7 +40,7 @@ class _Stopped(Exception):
 
 
 class Readers:
-    """Reads ahead of whoever takes the batches, but not far.
+    """Reads a few batches ahead of the event loop, which takes them.
 
     The threads are daemons: one that hangs in a read does not keep the process from ending.
     """

@@ -2,8 +2,8 @@
 
 What is a page: a ``response`` (or a ``resource``: a page without headers) of status 200 in
 a content type of the crawl, within its limits; transfer and content encodings are undone.
-``conversion`` records (Common Crawl's WET) are not taken: what their pages said of the use
-of the text, in headers and meta tags, is gone.
+``conversion`` records (Common Crawl's WET) are not taken: they have
+lost what their pages said of the use of the text, in headers and meta tags.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _MAX_HEAD_BYTES = 1 << 17
+"""Bytes of a response's headers (chosen)."""
 _MOST_TRIES = 1000
-"""Beginnings of records, one after the other without a record, after which a member is given up."""
+"""What looks like the beginning of a record and is none: after this many in a row a member is given up (chosen)."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class Record:
     position: Position
     url: str = ""
     reason: Reason | None = None
-    """Why it is no page; None: it is one, or a robots.txt."""
+    """Why it is no page; None if it is a page or a robots.txt."""
     status: int = 0
     headers: Headers = field(default_factory=Headers)
     body: bytes = b""
@@ -106,7 +107,7 @@ class RecordReader:
                 return
 
     def _of_member(self, member: Member) -> Iterator[Record]:
-        """Its records; behind one whose head is damaged, the next that can be found."""
+        """The records of *member*; behind one whose head is damaged, it goes on with the next that can be found."""
         at: int | None = member.tell()
         tries = 0
         while at is not None and tries < _MOST_TRIES:
@@ -114,7 +115,7 @@ class RecordReader:
             record = None
             tries += 1
             try:
-                stream: Any = member  # of a file, the parser wants no more than read and tell
+                stream: Any = member  # the parser calls read and tell only
                 for found in ArchiveIterator(stream, _TYPES, parse_http=False, stream_detect=False):
                     record = self._record(found, Position(member.offset, found.stream_pos))
                     yield record
@@ -165,7 +166,7 @@ class RecordReader:
         record.body = self._content(record, body, target)
 
     def _answer(self, record: Record, found: Any) -> bytes:
-        """Set status and headers; gives the body as it was sent, but for chunks.  Raises Refused."""
+        """Set status and headers; returns the body as it was sent, with chunks joined.  Raises Refused."""
         block: bytes = found.reader.read(found.content_length)
         record.is_cut = len(block) < found.content_length
         if record.is_cut:
@@ -211,13 +212,15 @@ class RecordReader:
 
 
 def _is_parsers(error: BaseException) -> bool:
-    """Whether FastWARC raised it about what it read; where it is surprised, that is no Exception."""
+    """Whether FastWARC raised *error* about the data; its PanicException is a BaseException only."""
     return isinstance(error, (OSError, ValueError)) or type(error).__name__ == "PanicException"
 
 
 def _joined(body: bytes) -> bytes:
-    """The content of chunks (RFC 9112, 7.1), as far as they go; *body* itself if it has none: many archives undo them
-    and leave the header."""
+    """The content of chunks (RFC 9112, section 7.1), as far as they go.
+
+    *body* itself if it has none: many archives join the chunks and leave the header.
+    """
     parts = []
     at = 0
     while (head := _CHUNK.match(body, at)) is not None:

@@ -52,7 +52,7 @@ _NOT_PUBLIC_V6 = tuple(
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _REMEMBERED = 20_000
-"""Addresses whose judgement is kept: each is asked about several times a request."""
+"""Addresses whose parsed form and judgement are cached; a request asks about each several times (chosen)."""
 
 
 def is_public(address: str) -> bool:

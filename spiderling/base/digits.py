@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _MOST_DIGITS = 18
-"""What fits into 64 bits; int() raises ValueError for more than 4,300."""
+"""Digits that always fit into 64 bits; int() itself raises ValueError for more than 4,300."""
 
 
 def whole_number(text: str | bytes) -> int | None:

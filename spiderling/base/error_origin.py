@@ -32,7 +32,7 @@ def is_made_here(error: BaseException) -> bool:
 
 
 def place_of(error: BaseException) -> str:
-    """File, line and function of ours in which *error* was raised, or of what raised it if nothing of ours did."""
+    """Where *error* was raised: file, line and function of the innermost frame of ours, or of all if none is ours."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
     if not ours:

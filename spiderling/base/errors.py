@@ -5,7 +5,7 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
   JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
   StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
     DamageError        what was written cannot be read back as it was
-  InternalError        Spiderling itself has failed; the same
+  InternalError        Spiderling itself failed; the crawl stops, nothing acknowledged is lost
   NetworkAway          nothing answers; the crawl stops with exit code 3 and keeps its URLs
 """
 

@@ -1,4 +1,4 @@
-"""What somebody meant who wrote a name that there is not: the known names that are most like it."""
+"""Guesses at the name that was meant by an unknown one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The links of one page as columns, made where the page is read (a text worker) and taken in by the frontier at once.
+"""The links of one page as columns: a text worker makes them, the frontier takes them in together.
 
-Canonical form, host name, hash and what a URL's form tells are worked out once, off the event loop; what
-travels are a few byte strings, whatever the number of links.  ``gathered`` makes a batch of any links.
+The worker computes canonical form, host name, hash and form of each URL once, off the event loop.  A batch of any size
+travels as a few byte strings.  ``gathered`` makes a batch of any links.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ FOREIGN = 8
 """Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
 alternate version of the page, says that it leads to a wanted language, or to another one."""
 MAX_REPEATED_SEGMENTS = 3
+"""A path in which one segment stands more often is repetitive (chosen)."""
 NO_TEXT = 1
+"""In a form: the suffix is one of files without text."""
 REPETITIVE = 0x80
+"""Bit of a form: the path repeats itself, as links do that are relative to themselves."""
 KINDS = (None, None, *media_types.FILE_TYPES)
-"""The kind of document that the lower bits of a form name; NO_TEXT and 0 name none."""
+"""Lower bits of a form -> the kind of document; None for 0 and NO_TEXT."""
 _NO_TEXT_SUFFIXES = (
     "7z aac apk avi avif bin bmp bz2 css csv dat deb dmg eot exe flac flv gif gz ico ics img iso jar jpg jpeg js json"
     " m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts psd rar rpm rss svg swf tar tgz"
@@ -40,7 +43,7 @@ _FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
 _MAX_BYTE = 255
 _MAX_HOSTS = 0xFFFF
 WORDS = OF_NAME + OF_PATH
-"""Words of a URL that count."""
+"""Words of a URL whose hashes a batch holds."""
 
 
 class Link(NamedTuple):
@@ -59,10 +62,10 @@ class Link(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What the path of a URL tells of its worth."""
+    """What the path of a URL says by its shape."""
 
     kind: int
-    """0, NO_TEXT or that of KINDS, by its suffix; with REPETITIVE when it is like links relative to themselves."""
+    """By the suffix 0, NO_TEXT or a place in KINDS; REPETITIVE is added for a path that repeats itself."""
     depth: int
     """Slashes, 255 at most."""
 
@@ -109,7 +112,7 @@ class LinkBatch(NamedTuple):
     words: bytes = b""
     """Hashes of the words of each URL (url_features.py), WORDS of two bytes."""
     prefixes: bytes = b""
-    """Of the URL, as an index of `spiderling.base.urls.PREFIXES`: prefix + host + path is the whole URL."""
+    """Place of each URL's prefix in `spiderling.base.urls.PREFIXES`; prefix + host + path is the whole URL."""
     forms: bytes = b""
     depths: bytes = b""
     """The two parts of each path's Form."""
@@ -137,7 +140,7 @@ class LinkBatch(NamedTuple):
         return received, tuple(self)
 
     def cues(self, at: int) -> tuple[bool, float, int]:
-        """What the page tells of the link at the place *at*: in running text, how likely so, characters of its text."""
+        """Of the link at place *at*: whether it stands in running text, how likely that is, characters of its text."""
         return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
 
     def target(self, at: int) -> CanonicalUrl:
@@ -228,9 +231,9 @@ def _cues(link: Link) -> tuple[int, int, int]:
 
 
 def received(*values: object) -> LinkBatch:
-    """A batch that came from a text worker, which a page may have taken over; raises ValueError for what is none.
+    """The batch that a text worker sent; raises ValueError if it is none, since a page may have taken over the worker.
 
-    The main process does this for each page, so all bytes of a column are looked at by one call.
+    The main process does this for each page, so one call looks at all bytes of a column.
     """
     batch = LinkBatch._make(values)
     if {*map(type, batch[1:-2])} != {bytes} or type(batch.bad) is not int:

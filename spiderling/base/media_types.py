@@ -9,6 +9,7 @@ from spiderling.base.errors import BadInput
 
 _ZIP = b"PK\x03\x04"
 _SNIFFED_BYTES = 1024
+"""Bytes in which a PDF may begin (its readers allow as many before the mark)."""
 _TEXT_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"})
 _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
@@ -68,7 +69,7 @@ def of_headers(content_type: str, disposition: str, path: str) -> str | None:
 
 
 def is_text(content_type: str, disposition: str) -> bool:
-    """Whether the headers admit a page of text; a missing or malformed type is given its chance."""
+    """Whether the headers admit a page of text; so does a missing or malformed type."""
     if disposition.strip().lower().startswith("attachment"):
         return False
     media_type = content_type.partition(";")[0].strip().lower()
@@ -76,7 +77,7 @@ def is_text(content_type: str, disposition: str) -> bool:
 
 
 def of_content(body: bytes) -> str | None:
-    """The kind that the first bytes show; labels lie, so this decides what a body is converted as."""
+    """The kind that the first bytes show.  It decides how a body is converted, since headers and suffixes may lie."""
     head = body[:_SNIFFED_BYTES]
     if b"%PDF-" in head:
         return "pdf"

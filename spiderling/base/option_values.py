@@ -19,12 +19,13 @@ from spiderling.base.urls import canonicalize, top_level_domain
 PREFIX = "SPIDERLING_"
 
 GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
-"""Pomikálek & Suchomel 2011, 3.1."""
+"""Generic top-level domains that a national crawl takes as well (Pomikálek & Suchomel 2011, section 3.1)."""
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _MOST_DIGITS = 18
-"""Of a size; chosen: more than any disk has bytes, and few enough for a float."""
+"""Digits of a size (chosen: more than any disk has bytes, and few enough for a float)."""
 _NO_LABEL = re.compile(r"[\s/?#@:.\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
+"""Name -> factor f of the threshold t(n) = f*(log10 n - 1); None: no host is retired."""
 
 
 def parse_yield_profile(text: str) -> float | None:
@@ -107,7 +108,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "tlds": parse_tlds,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }
-"""Options that are languages of their own; each raises BadInput."""
+"""Option -> what parses its value and raises BadInput for one that it cannot understand."""
 
 
 def _converted(name: str, kind: type, value: Any) -> Any:

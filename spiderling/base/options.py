@@ -19,7 +19,7 @@ from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 
 _LEAST_FILTER_BYTES = 8_000_000
-"""A near-duplicate filter could not grow in less."""
+"""Least memory of a near-duplicate filter: in less its layers could not grow."""
 
 REMOVED = {
     PREFIX + "WORKER_PAGES": "a fresh text worker takes over from one after 10,000 pages, and before if "
@@ -61,9 +61,11 @@ class Options:
         "What is fetched first and left out, such as lswc:s=3,t=5 (docs/strategies.md); also -a strategy=.",
     )
     estimators: str = _option(
-        "", "Weights of signs of a good link in spiderling and heidix, as host=3,section=0 (docs/strategies.md)."
+        "", "Weights of the estimators of spiderling and heidix, as host=3,section=0 (docs/strategies.md)."
     )
-    learning: str = _option("on", "Whether the strategy spiderling learns to weigh its signs.", choices=("on", "off"))
+    learning: str = _option(
+        "on", "Whether the strategy spiderling learns the weights of its estimators.", choices=("on", "off")
+    )
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
     )
@@ -149,8 +151,10 @@ class Options:
     )
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
     dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
-    dns_min_ttl_s: float = _option(60.0, "An address is kept for as long as its server says, but no shorter ...", low=1)
-    dns_max_ttl_s: float = _option(3600.0, "... and no longer.", low=1)
+    dns_min_ttl_s: float = _option(60.0, "Least time for which an address is kept, whatever its server says.", low=1)
+    dns_max_ttl_s: float = _option(
+        3600.0, "Longest time for which an address is kept, whatever its server says.", low=1
+    )
     dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 
     # politeness
@@ -160,8 +164,8 @@ class Options:
     )
     delay_factor: float = _option(
         5.0,
-        "After each request a host is left alone for so many times as long as the answer took, if its interval is not "
-        "longer; 0: off.",
+        "After each request a host is left alone for this many times the duration of the answer, unless its interval "
+        "is longer; 0: off.",
         low=0,
         high=100,
     )
@@ -192,7 +196,7 @@ class Options:
     )
     max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
     max_ratio: float = _option(
-        100.0, "A body that decodes to more than a megabyte and to so many times its size is a bomb (too-big).", low=2
+        100.0, "A body that decodes to more than a megabyte and to this many times its size is a bomb (too-big).", low=2
     )
     max_links: int = _option(5000, "Links taken from one page; the others count as too-many-links.", low=1, high=5000)
     content_language: str = _option(
@@ -208,7 +212,7 @@ class Options:
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
-    slow_window_s: float = _option(10.0, "Seconds over which that is measured.", low=0.1)
+    slow_window_s: float = _option(10.0, "Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured.", low=0.1)
     page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
     page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
     stop_timeout_s: float = _option(10.0, "Seconds that running transfers may finish in when the crawl stops.", low=0)
@@ -231,8 +235,10 @@ class Options:
         "Threshold t(n) = f*(log10 n - 1) below which a host is retired: off, permissive (f=.002), normal (.005), "
         "paper (.01), or a number for f.",
     )
-    yield_min_pages: int = _option(8, "No host is retired before so many judged responses ...", low=1)
-    yield_min_bytes: int = _option(512_000, "... and so many downloaded bytes; both must be reached.", low=0)
+    yield_min_pages: int = _option(8, "Judged responses before which no host is retired.", low=1)
+    yield_min_bytes: int = _option(
+        512_000, "Downloaded bytes before which no host is retired; both must be reached.", low=0
+    )
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     min_active_hosts: int = _option(
         0,
@@ -250,10 +256,12 @@ class Options:
     max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
     marginal_bytes: int = _option(
         0,
-        "The crawl stops when the last so many downloaded bytes gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        "The crawl stops when the last bytes, as many as this, gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
         low=0,
     )
-    marginal_yield: float = _option(0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends it.", low=0, high=1)
+    marginal_yield: float = _option(
+        0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends the crawl.", low=0, high=1
+    )
     max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
     max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
 
@@ -397,11 +405,11 @@ class Options:
         return cls(**values)
 
     def text_workers(self) -> int:
-        """How many text workers there are."""
+        """Number of text workers."""
         return self.workers or max(1, (os.cpu_count() or 2) - 1)
 
     def min_likeness(self) -> float:
-        """What a text's `known_share` must reach by the chosen method."""
+        """Least `known_share` of a text, by the chosen method."""
         return self.min_cosine if self.language_method == "cosine" else self.min_known_share
 
     def knows_shingles(self) -> bool:

@@ -19,7 +19,7 @@ class Exchange(NamedTuple):
 
     url: str
     began: float
-    """When the body was here, seconds since 1970."""
+    """When the exchange was recorded, once the body was here; seconds since 1970."""
     took_s: float
     """From the request to the headers."""
     address: str
@@ -68,20 +68,22 @@ class Outcome:
     words: int = 0
     language: str | None = None
     page_language: str = ""
-    """That of the page by the rule of T06 (text/declared.py), whatever became of the page; '' for unknown."""
+    """The page's language, declared or recognised (Somboonviwat et al. 2006, text/language/declared.py); '' if unknown.
+
+    It is there whatever became of the page."""
     relevant: bool = False
-    """Whether that is an accepted one."""
+    """Whether `page_language` is an accepted one."""
     badness: float = 0.0
-    """That of the page (text/language/function_words.py)."""
+    """Badness of the page (text/language/function_words.py)."""
     detail: str = ""
     """The verdict in words: what was measured and found wanting."""
     sketch: int = 0
-    """That of the page (text/sketch.py); 0 when there is none."""
+    """Sketch of the page (text/sketch.py); 0 when there is none."""
     text_key: int = 0
     """64 bits of the digest of the clean text; 0 when there is none."""
     document: bytes | None = None
     facts: tuple[str, ...] = ()
-    """What the ledger counts kept documents by: ``encoding/utf-8``."""
+    """Keys under which the ledger counts a kept document, such as ``encoding/utf-8``."""
     digests: tuple[int, ...] = ()
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0

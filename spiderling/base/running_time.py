@@ -1,6 +1,6 @@
-"""The time in which this process ran: while it is stopped (SIGSTOP) or the machine sleeps, nothing can be expected.
+"""Running time: it stands still while the process is stopped (SIGSTOP) or the machine sleeps.
 
-A tick of the event loop tells.  A deadline that counts running time is not reached by a pause that nobody caused.
+A regular tick of the event loop measures it.  A server that answers in time is thus not blamed for such a pause.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import time
 from weakref import WeakKeyDictionary
 
 TICK_S = 0.5
+"""Seconds between two ticks (chosen)."""
 STOPPED_S = 2.0
-"""A tick that is so late was not held up by work, which nowhere keeps the event loop busy for half as long."""
+"""Seconds by which a tick is late if the process was stopped; no work keeps the event loop busy for half as long."""
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the former goes on while the machine sleeps
 
 
 class RunningTime:
-    """Of one event loop; ticks as long as that lives."""
+    """The running time of one event loop; it ticks as long as that lives."""
 
     def __init__(self) -> None:
         self._stopped_s = 0.0
@@ -34,7 +35,7 @@ class RunningTime:
         return self._stopped_s + (late_s if late_s > STOPPED_S else 0.0)
 
     def now(self) -> float:
-        """Seconds from an arbitrary moment on, without those."""
+        """Seconds since an arbitrary moment, without those for which the process was stopped."""
         return time.clock_gettime(_CLOCK) - self.stopped_s()
 
 
@@ -42,7 +43,7 @@ _OF_LOOP: WeakKeyDictionary[asyncio.AbstractEventLoop, RunningTime] = WeakKeyDic
 
 
 def running_time() -> RunningTime:
-    """That of the running event loop."""
+    """The running time of the event loop that runs now."""
     loop = asyncio.get_running_loop()
     if loop not in _OF_LOOP:
         _OF_LOOP[loop] = RunningTime()

@@ -9,8 +9,9 @@ import yaml
 from spiderling.base.errors import BadInput
 
 MAX_DEPTH = 20
+"""Lists in each other (chosen)."""
 MAX_EVENTS = 200_000
-"""Lists in lists, and beginnings and ends of lists and values: more takes a second or more."""
+"""Beginnings and ends of lists and values; more take a second or longer to read."""
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 
 
@@ -18,8 +19,8 @@ def read_yaml(text: str | bytes) -> Any:
     """What *text* says; raises BadInput when it is no YAML, or has anchors, which a small file can make huge by."""
     try:
         _refuse_endless(text)
-        return yaml.load(text, _SafeLoader)  # noqa: S506 - it is a safe one
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the others: numbers and dates that are none
+        return yaml.load(text, _SafeLoader)  # noqa: S506 - the safe loader
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two: impossible numbers and dates
         raise BadInput(f"it is no YAML: {' '.join(str(error).split())}") from error
 
 

@@ -1,6 +1,6 @@
 """The words of a URL as numbers, by which frontier/ranking/url_words.py and worth.py count.
 
-They are worked out where a link is found, in a text worker, and travel as columns of the batch.
+A text worker computes them where it finds a link, and they travel as columns of the batch.
 """
 
 from __future__ import annotations
@@ -9,30 +9,34 @@ from functools import lru_cache
 from zlib import crc32
 
 BITS = 16
+"""Bits of a word's hash."""
 OF_NAME = 2
+"""Hashes of a host name: of its top-level domain and its first label."""
 OF_PATH = 4
-"""Numbers for the words of a host name, and for those of a path: the first ones; 0 stands for none."""
+"""Hashes of a path: of its first words; 0 stands for a missing one."""
 _MASK = (1 << BITS) - 1
 _LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256)).lower()
-"""Lower-case ASCII letters, spaces for all else."""
+"""Translation of bytes: ASCII letters to lower case, all others to spaces."""
 _SLASH = crc32(b"/")
 _NONE = [0] * OF_PATH
 _MAX_BYTES = 80
+"""Bytes at the beginning of a path in which words are looked for (chosen)."""
 
 
 def word_hash(word: str) -> int:
-    """That of ``/word`` for one of a path or a first label, of ``.name`` for a top-level domain."""
+    """The hash of ``/word`` for a word of a path or a first label, of ``.name`` for a top-level domain."""
     return crc32(word.encode()) & _MASK or 1
 
 
 @lru_cache(maxsize=4096)
 def words_of_name(name: str) -> tuple[int, int]:
-    """Of a host name: its top-level domain, and its first label if that may be a code of a language."""
+    """Hashes of a host name's top-level domain, and of its first label if that may be a language's code (else 0)."""
     label = name.partition(".")[0]
     return word_hash(name[name.rfind(".") :]), word_hash("/" + label) if len(label) == 2 else 0
 
 
 def words_of_path(path: bytes) -> list[int]:
+    """Hashes of the first words of two letters or more in *path*."""
     found: list[int] = []
     for word in path[:_MAX_BYTES].translate(_LETTERS).split():
         if len(word) > 1:

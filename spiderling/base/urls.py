@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import tldextract
 
 PREFIXES = ("http://", "https://", "http://www.", "https://www.")
-"""What stands before the host record's name in nearly all URLs; the odd ones are https."""
+"""What stands before the host record's name in nearly all URLs; those at odd places are https."""
 HASH_BITS = 40
+"""Lower bits of a seen key, a hash of the URL; the 24 above them are the host's id."""
 MAX_HOST_ID = (1 << 24) - 1
 _HASH_MASK = (1 << HASH_BITS) - 1
 _PREFIX_NUMBERS = {prefix: number for number, prefix in enumerate(PREFIXES)}
@@ -72,7 +73,7 @@ class CanonicalUrl(NamedTuple):
 def canonicalize(url: str) -> CanonicalUrl | None:
     """The canonical form of an absolute http(s) URL; None for anything else. Never raises; idempotent.
 
-    A URL with a user name is none of ours: it is somebody's, or made to look like another host.
+    A URL with a user name is refused: it is private, or made to look like another host.
     """
     plain = _PLAIN.fullmatch(url)
     if plain is not None and not _needs_parser(url, len(url)):
@@ -85,11 +86,11 @@ def canonicalize(url: str) -> CanonicalUrl | None:
 
 
 canonicalize_again = lru_cache(maxsize=4096)(canonicalize)
-"""The same for the URLs of pages in work, which are asked for several times."""
+"""``canonicalize`` with a cache, for URLs of pages in work, which are asked for several times."""
 
 
 def canonical_each(urls: list[str]) -> list[tuple[str, str, str, str, str] | None]:
-    """What ``canonicalize`` gives for each, as plain tuples; most are found by one look at all."""
+    """``canonicalize`` for each of *urls*, as plain tuples; one regular expression finds most in a single pass."""
     lines = "\n".join(urls)
     found = _PLAIN_LINES.findall(lines)
     if len(found) != len(urls):  # no URLs, or line feeds in them

@@ -139,13 +139,13 @@ class Crawl:
     def _open_archives(
         self, sources: Sequence[str], documents: frozenset[str], policy: AddressPolicy, state: State
     ) -> Archives:
-        from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
+        # it needs FastWARC, which no crawl of the web does
+        from spiderling.archives.archives import CrawlSide, open_archives
 
-        archives = open_archives(
-            sources, self.options, documents, self.frontier.archive_pages, policy.allows, state.meta
+        side = CrawlSide(self.checkpoint.note, self.finish, self.clock.now)
+        return open_archives(
+            sources, self.options, documents, self.frontier.archive_pages, policy.allows, state.meta, side
         )
-        archives.attach(self.checkpoint.note, self.finish, self.clock.now)
-        return archives
 
     def _documents(self) -> frozenset[str]:
         """The kinds of documents that are wanted and can be read here."""
@@ -195,7 +195,7 @@ class Crawl:
         report = Report(None)
         with self.errors.changing(outcome.url, outcome.url_id):
             now = self.clock.now()
-            report = self.frontier.report(outcome if self.archives is None else self.archives.enter(outcome), now)
+            report = self.frontier.report(outcome if self.archives is None else self.archives.settle(outcome), now)
             self.known_digests.keep(outcome.digests)
             if report.end is not None and self.options.links == "on":
                 self.checkpoint.put("links", (outcome, report.end, now))

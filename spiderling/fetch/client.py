@@ -1,7 +1,7 @@
 """The HTTP client under the download handler: one request over one connection to a judged address.
 
-aiohttp's protocol and parser, without its session and connector: those cost three times as much as the rest of a
-request that needs no pool, redirects, cookies, proxies or DNS.  tests/fetch fails if the protocol changes.
+It uses aiohttp's protocol and parser without its session and connector, which cost three times as much as the rest of
+a request that needs no pool, redirects, cookies, proxies or DNS.  tests/fetch fails if the protocol changes.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_HEADERS = 256
+"""Headers of one response (chosen)."""
 MAX_HEADER_BYTES = 65_536
+"""Bytes of one header, or of the status line (chosen)."""
 MAX_HEAD_BYTES = 1_000_000
-"""What may come besides the body: interim (1xx) responses, headers, chunk extensions, trailers."""
+"""Bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
 FRAMING_RATIO = 2
-"""... and all that comes may be so many times the body: a flood of chunks of one byte is six times, and dear."""
+"""Bytes on the wire may be at most twice the body (plus MAX_HEAD_BYTES); one-byte chunks take six times."""
 HEAD_START_S = 0.25
-"""How long the first address is tried alone before the second is too (RFC 8305, 5)."""
+"""Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 
 
 class Wire(ResponseHandler):
     """aiohttp's protocol, with a limit on what is not body."""
 
     content: aiohttp.StreamReader | None = None
-    """The body, once the final headers are here."""
+    """The body; None until the final headers are here."""
     _received = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -45,8 +47,8 @@ class Wire(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
-        # Before the headers: endless ones, and interim responses (back-pressure holds a body that
-        # nobody reads yet far below the limit).  After them: endless chunk extensions and trailers.
+        # Before the final headers this ends endless headers and interim responses; a body that nobody reads yet is
+        # held far below the limit by back-pressure.  After them it ends endless chunk extensions and trailers.
         body_bytes = 0 if self.content is None else self.content.total_bytes
         if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * body_bytes:
             self.abort()
@@ -57,7 +59,7 @@ class Wire(ResponseHandler):
         super().data_received(data)
         body = self._payload
         if self._exception is not None and body is not None and not body.is_eof():
-            # of a broken chunk aiohttp tells only who reads the head: the body would wait for the rest until it is late
+            # aiohttp reports a broken chunk to the reader of the head only; the body would wait until its timeout
             body.set_exception(aiohttp.ClientPayloadError(f"Response payload is broken: {self._exception}"))
 
 
@@ -70,7 +72,7 @@ class RawRequest(NamedTuple):
     body: bytes = b""
 
     def encoded(self) -> bytes:
-        """Raises BadRequest for what would not be read as it is meant."""
+        """The bytes to send; raises BadRequest if a server would read them as something else."""
         lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
         lines += [name + b": " + value for name, value in self.headers]
         lines += [b"Connection: close", b"", b""]
@@ -83,13 +85,13 @@ class RawRequest(NamedTuple):
 
 @dataclass(slots=True)
 class RawResponse:
-    """The head of a response; `abort` it when its ``content`` has been read, or is not wanted."""
+    """The head of a response; to be aborted when its ``content`` has been read, or is not wanted."""
 
     request: RawRequest
     address: str
-    """That the connection was made to."""
+    """The address that the connection was made to."""
     certificate: bytes | None
-    """Of the server, DER."""
+    """The server's certificate in DER; None without TLS."""
     version: aiohttp.HttpVersion
     status: int
     reason: str
@@ -98,14 +100,14 @@ class RawResponse:
     wire: Wire
 
     def abort(self) -> None:
-        """At once: a polite TLS shutdown would wait for a peer that we are done with."""
+        """Close the connection at once: a polite TLS shutdown would wait for the peer."""
         self.wire.abort()
 
 
 class MinimumRate:
-    """A floor of bytes a second under a body: looked at once a window, for no cost while data flows.
+    """Ends a body that comes in more slowly than a minimum rate (TooSlow); to be entered while the body is read.
 
-    A window that the event loop itself was late for is not held against the server.
+    It looks once a window, so it costs nothing while data flows.  A window does not count if the event loop was late.
     """
 
     def __init__(self, content: aiohttp.StreamReader, bytes_per_s: float, window_s: float) -> None:
@@ -143,9 +145,9 @@ class ConnectTarget:
     addresses: tuple[str, ...]
     port: int
     may_connect: Callable[[str], bool]
-    """Asked before each address is connected to ..."""
+    """Whether an address may be connected to now; asked before each attempt."""
     connected: Callable[[str], None]
-    """... and told when its first packet has just been sent, in one step with that."""
+    """Told each address whose first packet has just been sent, in one step with that."""
     bind_address: tuple[str, int] | None = None
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
@@ -162,7 +164,7 @@ class ConnectTarget:
                 [(_family(address), *kind, (address, self.port)) for address in self.addresses],
                 local_addr_infos=[(_family(own[0]), *kind, own)] if own else None,
                 happy_eyeballs_delay=HEAD_START_S,
-                loop=cast("asyncio.AbstractEventLoop", self),  # of which it wants nothing but ``sock_connect``
+                loop=cast("asyncio.AbstractEventLoop", self),  # it calls nothing of it but ``sock_connect``
             )
             _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock, **options)
         except ssl.SSLError as error:
@@ -172,7 +174,10 @@ class ConnectTarget:
         return wire
 
     async def sock_connect(self, sock: socket.socket, place: tuple[str, int]) -> None:
-        """As that of an event loop, which may do other things between the call and the packet: uvloop asks a thread."""
+        """Connect *sock*, in place of the event loop's method, which may do other things before the packet is sent.
+
+        (uvloop hands the call to a thread.)
+        """
         if not self.may_connect(place[0]):
             raise OSError(f"{place[0]} is not due")
         try:

@@ -16,8 +16,9 @@ else:
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MAX_LAYERS = 2
+"""Codings of one body that are undone; more are no honest content (chosen)."""
 RATIO_FROM_BYTES = 1_000_000
-"""A smaller content may have been sent in as few bytes as it likes."""
+"""Decoded bytes up to which a content may have been sent in as few bytes as it likes (chosen)."""
 _NOT_ASKED_FOR = frozenset({"compress", "x-compress", "exi", "pack200-gzip", "aes128gcm", "dcb", "dcz"})
 """Registered codings that change the content and that no request of ours allows; other labels are mere noise."""
 _BROKEN = (zlib.error, brotli.error, zstd.ZstdError, EOFError, ValueError)
@@ -31,11 +32,11 @@ class DecodedTooBig(Exception):
 class BodyDecoder:
     """Undoes the Content-Encoding of one body, chunk by chunk, in bounded memory (RFC 9110, 8.4).
 
-    No layer gives out more than *limit* bytes in all, nor, from RATIO_FROM_BYTES on, the last one more than
-    *max_ratio* times what was received: beyond that `decode` raises DecodedTooBig, which is how
-    decompression bombs end.  Servers err, so browsers' leniency is kept:
-    data that breaks off or goes wrong yields what had been decoded, a body that never was
-    compressed is passed on as it is, and so is everything under an unknown coding.
+    `decode` raises DecodedTooBig for decompression bombs: when a layer gives out more than *limit* bytes, or when the
+    content has more than RATIO_FROM_BYTES bytes and more than *max_ratio* times those received.
+
+    Servers err, so it is as lenient as browsers: data that breaks off or is damaged yields what was decoded before; a
+    body that never was compressed, or has an unknown coding, is passed on as it is.
     """
 
     def __init__(self, content_encoding: bytes, limit: int, max_ratio: float = math.inf) -> None:
@@ -66,7 +67,7 @@ class BodyDecoder:
 
 
 class _Layer:
-    """One coding; while nothing has come out, the next reading of the same label may be tried."""
+    """One coding.  While nothing has come out, the next decoder for the same label may be tried."""
 
     def __init__(self, readings: tuple[Callable[[], _Codec], ...], limit: int) -> None:
         self._readings = iter((*readings, _as_it_is))

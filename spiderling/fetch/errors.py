@@ -4,7 +4,7 @@ ResponseRefused       we do not want it: not text, too big, no language of ours 
 AddressForbidden      the address may not be connected to (same)
 BadHttp               what came is not HTTP, or floods of headers (same)
 TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict (same)
-TooSlow               a body below the floor of bytes a second; may pass
+TooSlow               a body slower than the minimum rate; may pass
 TransferCut           the crawl is being stopped, or the process was meanwhile (SIGSTOP, a sleeping machine)
 HandlerFailed         an error of our own while the answer was read (never worth a retry)
 DownloadTimeoutError  no headers, or no complete body, in time
@@ -90,11 +90,11 @@ class NoConnection(Exception):
 
 
 class NoTls(Exception):
-    """It could, but the handshake failed."""
+    """An address could be connected to, but the TLS handshake failed."""
 
 
 class HeadFlood(aiohttp.ClientPayloadError):
-    """More came that is not body than `client.MAX_HEAD_BYTES`."""
+    """More bytes came that are not body than `client.MAX_HEAD_BYTES` allows."""
 
 
 _OURS = (DownloadCancelledError, StopDownload, TooSlow)
@@ -110,7 +110,10 @@ _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
 
 
 def translated(error: Exception, url: str) -> Exception:
-    """*error* as one of those above: ours as they are, and what stops the crawl; others by the first row that fits."""
+    """*error* as one of the errors above.
+
+    Ours, and those that stop the crawl, stay as they are; the first row of _TRANSLATION that fits decides on others.
+    """
     if isinstance(error, (*_OURS, MemoryError, sqlite3.Error, StorageError)):
         return error
     if isinstance(error, DecodedTooBig):
@@ -122,5 +125,5 @@ def translated(error: Exception, url: str) -> Exception:
 
 
 def is_of_the_connection(error: Exception) -> bool:
-    """Whether *error*, one of those above, may be the end of a connection that nobody looked after."""
+    """Whether *error*, a translated one, may be due to the connection, which ends while a process is stopped."""
     return not isinstance(error, (DownloadCancelledError, StopDownload, UnsupportedURLSchemeError, HandlerFailed))

@@ -19,18 +19,16 @@ from spiderling.base.addresses import HostMap, literal_address, parse_endpoint
 from spiderling.base.options import Options
 
 RESOLUTION_DELAY_S = 0.05
-"""RFC 8305, 3."""
+"""Seconds for which the answer for the other family is waited for (RFC 8305, section 3)."""
 _RECORD_TYPES = {"4": "A", "6": "AAAA"}
 
-# c-ares keeps answers of its own for up to an hour, without a bound on their number;
-# a new channel every so many queries keeps that to some tens of megabytes.
 _QUERIES_PER_CHANNEL = 20_000
-
+"""Queries after which a new channel is opened: c-ares caches answers for up to an hour, in a channel and without a
+bound on their number; this many take some tens of megabytes."""
 _SOCKETS_OF_THEIR_OWN = 32
+"""Queries at once that are repeated over a socket of their own (chosen)."""
 _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
-
-
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
 
 
@@ -74,7 +72,7 @@ class Resolver:
 
         Up to *concurrency* queries run at once, any number may wait: all answers come through one
         UDP socket, whose default buffer holds a burst of a few hundred.
-        *timeout_s* is that of the first try; c-ares lengthens it and asks the next server.
+        *timeout_s* is for the first try; for the next ones c-ares lengthens it and asks the next server.
         Raises BadInput for a name server that is no address.
         """
         self._host_map = host_map
@@ -158,7 +156,7 @@ class Resolver:
         return Resolution(addresses, min(max(float(min(record.ttl for record in records)), low), high))
 
     async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
-        """Those to be used, the preferred one first; raises as `resolve` does."""
+        """The answers that are used, that of the preferred family first; raises as `resolve` does."""
         try:
             answer = await first
         except NameServerFailure:
@@ -187,8 +185,8 @@ class Resolver:
     async def _ask(self, name: str, record_type: str) -> pycares.DNSResult:
         """The answer; raises DNSError.
 
-        c-ares gives up a socket, and all queries that run over it, for one malformed answer: what
-        failed so is asked again over a socket of its own, where only the culprit fails.
+        For one malformed answer c-ares gives up a socket with all queries that run over it.  Each of them is repeated
+        over a socket of its own, where only the culprit fails again.
         """
         try:
             return await self._current_channel().query_dns(name, record_type)
@@ -216,7 +214,7 @@ class Resolver:
 
 
 def _seen(task: asyncio.Future[Any]) -> None:
-    """An outcome that nobody waits for any more is no error."""
+    """Look at the outcome of *task*, so that asyncio does not report it where nobody waits for it any more."""
     if not task.cancelled():
         task.exception()
 

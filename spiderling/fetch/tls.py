@@ -1,8 +1,8 @@
 """TLS as a crawler needs it: any certificate is accepted and what is wrong with it is noted, or only valid ones.
 
-A text is not worse for an expired certificate, and half of the small web has one some day; but who wants to
-know which texts came over such a connection finds it in the document's attribute ``tls``.  What is noted is read
-off the server's own certificate; whether a chain leads to a trusted root is asked only when ``strict``.
+A text is not worse for an expired certificate, and many small sites have one some day.  The document's attribute
+``tls`` names the problems of its connection, as far as the server's own certificate shows them.  Whether a chain leads
+to a trusted root is checked only when ``strict``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 FLAG = "tls-"
-"""Prefix of such a problem among the flags of a response."""
+"""Prefix of a certificate's problem among the flags of a response."""
 
 
 def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
-    """What connections are made with; *strict* (or Scrapy's DOWNLOAD_VERIFY_CERTIFICATES): valid ones only."""
+    """The context of all connections; *strict* (or Scrapy's DOWNLOAD_VERIFY_CERTIFICATES): valid ones only."""
     made = _make_ssl_context(settings)
     if strict:
         made.check_hostname = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-from spiderling.archives.archives import Archives
+from spiderling.archives.archives import Archives, CrawlSide
 from spiderling.archives.places import Position
 from spiderling.archives.records import Record
 from spiderling.base.outcome import Outcome
@@ -23,8 +23,9 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
     archive_pages = SimpleNamespace(
         refuse=lambda reason: None, begin=lambda url: Fetch(1, url, "", None), enter=lambda key: None
     )
-    archives, notes = Archives([path], 1, 1, reader, archive_pages, None, {}), {}
-    archives.attach(notes.__setitem__, lambda outcome: None, lambda: 0.0)
+    notes = {}
+    side = CrawlSide(notes.__setitem__, lambda outcome: None, lambda: 0.0)
+    archives = Archives([path], 1, 1, reader, archive_pages, None, {}, side)
     pages = archives.pages(lambda: False)
     fetch, _ = await anext(pages)
     rest = asyncio.ensure_future(anext(pages, None))
@@ -33,7 +34,7 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
     await asyncio.sleep(0.1)
     (saved,) = notes.values()
     assert len(saved()["done"]) < 10_100 and not rest.done()
-    archives.enter(Outcome(fetch.id, URL, Reason.KEPT, 200))
+    archives.settle(Outcome(fetch.id, URL, Reason.KEPT, 200))
     assert await rest is None
     assert archives.records == TINY + 1
     assert saved() == {"last": Position(TINY), "done": [], "size": 0, "records": TINY + 1, "damaged": 0}

@@ -275,7 +275,7 @@ def _print_clean(webs: list[tuple[str, Web, list[str]]], most: int) -> int:
 def _explain(run: Run, wrongly: list[str]) -> None:
     """What was closed, so that a false alarm can be looked at."""
     for host in run.frontier.hosts:
-        for section in sorted(run.frontier._traps._closed.get(host.id, ())):
+        for section in sorted(run.frontier._admission.traps._closed.get(host.id, ())):
             print(f"  closed: {host.name} {section}")
         if host.state.value == "mirror":
             print(f"  mirror: {host.name}")

@@ -87,7 +87,7 @@ class Weighing:
 def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) -> dict[str, list[Any]]:
     """Name -> the objects that each part is reached from."""
     frontier, engine = crawl.frontier, crawler.engine
-    books, schedule, rules, traps = frontier._url_states, frontier.schedule, frontier._robots, frontier._traps
+    books, schedule, rules, traps = frontier._url_states, frontier.schedule, frontier._robots, frontier._admission.traps
     hosts, queues = books.hosts, books.queues
     worth = getattr(frontier.strategy, "worth", None)
     parts: dict[str, list[Any]] = {

@@ -159,8 +159,7 @@ class PageSpider(SpiderlingSpider):
         if crawl is None:
             self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
             return
-        ledger = crawl.frontier.ledger
-        ends = [end for end in (*ledger.ends, *ledger.refused_links) if end is not Reason.REDIRECTED]
+        ends = [end for end in (*crawl.frontier.ends, *crawl.frontier.refused_links) if end is not Reason.REDIRECTED]
         why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
         self.failure = SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 

@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.base.errors import SpiderlingError, StorageError
-from spiderling.frontier.lifecycle.ledger import history_row
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.url_log import with_outcome
 
@@ -93,7 +92,7 @@ class Checkpoint:
 
     def tick(self) -> None:
         """Begin a batch if there is anything to write."""
-        if self._outcomes or self._meta or any(self._entries.values()) or not self._frontier.pending_changes.is_empty:
+        if self._outcomes or self._meta or any(self._entries.values()) or self._frontier.has_changes:
             self.begin()
 
     def begin(self) -> None:
@@ -151,7 +150,7 @@ class Checkpoint:
         noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
         changes = replace(
             changes, digests=self._digests, meta=changes.meta | noted, url_log=replace(changes.url_log, ends=ends),
-            history=history_row(now, frontier.ledger, frontier.hosts),
+            history=frontier.history(now),
         )  # fmt: skip
         batch = _Batch(self._entries, changes)
         self._entries = {kind: [] for kind in self._entries}

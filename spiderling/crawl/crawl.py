@@ -107,7 +107,7 @@ class Crawl:
         self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
         """What the pages come from; None: from the web."""
         self._note_manifest(state, changed, settled)
-        self.requests_before = self.frontier.ledger.totals["requests"]
+        self.requests_before = self.frontier.totals["requests"]
         self.stopping = False
 
     @property
@@ -212,7 +212,7 @@ class Crawl:
     def event(self, what: str) -> None:
         """Log something that a person did or should know, and keep it in the state."""
         logger.info(what)
-        self.frontier.pending_changes.event(self.clock.now(), what)
+        self.frontier.note_event(self.clock.now(), what)
 
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
@@ -290,10 +290,8 @@ def send_retired(crawler: Crawler, report: Report) -> None:
 
 def log_reopened(crawl: Crawl) -> None:
     """Tell the log which retired hosts go on because the web ran dry."""
-    reopened = crawl.frontier.host_closing.reopened
-    for host in reopened:
+    for host in crawl.frontier.take_reopened():
         logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
-    reopened.clear()
 
 
 def _address_policy(options: Options) -> AddressPolicy:

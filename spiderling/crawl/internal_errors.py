@@ -68,14 +68,14 @@ class InternalErrors:
         """The parts of the crawl, and what its earlier stops noted in *meta*."""
         self._frontier, self._checkpoint = frontier, checkpoint
         self._shunned = json.loads(meta.get(_KEY, "[]"))
-        frontier.shunned = frozenset(chain.from_iterable(self._shunned)) - {None}
+        frontier.shun(frozenset(chain.from_iterable(self._shunned)) - {None})
 
     def forgive(self) -> None:
         """URLs and files on which a crawl stopped are as good as others from now on."""
         assert self._frontier is not None and self._checkpoint is not None
         if self._shunned:
             self._shunned = []
-            self._frontier.shunned = frozenset()
+            self._frontier.shun(frozenset())
             self._checkpoint.note(_KEY, [])
 
     # -- one URL
@@ -85,9 +85,8 @@ class InternalErrors:
         if isinstance(error, FATAL) or self._frontier is None:
             self.stop(error, url)
             return
-        ledger = self._frontier.ledger
-        ledger.totals["internal_errors"] += 1
-        met = Met(ledger.ends.total(), type(error).__name__, place_of(error), url)
+        self._frontier.count("internal_errors")
+        met = Met(self._frontier.ends.total(), type(error).__name__, place_of(error), url)
         self._of_place[met.kind, met.place] += 1
         logger.error(
             "Internal error at %s: %s: %s (%s)", url, met.kind, error, met.place,

@@ -33,7 +33,6 @@ from spiderling.corpus.reader import Document, documents
 from spiderling.corpus.segments import frames
 from spiderling.crawl.crawl import spelled_out
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.lifecycle.ledger import history_row
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.seen import digest_key
@@ -153,6 +152,7 @@ class _Rebuilding:
 
     def __init__(self, options: Options, store: SqliteStore, now: float) -> None:
         self._frontier = Frontier(options, shelf=store)
+        self._archive_pages = self._frontier.archive_pages
         self._store, self._now = store, now
         self._told: dict[int, tuple[Outcome, int | None]] = {}
         self._asked: set[str] = set()
@@ -170,14 +170,14 @@ class _Rebuilding:
             self._corpus(surplus)
         for surplus in of["links"]:
             self._links(surplus)
-        self._frontier.ledger.refused_links.clear()  # what was found in the corpus already
+        self._frontier.forget_refused_links()  # what was found in the corpus already
         for surplus in of["links"]:
             self._found(surplus)
         for surplus in of["warc"]:
             self._archive(surplus)
         if not self._has_links:
-            self._frontier.ledger.refused_links.clear()
-        history = history_row(self._now, self._frontier.ledger, self._frontier.hosts)
+            self._frontier.forget_refused_links()
+        history = self._frontier.history(self._now)
         event = (self._now, "the state was made anew from what the crawl had written")
         changes = self._drained()
         meta = {**meta, "created": json.dumps(self._now)}
@@ -185,10 +185,11 @@ class _Rebuilding:
 
     def standing(self) -> str:
         """What the state holds, in words."""
-        ledger = self._frontier.ledger
+        balance = self._frontier.balance
+        hosts = sum(self._frontier.hosts_by_state().values())
         return (
-            f"{ledger.totals['documents']:,} documents of {len(self._frontier.hosts):,} hosts, "
-            f"{ledger.discovered:,} URLs known, {ledger.waiting:,} of them wait"
+            f"{self._frontier.totals['documents']:,} documents of {hosts:,} hosts, "
+            f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
         )
 
     def _corpus(self, surplus: Surplus) -> None:
@@ -227,12 +228,12 @@ class _Rebuilding:
         if not self._has_links and target.origin not in self._asked:
             self._asked.add(target.origin)
             self._frontier.put_seed(f"{target.origin}/", self._now, distance)
-        fetch = self._frontier.archive_pages.begin(target.url, distance)
+        fetch = self._archive_pages.begin(target.url, distance)
         if isinstance(fetch, Fetch):
-            self._frontier.archive_pages.enter(fetch.id)
+            self._archive_pages.enter(fetch.id)
             outcome = replace(outcome, url_id=fetch.id)
             self._told[fetch.id] = outcome, place
-            self._frontier.ledger.totals["requests"] += 1
+            self._frontier.count("requests")
         elif outcome.reason is not Reason.KEPT:
             return
         self._frontier.report(outcome, self._now)
@@ -245,7 +246,7 @@ class _Rebuilding:
             target = canonicalize(line.url)
             if target is None:
                 continue
-            distance = self._distances.setdefault(target.host, self._distance(target.host))
+            distance = self._distances.setdefault(target.host, self._frontier.distance_of(target.host))
             for url in line.links:
                 if (link := canonicalize(url)) is not None and link.host != target.host:
                     self._distances[link.host] = min(self._distances.get(link.host, distance + 1), distance + 1)
@@ -258,16 +259,12 @@ class _Rebuilding:
         row = SegmentRow(surplus.path.name, surplus.whole, number, "links")
         self._commit(replace(self._drained(), segments=[row]))
 
-    def _distance(self, name: str) -> int:
-        host_id = self._frontier.hosts.find(name)
-        return self._frontier.hosts.states.distance(host_id) if host_id else 0
-
     def _found(self, surplus: Surplus) -> None:
         """What the pages lead to waits, unless it has ended."""
-        pages = self._frontier.ledger.totals["pages"]
+        pages = self._frontier.totals["pages"]
         for number, line in enumerate(read_links(surplus.path, surplus.whole), 1):
             target = canonicalize(line.url)
-            host = self._frontier.hosts.get(target.host) if target is not None else None
+            host = self._frontier.host(target.host) if target is not None else None
             if target is None or host is None:
                 continue
             said = line.said or [0] * len(line.links)

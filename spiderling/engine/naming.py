@@ -52,7 +52,7 @@ class Naming:
                 await self._resolve(name)  # nobody was there to take the answer
                 return
             if isinstance(error, NameNotFound):
-                frontier.reachability.named(name, begun, clock.now())
+                self._offline.name_answered(name, begun)
             trouble = trouble_of(error) or Trouble.NAME_SERVER
             self._offline.failed(name, trouble, begun, functools.partial(self._failed, name, trouble))
         except Exception as error:
@@ -60,7 +60,7 @@ class Naming:
             self._failed(name, Trouble.NAME_SERVER, True)
         else:
             if answer.is_asked:
-                frontier.reachability.named(name, begun, clock.now())
+                self._offline.name_answered(name, begun)
             with self._crawl.errors.changing():
                 frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
         self._wake()

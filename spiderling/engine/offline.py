@@ -76,6 +76,10 @@ class Offline:
         self._known.failed(host, trouble, begun, self._crawl.clock.now(), over)
         self._wake()
 
+    def name_answered(self, name: str, begun: float) -> None:
+        """A name server answers the question for *name* that was put at *begun*, whatever that says."""
+        self._known.name_answered(name, begun, self._crawl.clock.now())
+
     async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
         """The same, to be awaited."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -86,7 +90,7 @@ class Offline:
         """Tell those whose failures are decided on; probe, or stop the crawl, when nothing answers."""
         if self._known.is_calm and not self._is_said:
             return
-        network = self._known.look(self._crawl.frontier.hosts.states.at_work(), self._crawl.clock.now())
+        network = self._known.look(self._crawl.frontier.hosts_at_work(), self._crawl.clock.now())
         self._tell()
         self._log_change()
         if network is Network.UNKNOWN_NAMES:
@@ -119,10 +123,8 @@ class Offline:
             logger.warning(
                 "The network seems to be away: %s. The crawl pauses, keeps its URLs and goes on when anything answers; "
                 "it stops after %g s (%sOFFLINE_WAIT_S)",
-                self._known.summary(self._crawl.frontier.hosts.states.at_work()),
-                self._crawl.options.offline_wait_s,
-                PREFIX,
-            )
+                self._crawl.frontier.network_trouble(), self._crawl.options.offline_wait_s, PREFIX,
+            )  # fmt: skip
         else:
             logger.info("The network is there again; the crawl goes on")
 
@@ -134,7 +136,7 @@ class Offline:
         while not (self._is_there or self._crawl.stopping):
             left_s = self._left_s()
             if left_s <= 0:
-                standing = self._known.summary(self._crawl.frontier.hosts.states.at_work())
+                standing = self._crawl.frontier.network_trouble()
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
                 self._stop(
                     f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when the "
@@ -148,7 +150,7 @@ class Offline:
     async def _probe_one(self) -> None:
         origin, clock, frontier = self._known.next_probe(), self._crawl.clock, self._crawl.frontier
         target = canonicalize(origin + "/")
-        host = frontier.hosts.get(target.host) if target is not None else None
+        host = frontier.host(target.host) if target is not None else None
         if host is not None and not frontier.may_probe(host):
             self._known.forget(origin, clock.now())
         elif target is None or not await self._ask(target, host):
@@ -181,28 +183,27 @@ class Offline:
             found = await self._resolver.resolve(target.name)
         except (NameNotFound, NameServerFailure) as error:
             if isinstance(error, NameNotFound):
-                self._known.named(target.name, begun, clock.now())
+                self._known.name_answered(target.name, begun, clock.now())
             return True
         if found.is_asked:
-            self._known.named(target.name, begun, clock.now())
+            self._known.name_answered(target.name, begun, clock.now())
         if self._known.has_told or self._is_there:
             return True
         address = next(filter(frontier.may_connect, found.addresses), None)
         if host is None or address is None:
             return True
-        while wait_s := frontier.schedule.probe_in(host, address, clock.now()):
+        while wait_s := frontier.probe_in(host, address, clock.now()):
             await asyncio.sleep(wait_s)
         if wait_s is None:
             return self._known.fails(host.name)
         begun = clock.now()
-        frontier.schedule.probe(host, address, begun)
+        frontier.begin_probe(host, address, begun)
         try:
             meta = {"address": address, "verbatim_url": True}
             if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
-                self._known.answered(target.origin, begun, clock.now())
+                self._known.host_answered(target.origin, begun, clock.now())
         finally:
-            frontier.schedule.started(host, address, clock.now())  # it was connected to a little after *begun*
-            frontier.schedule.release(host, clock.now())
+            frontier.end_probe(host, address, clock.now())
         return True
 
     async def _fetched(self, request: Request) -> bool:

@@ -209,14 +209,14 @@ class Scheduler(BaseScheduler):
         fetch = fetch_of(request)
         if fetch is not None and self.crawl is not None:
             with self.crawl.errors.changing(fetch.url, fetch.id):
-                self.crawl.frontier.schedule.started(fetch.host, address, self.crawl.clock.now())
+                self.crawl.frontier.started(fetch, self.crawl.clock.now(), address)
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the handler may open the connection for *request*."""
         fetch = fetch_of(request)
         if fetch is None or self.crawl is None:
             return 0.0
-        return self.crawl.frontier.schedule.connect_in(fetch.address, self.crawl.clock.now())
+        return self.crawl.frontier.connect_in(fetch, self.crawl.clock.now())
 
     def may_also_connect(self, request: Request, address: str) -> bool:
         """Whether the handler may open a connection for *request* to its second address too; it counts as begun."""
@@ -224,7 +224,7 @@ class Scheduler(BaseScheduler):
         if fetch is None or self.crawl is None:
             return True
         with self.crawl.errors.changing(fetch.url, fetch.id):
-            return self.crawl.frontier.schedule.may_also_start(address, self.crawl.clock.now())
+            return self.crawl.frontier.may_also_start(address, self.crawl.clock.now())
         return False
 
     # -- the components' side
@@ -375,7 +375,7 @@ class Scheduler(BaseScheduler):
     def _made(self, fetch: Fetch) -> Request:
         meta: dict[str, Any] = {"spiderling_fetch": fetch, "address": fetch.address, "verbatim_url": True}
         assert self.crawl is not None
-        meta["fallback_address"] = self.crawl.frontier.schedule.fallback_of(fetch.url, fetch.address)
+        meta["fallback_address"] = self.crawl.frontier.fallback_of(fetch)
         if fetch.payload is not None and not is_sitemap(fetch):
             request = self._payloads.restored(fetch)
             request.meta.update(meta)

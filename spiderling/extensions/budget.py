@@ -54,7 +54,7 @@ class Budget:
         while True:
             began = crawl.clock.now()
             await asyncio.sleep(_TICK_S)
-            crawl.frontier.ledger.totals["time_s"] += round(crawl.clock.now() - began)
+            crawl.frontier.count("time_s", round(crawl.clock.now() - began))
             self._look()
 
     def _look(self) -> None:
@@ -62,7 +62,7 @@ class Budget:
         if crawl is None or self._budgets is None or crawl.stopping or not isinstance(scheduler, Scheduler):
             return
         marks = list(self._budgets.marks)
-        spent = self._budgets.spent(crawl.frontier.ledger.totals)
+        spent = self._budgets.spent(crawl.frontier.totals)
         if marks != list(self._budgets.marks):
             crawl.checkpoint.note("marginal", list(self._budgets.marks))
         if spent is not None:

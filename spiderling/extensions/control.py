@@ -150,10 +150,12 @@ class Control:
         self._crawler.engine.scheduler.wake()  # type: ignore[union-attr]
 
     def _apply_rates(self, crawl: Crawl, wanted: ControlFile) -> None:
-        schedule, options = crawl.frontier.schedule, crawl.options
-        schedule.host_interval_s = options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
-        schedule.ip_interval_s = options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
-        crawl.frontier.host_closing.judge_by(wanted.yield_profile)
+        options = crawl.options
+        crawl.frontier.set_rates(
+            options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
+            options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
+        )
+        crawl.frontier.judge_by(wanted.yield_profile)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         listed, named = crawl.blocked.holds, _hosts(wanted.block)
@@ -164,14 +166,14 @@ class Control:
 
     def _reopen(self, crawl: Crawl, name: str) -> None:
         target = canonicalize(name if "://" in name else f"http://{name}/")
-        host = crawl.frontier.hosts.get(target.host) if target else None
+        host = crawl.frontier.host(target.host) if target else None
         if host is None:
             logger.warning("control.yaml: reopen: this crawl knows no host %s", name)
             return
         if not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
             return
-        number = crawl.frontier.reopen(host, crawl.clock.now())
+        number = crawl.frontier.reopen_host(host, crawl.clock.now())
         crawl.event(f"reopened {host.name} with {number} URLs")
 
     def _keep_budget(self) -> None:
@@ -179,7 +181,7 @@ class Control:
         crawl, wanted = crawl_of(self._crawler), self._applied
         if crawl is None or crawl.stopping or (wanted.max_pages is None and wanted.max_downloaded_mb is None):
             return
-        totals, unlimited = crawl.frontier.ledger.totals, float("inf")
+        totals, unlimited = crawl.frontier.totals, float("inf")
         pages, mb = totals["pages"], totals["downloaded_bytes"] / 1e6
         if pages >= (wanted.max_pages or unlimited) or mb >= (wanted.max_downloaded_mb or unlimited):
             crawl.event("the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on")

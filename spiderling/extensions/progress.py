@@ -48,7 +48,7 @@ class Progress:
         if crawl is None:
             return
         logger.info(start_line(crawl))
-        self._last_pages = crawl.frontier.ledger.totals["pages"]
+        self._last_pages = crawl.frontier.totals["pages"]
         self._busy()
         self._task = crawl.errors.watched(self._report(crawl), "the progress line")
 
@@ -68,26 +68,25 @@ class Progress:
         logger.info("%s", summary(crawl, reason))
 
     def _line(self, crawl: Crawl) -> str:
-        ledger = crawl.frontier.ledger
-        totals = ledger.totals
+        totals = crawl.frontier.totals
         pages, self._last_pages = totals["pages"] - self._last_pages, totals["pages"]
-        states = Counter(crawl.frontier.hosts.states.hosts_by_state())
+        states = Counter(crawl.frontier.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
-        away = crawl.frontier.reachability.summary(crawl.frontier.hosts.states.at_work())
+        away = crawl.frontier.network_trouble()
         bottleneck = f"network ({away})" if away else self._bottleneck(crawl, states)
-        totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
+        crawl.frontier.count(f"bound/{bottleneck.partition(' (')[0]}")
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
-            f"yield rate {ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
+            f"yield rate {crawl.frontier.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
             f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
         )
 
     def _source(self, crawl: Crawl) -> str:
         """What the next pages come from."""
         if crawl.archives is None:
-            return f"{crawl.frontier.ledger.waiting:,} URLs wait"
+            return f"{crawl.frontier.balance.waiting:,} URLs wait"
         read, self._last_bytes_read = crawl.archives.bytes_read - self._last_bytes_read, crawl.archives.bytes_read
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
 
@@ -112,7 +111,7 @@ class Progress:
             return "connections (CONCURRENT_REQUESTS)"
         if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
             return "DNS"
-        held, places = crawl.frontier.schedule.held_back(crawl.clock.now())
+        held, places = crawl.frontier.held_back(crawl.clock.now())
         if held > places / 2:
             return f"haste ({held:,} poor hosts are held back for better ones; more haste asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:
@@ -121,13 +120,14 @@ class Progress:
 
     def _to_stats(self, crawl: Crawl) -> None:
         stats = self._crawler.stats
-        for key, value in crawl.frontier.ledger.counts().items():
+        for key, value in crawl.frontier.counts().items():
             stats.set_value(f"spiderling/{key}", value)
 
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
-    factor, strategy = crawl.frontier.host_closing.rule.factor, crawl.options.strategy
+    factor = crawl.frontier.yield_factor
+    strategy = crawl.options.strategy
     if factor is None:
         rule = "no host is retired for its yield"
     else:
@@ -145,24 +145,26 @@ def start_line(crawl: Crawl) -> str:
 
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
-    ledger, totals = crawl.frontier.ledger, crawl.frontier.ledger.totals
-    retired = crawl.frontier.hosts.states.hosts_by_state().get(HostState.RETIRED, 0)
+    frontier = crawl.frontier
+    totals = frontier.totals
+    states = frontier.hosts_by_state()
+    retired = states.get(HostState.RETIRED, 0)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
         ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
-        ("yield rate", f"{ledger.yield_rate:.4f}"),
+        ("yield rate", f"{frontier.yield_rate:.4f}"),
         ("words", f"{totals['words']:,}"),
-        ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
-        ("hosts", f"{len(crawl.frontier.hosts):,}, {retired:,} of them retired"),
-        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
+        ("documents", ", ".join(f"{code} {number:,}" for code, number in frontier.languages.most_common()) or "0"),
+        ("hosts", f"{sum(states.values()):,}, {retired:,} of them retired"),
+        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in frontier.ends.most_common() if number)),
         ("errors", _errors(crawl)),
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
         ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
         (
             "refused",
-            ", ".join(f"{why.value} {number:,}" for why, number in ledger.refused_links.most_common() if number),
+            ", ".join(f"{why.value} {number:,}" for why, number in frontier.refused_links.most_common() if number),
         ),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
@@ -173,7 +175,7 @@ def summary(crawl: Crawl, reason: str) -> str:
 
 
 def _parked(crawl: Crawl) -> str:
-    ends = crawl.frontier.ledger.ends
+    ends = crawl.frontier.ends
     parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
     if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
@@ -183,7 +185,7 @@ def _parked(crawl: Crawl) -> str:
 
 def _errors(crawl: Crawl) -> str:
     """Those of our own that ended URLs and files."""
-    number = crawl.frontier.ledger.totals["internal_errors"]
+    number = crawl.frontier.totals["internal_errors"]
     if not number:
         return ""
     return f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
@@ -201,8 +203,8 @@ def _remembered(crawl: Crawl) -> str:
 
 def _hint(crawl: Crawl) -> str:
     """Why a crawl that fetched no page may have failed."""
-    ends = crawl.frontier.ledger.ends
-    if crawl.frontier.ledger.totals["pages"]:
+    ends = crawl.frontier.ends
+    if crawl.frontier.totals["pages"]:
         return ""
     if crawl.archives is not None:
         return "" if crawl.archives.unread else " There is no page in the archives that is wanted."
@@ -213,9 +215,9 @@ def _hint(crawl: Crawl) -> str:
 
 
 def _balance(crawl: Crawl) -> str:
-    ledger = crawl.frontier.ledger
-    parts = f"{ledger.ends.total():,} ends + {ledger.waiting:,} waiting + {ledger.in_transit:,} in transit"
-    return f"{ledger.discovered:,} discovered = {parts}" + (" (WRONG)" if ledger.imbalance else "")
+    balance = crawl.frontier.balance
+    parts = f"{balance.ended:,} ends + {balance.waiting:,} waiting + {balance.in_transit:,} in transit"
+    return f"{balance.discovered:,} discovered = {parts}" + (" (WRONG)" if balance.error else "")
 
 
 def _way_on(crawl: Crawl) -> str:
@@ -234,7 +236,7 @@ def _standing(crawl: Crawl, reason: str) -> str:
         return f"was paused ({reason}); the same command goes on with it."
     if crawl.archives is not None:
         return "is finished: all archives are read."
-    if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
+    if crawl.frontier.totals["requests"] == crawl.requests_before:
         return (
             "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "
             "to go on, add seeds with -a seeds=..."

@@ -1,43 +1,46 @@
-"""The frontier's door: ``put``, ``take``, ``resolved``, ``report``.  The package's docstring holds the map."""
+"""The frontier's door: ``put_seed``, ``take``, ``resolved``, ``report`` and what else its users call.
+
+Whoever stands outside the package calls these methods and reads these properties, and goes no deeper.  Three parts have
+users of their own, who get them handed over as a whole: ``reachability``, ``archive_pages``, ``sitemaps``.
+The package's docstring holds the map.
+"""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from spiderling.base.link_batch import Link, LinkBatch, batch_of
+from spiderling.base.opt_outs import Statement
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
+from spiderling.frontier.answers import Answers
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.discovery.archive_pages import ArchivePages
 from spiderling.frontier.discovery.link_intake import Intake
-from spiderling.frontier.discovery.redirects import Redirects
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
-from spiderling.frontier.discovery.traps import Visit
+from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask, identity
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
-from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
-from spiderling.frontier.lifecycle.ledger import Ledger
+from spiderling.frontier.lifecycle.ledger import Balance, Ledger, history_row
 from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.next_fetch import NextFetch
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.robots import ENDS, Robots, RobotsRecord, RobotsVerdict, raised, robots_of
-from spiderling.frontier.scheduling.names import NameStatus
-from spiderling.frontier.scheduling.schedule import Schedule, next_up
+from spiderling.frontier.robots import Robots, raised, stored_robots
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.site_files import Rules, SiteFile
+from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, Shelf, State
 from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.values import Fetch, Report
-
-_MAX_ENDS_PER_STEP = 100
-"""URLs that may end while one host is looked through, so that no call takes long."""
-_STEP_PAUSE_S = 0.01
 
 
 class Frontier:
@@ -47,63 +50,66 @@ class Frontier:
     """
 
     def __init__(
-        self, options: Options, allows: Callable[[str], bool] = lambda address: True, shelf: Shelf | None = None,
-        strategy: Strategy | None = None, failed_on: Callable[[Exception, str], None] = raised,
-    ) -> None:  # fmt: skip
+        self,
+        options: Options,
+        allows: Callable[[str], bool] = lambda address: True,
+        shelf: Shelf | None = None,
+        strategy: Strategy | None = None,
+        failed_on: Callable[[Exception, str], None] = raised,
+    ) -> None:
         """*allows* judges an address that a name resolved to (SSRF guard); *shelf* holds what does not fit in memory.
 
         Without a shelf nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
         one that the options name.  *failed_on* hears of errors of ours that end the file of a site (robots.py).
         """
         self.strategy = strategy or parse(options.strategy)
-        self._options = options
         self._shelf: Shelf = MemoryStore() if shelf is None else shelf
-        self._url_states = UrlStates(options, self._shelf, self.strategy)
-        self.strategy.begin(self._url_states, options)
-        self._admission = Admission(options, self._url_states, self.strategy)
-        self._traps = self._admission.traps
-        self._robots = rules = Robots(options, self._stored_robots, failed_on)
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
-        self.shunned: frozenset[int | str | None] = frozenset()
-        """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
-        self.examined: QueuedUrl | RobotsTask | None = None
-        """What ``take`` looked at last: to blame if it raised an error."""
-        self._queues = self._url_states.queues
+        self._url_states = UrlStates(options, self._shelf, self.strategy)
+        self.strategy.begin(self._url_states, options)
         self.hosts = self._url_states.hosts
         self.pending_changes = self._url_states.pending_changes
+        self._admission = Admission(options, self._url_states, self.strategy)
+        self._robots = Robots(options, stored_robots(self._shelf), failed_on)
         self.schedule = Schedule(
-            options, self._url_states.hosts, self._queues, self.may_connect,
-            lambda host: self.host_closing.vet(host),
-            lambda: self.ledger.yield_rate if self.strategy.retires else math.inf,
+            options,
+            self.hosts,
+            self._url_states.queues,
+            self.may_connect,
+            self._vet,
+            self._url_states.rich_from,
             self.strategy,
-        )  # fmt: skip
-        self._intake = Intake(self._url_states, self._admission, self.schedule)
-        self._robots_requests = RobotsRequests(
-            options, self._robots, self._admission, self.schedule, self._url_states.hosts
         )
-        self.statements, self.sitemaps, self.parsed_ahead = rules.statements_of, rules.sitemaps, rules.parsed_ahead
+        self._intervals = self.schedule.intervals
+        self.sitemaps = Sitemaps(options, self._admission, self.schedule)
+        self._robots_requests = RobotsRequests(
+            options, self._robots, self._admission, self.schedule, self.hosts, self.sitemaps
+        )
         self.host_closing = HostClosing(
             options, self._url_states, self._admission, self._robots_requests, self.schedule, self.strategy
         )
-        self.close = self.host_closing.close
-        self.reopen = self.host_closing.reopen
-        self.block_where = self.host_closing.block_where
-        self.crawl_only, self.discovery = self._admission.crawl_only, self._robots_requests.sitemaps
         self.reachability = Reachability()
-        self._failed_seeds = FailedSeeds(self._url_states, rules, self.schedule)
-        self._redirects = Redirects(self._url_states, self._admission, self._accept, options.max_redirects)
-        self.archive_pages = ArchivePages(self._url_states, self._admission, rules)
+        self.archive_pages = ArchivePages(self._url_states, self._admission, self._robots)
+        self._intake = Intake(self._url_states, self._admission, self.schedule)
+        self._next_fetch = NextFetch(
+            self._url_states, self._admission, self._robots, self._robots_requests, self.schedule
+        )
+        self._answers = Answers(
+            options,
+            self.strategy,
+            self._url_states,
+            self._admission,
+            self._intake,
+            self._robots,
+            self._robots_requests,
+            self.schedule,
+            self.host_closing,
+            self.reachability,
+        )
 
-    @property
-    def ledger(self) -> Ledger:
-        """The counts; ``ledger.imbalance`` is 0 unless there is a bug."""
-        return self._url_states.ledger
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing waits and nothing is in transit."""
-        return not (self.ledger.waiting or self.ledger.in_transit)
+    def _vet(self, host: Host) -> None:
+        self.host_closing.vet(host)
 
     # -- URLs come in
 
@@ -112,9 +118,13 @@ class Frontier:
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        if url in self.shunned:
+        if url in self._next_fetch.shunned:
             return Reason.INTERNAL_ERROR
-        return None if self._failed_seeds.again(target, now) else self._accept(target, distance, SEED_RANK, now)
+        if host_id := self._url_states.requeue_failed_seed(target):
+            self._robots.ask_again(target.origin)
+            self.schedule.wake(host_id, now, SEED_RANK)
+            return None
+        return self._accept(target, distance, SEED_RANK, now)
 
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
         """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.
@@ -122,27 +132,38 @@ class Frontier:
         *payload* comes back with the Fetch; *salt* tells apart requests for one URL.
         """
         target = canonicalize(url)
-        if target is None or url in self.shunned:
+        if target is None or url in self._next_fetch.shunned:
             return Reason.INTERNAL_ERROR if target else self._admission.refuse(Reason.BAD_URL)
         distance, page = self._admission.found_on(source, target)
-        return self._accept(target, distance, REQUEST_RANK, now, payload=payload, salt=salt, page=page)
+        return self._accept(target, distance, REQUEST_RANK, now, payload, salt, page)
 
-    def put_links(
-        self, linking: LinkingPage, links: LinkBatch | Iterable[Link], now: float, page: int = 0,
-        visit: Visit | None = None,
-    ) -> None:  # fmt: skip
+    def put_links(self, linking: LinkingPage, links: LinkBatch | Iterable[Link], now: float, page: int = 0) -> None:
         """Accept the links of one page as a batch; *page* is its key."""
-        self._intake.put(linking, batch_of(links), self.strategy.batch_ranker(linking), now, page, visit)
+        self._intake.put(linking, batch_of(links), self.strategy.batch_ranker(linking), now, page, None)
 
     def _accept(
-        self, target: CanonicalUrl, distance: int, rank: int, now: float,
-        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"", page: int = 0,
-    ) -> Reason | None:  # fmt: skip
-        accepted = self._admission.accept(target, distance, rank, redirects, payload, salt, page)
+        self,
+        target: CanonicalUrl,
+        distance: int,
+        rank: int,
+        now: float,
+        payload: bytes | None = None,
+        salt: bytes = b"",
+        page: int = 0,
+    ) -> Reason | None:
+        accepted = self._admission.accept(target, distance, rank, payload=payload, salt=salt, page=page)
         if isinstance(accepted, Reason):
             return accepted
         self.schedule.wake(accepted, now, rank)
         return None
+
+    def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
+        """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
+        return ask_again(self._url_states, self.schedule, ends, now)
+
+    def shun(self, urls: frozenset[int | str | None]) -> None:
+        """From now on these URLs and files of sites (by `identity`), and no others, end when it is their turn."""
+        self._next_fetch.shunned = urls
 
     # -- URLs go out
 
@@ -158,72 +179,11 @@ class Frontier:
         """A request whose host and address are due at *now*: handed out, in transit, its address charged."""
         while not self.reachability.is_away and (place := self.schedule.pop(now)) is not None:
             host, address = place
-            fetch = self._next_fetch(host, address, now)
+            fetch = self._next_fetch.of_host(host, address, now)
             if fetch is not None:
                 return self._hand_out(fetch, now)
         self.host_closing.relax(now)
         return None
-
-    def _next_fetch(self, host: Host, address: str, now: float) -> Fetch | None:
-        """The host's first robots.txt or URL that may be fetched from *address*; without one the host is placed."""
-        for _ in range(_MAX_ENDS_PER_STEP):
-            if host.is_closed or not host.has_work:
-                self.schedule.rest(host)
-                return None
-            step = self._examine(host, now)
-            if step is None:
-                continue
-            if isinstance(step, Host):
-                return None
-            if step.address == address:
-                return step
-            self.schedule.wait_at(host, step.address, now)
-            return None
-        host.postpone(now + _STEP_PAUSE_S)
-        self.schedule.wait_at(host, address, now)
-        return None
-
-    def _examine(self, host: Host, now: float) -> Fetch | Host | None:
-        """A Fetch for the head of the queue; the host when it has to wait; None when the head ended."""
-        self.examined = None
-        head = self.examined = next_up(host, self._queues)
-        if self.shunned and not self.shunned.isdisjoint(identity(head)):
-            self._end_head(host, Reason.INTERNAL_ERROR, now)
-            return None
-        name = self.schedule.lookup(head, now)
-        if name.status in (NameStatus.UNKNOWN, NameStatus.PAUSED):
-            self.schedule.place(host, now)
-            return host
-        if name.status is not NameStatus.FRESH:
-            self._end_head(host, Reason.DNS if name.status is NameStatus.DEAD else Reason.ADDRESS_FORBIDDEN, now)
-            return None
-        if isinstance(head, RobotsTask):
-            return Fetch(0, head.url, name.address, host, robots=head)
-        return self._judge(head, name.address, now)
-
-    def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
-        """What is known of traps and what robots.txt says of *url*, as in ``_examine``."""
-        target = url.target
-        if (end := self._admission.left_out(url)) is not None:
-            self._end_head(url.host, end, now)
-            return None
-        verdict = self._robots.judge(target.origin, target.url, now)
-        if verdict is RobotsVerdict.ALLOWED:
-            return Fetch(url.key, url.url, address, url.host, url.payload)
-        if verdict is RobotsVerdict.MISSING:
-            return None if self._robots_requests.ask(url.host, target, now) else url.host
-        if verdict is RobotsVerdict.PAUSED:
-            url.host.postpone(self._robots.records[target.origin].expires)
-            self.schedule.wait_at(url.host, address, now)
-            return url.host
-        self._end_head(url.host, ENDS[verdict], now)
-        return None
-
-    def _end_head(self, host: Host, reason: Reason, now: float) -> None:
-        if host.tasks:
-            self._robots_requests.fail(host.tasks.popleft(), now)
-        else:
-            self._url_states.end_head(host, reason)
 
     def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
         host = fetch.host
@@ -232,47 +192,41 @@ class Frontier:
         else:
             self._url_states.hand_out(host)
         self.schedule.hand_out(host, fetch.address, now)
-        self.ledger.totals["requests"] += 1
+        self.count("requests")
         return fetch
+
+    @property
+    def examined(self) -> QueuedUrl | RobotsTask | None:
+        """What ``take`` looked at last: to blame if it raised an error."""
+        return self._next_fetch.examined
 
     def may_start(self, fetch: Fetch, now: float) -> float | None:
         """The last gate: 0 when the request may start now, else seconds to wait; None when the host was closed."""
         if fetch.host.is_closed or not self.may_connect(fetch.address):
             return None
-        due = self.schedule.earliest_start(fetch.host, fetch.address)
+        due = self._intervals.earliest_start(fetch.host, fetch.address)
         if due > now:
             return due - now
-        self.schedule.granted(fetch.host, fetch.address, now)
+        self._intervals.granted(fetch.host, fetch.address, now)
         return 0.0
 
-    def started(self, fetch: Fetch, now: float) -> None:
-        """The request's connection is being opened: both intervals count from here."""
-        self.schedule.started(fetch.host, fetch.address, now)
+    def connect_in(self, fetch: Fetch, now: float) -> float:
+        """Seconds until the connection for *fetch*, which may start, may be opened."""
+        return self._intervals.connect_in(fetch.address, now)
 
-    def answered(self, fetch: Fetch, now: float) -> None:
-        """The server's answer is complete, or will not come: a slow host rests for longer."""
-        self.schedule.answered(fetch.host, now)
+    def started(self, fetch: Fetch, now: float, address: str = "") -> None:
+        """The connection for *fetch* is being opened, to *address* if given: both intervals count from here."""
+        self._intervals.started(fetch.host, address or fetch.address, now)
 
-    def give_back(self, fetch: Fetch, now: float) -> None:
-        """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
-        host, url = fetch.host, self._url_states.take_back(fetch.id)
-        if fetch.robots is not None and fetch.robots is host.asking:
-            host.tasks.appendleft(fetch.robots)
-            host.asking = None
-        elif url is not None:
-            self._url_states.wait_again(url, first=True)
-        else:
-            return
-        if host.is_closed:
-            self._robots_requests.drop(host)
-        self.schedule.release(host, now)
+    def fallback_of(self, fetch: Fetch) -> str:
+        """The address of the other family that *fetch* may be tried at besides its own; '' for none."""
+        return self.schedule.fallback_of(fetch.url, fetch.address)
+
+    def may_also_start(self, address: str, now: float) -> bool:
+        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        return self._intervals.may_also_start(address, now)
 
     # -- answers come back
-
-    def is_copy(self, url: str, sketch: int) -> bool:
-        """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
-        target = canonicalize_again(url)
-        return target is not None and self._traps.is_copy(target.host, sketch)
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
         """*name* has *addresses* for *ttl_s* seconds; the first allowed one is used."""
@@ -282,122 +236,225 @@ class Frontier:
         """*name* does not exist (*permanent*), or its servers do not answer for now."""
         self.schedule.unresolved(name, permanent, now)
 
+    def answered(self, fetch: Fetch, now: float) -> None:
+        """The server's answer is complete, or will not come: a slow host rests for longer."""
+        self._intervals.answered(fetch.host, now)
+
+    def give_back(self, fetch: Fetch, now: float) -> None:
+        """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
+        self._answers.give_back(fetch, now)
+
     def robots_answered(
         self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
     ) -> None:
         """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
-        task, host = fetch.robots, fetch.host
-        if task is None or task is not host.asking:
-            return
-        if 200 <= status < 300:
-            self._robots.read(task.origin, task.file, body)  # before anything changes
-        host.asking = None
-        self.hosts.count_bytes(host, 0, len(body), 0)
-        self.ledger.totals["downloaded_bytes"] += len(body)
-        self.ledger.totals["robots"] += 1
-        if status:
-            self.reachability.answered(task.origin, host.last_start, now)
-        self.schedule.heard(host, status, now + min(retry_after_s, self._options.max_snooze_s))
-        too_slow = self._robots_requests.answered(task, status, body, location, now, retry_after_s)
-        if too_slow is not None:
-            self.close(too_slow, HostState.FORBIDDEN)
-        self.schedule.release(host, now)
+        self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s)
+
+    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
+        """The next answer of a robots.txt will be *body*, and *rules* are what it says."""
+        self._robots.parsed_ahead(file, body, rules)
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
-        links = batch_of(outcome.links)
-        url = self._url_states.take_back(outcome.url_id)
-        target = url.target if url else canonicalize(outcome.url)
-        host = url.host if url else self.hosts.get(target.host) if target else None
-        self.ledger.add(outcome)
-        if host is None:
-            return Report(None)
-        if target is not None and (outcome.status or outcome.wire_bytes):
-            self.reachability.answered(target.origin, host.last_start, now)
-        self._account(host, outcome)
-        end = self._end_or_wait(url, outcome, now) if url else None
-        visit = None
-        if url is not None and end is not None and target is not None and not url.payload:
-            visit = self._traps.visit(host, target.path, outcome)
-        linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, self.ledger.totals["pages"])
-        if end is not None and target is not None:
-            self.strategy.learn(linking, target, outcome)
-        self.put_links(linking, links, now, outcome.url_id or 0, visit)
-        if visit is not None and (mirror := self._traps.leave(visit)) is not None:
-            self.pending_changes.event(now, f"{mirror.name} is left alone: a mirror of another host")
-            self.close(mirror, HostState.MIRROR)
-        retired = self.host_closing.review(host)
-        if url is not None:
-            self.schedule.release(host, now)
-        return Report(end, retired)
+        return self._answers.report(outcome, now)
 
-    def _account(self, host: Host, outcome: Outcome) -> None:
-        self.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
-        host.documents += outcome.reason is Reason.KEPT
-        host.words += outcome.words
-        self.schedule.heard(host, outcome.status)
-        self.schedule.gave(host, outcome.kept_bytes, outcome.body_bytes)
+    # -- what is known of a page
 
-    def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
-        """End *url*, and say how; or let it wait for another attempt."""
-        if outcome.may_pass:
-            self.host_closing.back_off(url.host, outcome, now)
-            if url.tries < self._options.retries and not url.host.is_closed:
-                url.tries += 1
-                self._url_states.wait_again(url, first=False)
-                return None
-        else:
-            url.host.clear_failures()
-        reason: Reason | None = outcome.reason
-        if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
-            reason = self._redirects.follow(url, outcome.redirect_to, outcome.redirect_payload, now)
-        if reason is not None:
-            self._url_states.end_in_transit(url, reason)
-        return reason
+    def is_copy(self, url: str, sketch: int) -> bool:
+        """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
+        target = canonicalize_again(url)
+        return target is not None and self._admission.traps.is_copy(target.host, sketch)
 
-    def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
-        """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
-        return ask_again(self._url_states, self.schedule, ends, now)
+    def statements(self, url: str) -> list[Statement]:
+        """What the files of its site that are known say of the use of *url*."""
+        return self._robots.statements_of(url)
+
+    def sample_weight(self, links: int) -> float:
+        """The weight in the crawl's sample of a document whose page has *links* links; 0: no sample is drawn."""
+        return self.strategy.weight(links)
 
     # -- hosts
+
+    def host(self, name: str) -> Host | None:
+        """The record of the host *name*; None if it is not known."""
+        return self.hosts.get(name)
+
+    def distance_of(self, name: str) -> int:
+        """Host hops from the seeds to the host *name*; 0 if it is not known."""
+        host_id = self.hosts.find(name)
+        return self.hosts.states.distance(host_id) if host_id else 0
+
+    def hosts_by_state(self) -> dict[HostState, int]:
+        """How many hosts are in each state."""
+        return self.hosts.states.hosts_by_state()
+
+    def hosts_at_work(self) -> int:
+        """How many hosts have URLs to be fetched."""
+        return self.hosts.states.at_work()
+
+    def network_trouble(self) -> str:
+        """For a person: how many hosts fail, and how; '' when the network is there."""
+        return self.reachability.summary(self.hosts_at_work())
+
+    def held_back(self, now: float) -> tuple[int, int]:
+        """(deferred hosts that would be due at *now*, places in use)."""
+        return self.schedule.held_back(now)
+
+    @property
+    def knows_hosts(self) -> bool:
+        """Whether any host is known."""
+        return len(self.hosts) > 0
+
+    def close_host(self, host: Host, state: HostState) -> int:
+        """Hand out no more URLs of *host*, in a closed *state*; returns how many URLs ended."""
+        return self.host_closing.close_host(host, state)
+
+    def reopen_host(self, host: Host, now: float) -> int:
+        """Let a closed host go on, whatever it gives; returns how many parked URLs wait again."""
+        return self.host_closing.reopen_host(host, now)
+
+    def take_reopened(self) -> list[Host]:
+        """Hosts that were reopened for lack of URLs since the last call."""
+        return self.host_closing.take_reopened()
+
+    def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
+        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked."""
+        return self.host_closing.block_where(is_blocked)
 
     def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
         """Connect to no address that satisfies *is_blocked*; all names are asked for and judged again."""
         self._is_blocked_address = is_blocked
         self.schedule.forget_addresses()
 
-    def may_probe(self, host: Host) -> bool:
-        """Whether *host*, retired or not, may be asked if it is there."""
-        return host.state not in (HostState.BLOCKED, HostState.FORBIDDEN) and not self._admission.is_blocked(host.name)
+    def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
+        """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
+        self._admission.crawl_only(is_wanted)
 
     def may_connect(self, address: str) -> bool:
         """Whether neither the options nor the user forbid *address*."""
         return self._allows(address) and not self._is_blocked_address(address)
 
+    def may_probe(self, host: Host) -> bool:
+        """Whether *host*, retired or not, may be asked if it is there."""
+        return host.state not in (HostState.BLOCKED, HostState.FORBIDDEN) and not self._admission.is_blocked(host.name)
+
+    def probe_in(self, host: Host, address: str, now: float) -> float | None:
+        """Seconds until *host* may be asked at *address* whether it is there; None: not soon."""
+        return self.schedule.probe_in(host, address, now)
+
+    def begin_probe(self, host: Host, address: str, now: float) -> None:
+        """*host* is being asked whether it is there: until ``end_probe``, that is its request in transit."""
+        self.schedule.begin_probe(host, address, now)
+
+    def end_probe(self, host: Host, address: str, now: float) -> None:
+        """The probe is over; it was connected a little after it began, so both intervals count from *now*."""
+        self._intervals.started(host, address, now)
+        self.schedule.release(host, now)
+
+    # -- rates
+
+    def set_rates(self, host_interval_s: float, ip_interval_s: float) -> None:
+        """From now on these are the seconds between two requests to a host and to an address."""
+        self._intervals.host_s = host_interval_s
+        self._intervals.ip_s = ip_interval_s
+
+    def judge_by(self, profile: str | None) -> None:
+        """The yield profile from now on; None: that of the options, and none where the strategy retires no host."""
+        self.host_closing.judge_by(profile)
+
+    @property
+    def yield_factor(self) -> float | None:
+        """The factor f of the threshold below which hosts are retired (hosts/yields.py); None: none is."""
+        return self.host_closing.rule.factor
+
+    # -- counts
+
+    @property
+    def ledger(self) -> Ledger:
+        """The counts; outside the package, the properties below are read."""
+        return self._url_states.ledger
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing waits and nothing is in transit."""
+        return not (self.ledger.waiting or self.ledger.in_transit)
+
+    @property
+    def totals(self) -> Counter[str]:
+        """Requests, pages, documents, words, bytes and what else is summed up; to be read, see ``count``."""
+        return self.ledger.totals
+
+    @property
+    def ends(self) -> Counter[Reason]:
+        """URLs by how they ended."""
+        return self.ledger.ends
+
+    @property
+    def refused_links(self) -> Counter[Reason]:
+        """Mentions of URLs that were refused, by why."""
+        return self.ledger.refused_links
+
+    @property
+    def languages(self) -> Counter[str]:
+        """Documents kept, by language."""
+        return self.ledger.languages
+
+    @property
+    def balance(self) -> Balance:
+        """The URLs discovered and where they are; its ``error`` is 0 unless there is a bug."""
+        return self.ledger.balance
+
+    @property
+    def yield_rate(self) -> float:
+        """Kept bytes for each downloaded byte."""
+        return self.ledger.yield_rate
+
+    def counts(self) -> dict[str, int]:
+        """All counts under one name space."""
+        return self.ledger.counts()
+
+    def count(self, total: str, number: int = 1) -> None:
+        """Add *number* to one of the totals."""
+        self.ledger.totals[total] += number
+
+    def forget_refused_links(self) -> None:
+        """Count refused links from 0 on."""
+        self.ledger.refused_links.clear()
+
     # -- the store
 
-    def _stored_robots(self, origin: str) -> RobotsRecord | None:
-        row = self._shelf.robots(origin)
-        return robots_of(row) if row is not None else None
+    def note_event(self, now: float, what: str) -> None:
+        """Something that a person did or should know; the store gets it with the next batch."""
+        self.pending_changes.note_event(now, what)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether a host, a queue or an event waits for the store."""
+        return not self.pending_changes.is_empty
+
+    def history(self, now: float) -> HistoryRow:
+        """The totals at *now*, as a row of the table of history."""
+        return history_row(now, self.ledger, self.hosts)
 
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
-        changes = self.pending_changes.drain(self._url_states.seen, self._robots, self.ledger)
-        meta = self.strategy.state() | self.reachability.state() | self._failed_seeds.state()
-        return replace(changes, url_log=self._url_states.url_log.drain(now), meta=meta)
+        url_states = self._url_states
+        changes = self.pending_changes.drain(url_states.seen, self._robots, self.ledger)
+        meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()
+        return replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.strategy.restore(state.meta)
         self.reachability.restore(state.meta)
-        self._failed_seeds.restore(state.meta)
+        self._url_states.failed_seeds.restore(state.meta)
         self._robots.look_in_store()
         self.schedule.restore(self._url_states.restore(state, self._shelf), now)
         self.host_closing.restore(self._shelf, now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""
-        self._queues.note_commit()
+        self._url_states.queues.note_commit()
         self.hosts.note_commit()
         self._robots.forget()

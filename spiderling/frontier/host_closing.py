@@ -36,8 +36,7 @@ class HostClosing:
         self._options, self._gives_up = options, strategy.gives_up
         self._own_factor = options.yield_factor() if strategy.retires else None
         self.judge_by(None)
-        self.reopened: list[Host] = []
-        """Hosts that went on because the web ran dry, for whoever writes the log; to be emptied by him."""
+        self._reopened: list[Host] = []
         self._floor = options.min_active_hosts
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
         """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
@@ -53,23 +52,23 @@ class HostClosing:
         factor = self._own_factor if profile is None else parse_yield_profile(profile)
         self.rule = RetirementRule(factor, self._options.yield_min_pages, self._options.yield_min_bytes)
 
-    def close(self, host: Host, state: HostState) -> int:
+    def close_host(self, host: Host, state: HostState) -> int:
         """RETIRED, SPENT, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
 
         A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
         """
         if host.is_closed:
             return 0
-        number = self._url_states.close(host, state)
+        number = self._url_states.close_queue(host, state)
         self._schedule.rest(host)
         self._robots_requests.drop(host)
         return number
 
-    def reopen(self, host: Host, now: float, is_pinned: bool = True) -> int:
+    def reopen_host(self, host: Host, now: float, is_pinned: bool = True) -> int:
         """Let a closed host go on; returns how many URLs wait again.  *is_pinned*: it is not retired again."""
         if not host.is_closed:
             return 0
-        number = self._url_states.reopen(host, is_pinned)
+        number = self._url_states.reopen_queue(host, is_pinned)
         self._schedule.wake(host.id, now)
         return number
 
@@ -77,7 +76,7 @@ class HostClosing:
         """Close *host*, which comes from the backlog, if it should have been closed meanwhile."""
         state = self._admission.verdict(host)
         if state is not None:
-            self.close(host, state)
+            self.close_host(host, state)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
         """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
@@ -90,7 +89,7 @@ class HostClosing:
         known = {*hosts.in_memory(), *reopened}
         blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
         for host in blocked:
-            self.close(host, HostState.BLOCKED)
+            self.close_host(host, HostState.BLOCKED)
         return blocked
 
     def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
@@ -98,7 +97,7 @@ class HostClosing:
         host.count_failure()
         pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
         if outcome.retry_after_s is not None:
-            pause = max(outcome.retry_after_s, self._schedule.interval(host))
+            pause = max(outcome.retry_after_s, self._schedule.intervals.of(host))
         host.postpone(now + min(pause, self._options.max_snooze_s))
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
             self._url_states.purge(host, outcome.reason)
@@ -107,7 +106,7 @@ class HostClosing:
         """Close *host* if it has given too little, or as much as it may; returns those retired."""
         retired = self.retire_if_poor(host)
         if not host.is_closed and self.is_spent(host):
-            self.close(host, HostState.SPENT)
+            self.close_host(host, HostState.SPENT)
         return retired
 
     def is_spent(self, host: Host) -> bool:
@@ -129,7 +128,7 @@ class HostClosing:
         for host_id in spent:
             host = self._url_states.hosts.by_id(host_id)
             if not self.is_spent(host):
-                self.reopen(host, now, is_pinned=host.pinned)
+                self.reopen_host(host, now, is_pinned=host.pinned)
 
     def relax(self, now: float) -> bool:
         """When too few hosts are at work: reopen the best retired ones, at the next milder step first.
@@ -139,24 +138,30 @@ class HostClosing:
         if not any(self._second_chances):
             return False
         wanted = self._floor - self._url_states.host_states.at_work()
-        before = len(self.reopened)
+        before = len(self._reopened)
         for step, heap in enumerate(self._second_chances):
             while wanted > 0 and heap:
                 host = self._url_states.hosts.by_id(heapq.heappop(heap)[1])
                 if host.state is HostState.RETIRED and host.queued:
                     self._give_chance(host, step, now)
                     wanted -= 1
-        return len(self.reopened) > before
+        return len(self._reopened) > before
+
+    def take_reopened(self) -> list[Host]:
+        """Hosts that were reopened for lack of URLs since the last call."""
+        reopened = self._reopened
+        self._reopened = []
+        return reopened
 
     def _give_chance(self, host: Host, step: int, now: float) -> None:
         host.second_chances = step
-        number = self.reopen(host, now, is_pinned=False)
+        number = self.reopen_host(host, now, is_pinned=False)
         factor = self.rule.milder(step).factor
         what = (
             f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
         )
-        self._url_states.pending_changes.event(now, what)
-        self.reopened.append(host)
+        self._url_states.pending_changes.note_event(now, what)
+        self._reopened.append(host)
 
     def _note_retired(self, host_id: int, account: YieldAccount, taken: int) -> None:
         step = self.rule.steps_for(account, taken)
@@ -176,6 +181,6 @@ class HostClosing:
         else:
             return ()
         for member in unit:
-            self.close(member, HostState.RETIRED)
+            self.close_host(member, HostState.RETIRED)
             self._note_retired(member.id, member.account, member.second_chances)
         return unit

@@ -94,14 +94,14 @@ class Reachability:
         if self.network is Network.DOUBTED and not self._witness():
             self._away(now)  # nobody who answered before can tell whose fault this kind of failure is
 
-    def answered(self, origin: str, begun: float, now: float) -> None:
+    def host_answered(self, origin: str, begun: float, now: float) -> None:
         """A request to *origin* that was begun at *begun* got an answer at *now*, whatever that says."""
         self.has_answered = True
         self.origins = _with_last(self.origins, origin)
         if self._failing:
             self._evidence(begun, now, set(Trouble) - {Trouble.NAME_SERVER})
 
-    def named(self, name: str, begun: float, now: float) -> None:
+    def name_answered(self, name: str, begun: float, now: float) -> None:
         """A name server answers the question for *name* that was put at *begun*, whatever that says."""
         self.names = _with_last(self.names, name)
         if self._failing:

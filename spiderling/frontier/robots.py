@@ -31,7 +31,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.recent import Recent
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
-from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Shelf
 
 FAILED_READING = "internal-error"
 """The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""
@@ -240,7 +240,7 @@ class Robots:
         """The next answer will be *body*, and *rules* are what it says: parsing a large file takes .1 s and more."""
         self._ahead = file, body, rules
 
-    def answered(
+    def note_answer(
         self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS,
         retry_after_s: float = 0.0,
     ) -> RobotsRecord:  # fmt: skip
@@ -250,15 +250,15 @@ class Robots:
             body = body[:MAX_FILE_BYTES]
             read = self.read(origin, file, body)
             if read.rules is None:
-                return self.failed(origin, now, file, FAILED_READING, retry_after_s)
+                return self.note_failure(origin, now, file, FAILED_READING, retry_after_s)
             record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(body))
             return self._note(origin, file, record, str(status), now, hashlib.sha256(body).hexdigest(), read)
         if 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
             return self._note(origin, file, record, str(status), now)
-        return self.failed(origin, now, file, str(status), retry_after_s)
+        return self.note_failure(origin, now, file, str(status), retry_after_s)
 
-    def failed(
+    def note_failure(
         self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer",
         retry_after_s: float = 0.0,
     ) -> RobotsRecord:  # fmt: skip
@@ -327,7 +327,7 @@ class Robots:
         return record
 
     def read(self, origin: str, file: SiteFile, body: bytes) -> _Reading:
-        """What *body*, an answer, says: nothing changes by it, and the next ``answered`` need not read it again.
+        """What *body*, an answer, says: nothing changes by it, and the next ``note_answer`` need not read it again.
 
         All is asked here that is asked of a new file.
         """
@@ -372,6 +372,16 @@ def _key(origin: str, file: SiteFile) -> str:
 
 def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
     return RobotsRow(origin, record.status.value, record.fetched, record.expires, record.failures, record.body)
+
+
+def stored_robots(shelf: Shelf) -> Callable[[str], RobotsRecord | None]:
+    """The record that *shelf* has of an origin's robots.txt, or of another file by its address."""
+
+    def lookup(key: str) -> RobotsRecord | None:
+        row = shelf.robots(key)
+        return robots_of(row) if row is not None else None
+
+    return lookup
 
 
 def robots_of(row: RobotsRow) -> RobotsRecord:

@@ -71,13 +71,14 @@ class SitemapMiddleware:
 
     async def _take(self, crawl: Crawl, fetch: Fetch, sitemap: Sitemap) -> str:
         """Give the frontier what *sitemap* names; after a crash it is read again, since its URL has not ended."""
-        discovery, urls = crawl.frontier.discovery, sitemap.urls
+        sitemaps = crawl.frontier.sitemaps
+        urls = sitemap.urls
         with crawl.errors.changing(fetch.url, fetch.id):
             if sitemap.is_index:
-                discovery.found_files(fetch, urls, crawl.clock.now())
+                sitemaps.put_files(fetch, urls, crawl.clock.now())
             else:
                 for start in range(0, len(urls), _BATCH_URLS):
-                    discovery.found(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
+                    sitemaps.put_urls(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
                     await asyncio.sleep(0)
-            discovery.left_out(sitemap.left_out)
+            sitemaps.left_out(sitemap.left_out)
         return f"{len(urls)} {'sitemaps' if sitemap.is_index else 'URLs'}"

@@ -47,7 +47,7 @@ class CorpusPipeline:
         assert page is not None and self._crawl is not None
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
-        weight = self._crawl.frontier.strategy.weight(page.batch.number)
+        weight = self._crawl.frontier.sample_weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
         time = datetime.fromtimestamp(captured or self._crawl.clock.now(), timezone.utc)
         return {

@@ -83,7 +83,7 @@ class SeedSpider(SpiderlingSpider):
             self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
             return
         self.is_whole = crawl.is_finished and self.failure is None
-        counts = crawl.frontier.ledger.ends + crawl.frontier.ledger.refused_links
+        counts = crawl.frontier.ends + crawl.frontier.refused_links
         self.failures = {end: number for end, number in counts.items() if end not in (*_NO_FAILURES, Reason.SEEN)}
 
 

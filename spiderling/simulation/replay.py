@@ -86,7 +86,7 @@ class Replay:
         """
         for url in seeds:
             self.frontier.put_seed(url, self.now)
-        totals = self.frontier.ledger.totals
+        totals = self.frontier.totals
         sampled = totals["pages"]
         while totals["pages"] < pages and self.now < until and self._step():
             if totals["pages"] >= sampled + every:
@@ -101,8 +101,8 @@ class Replay:
 
     def sample(self) -> Sample:
         """Where the crawl stands."""
-        totals = self.frontier.ledger.totals
-        states = self.frontier.hosts.states.hosts_by_state()
+        totals = self.frontier.totals
+        states = self.frontier.hosts_by_state()
         return Sample(
             self.now,
             totals["pages"],
@@ -111,7 +111,7 @@ class Replay:
             totals["words"],
             totals["downloaded_bytes"],
             totals["kept_bytes"],
-            self.frontier.ledger.waiting,
+            self.frontier.balance.waiting,
             states.get(HostState.RETIRED, 0),
         )
 

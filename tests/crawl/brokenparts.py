@@ -16,7 +16,7 @@ from spiderling.base import errors
 from spiderling.extensions import yieldfeed
 from spiderling.frontier import Frontier, robots
 from spiderling.frontier.discovery.admission import Admission
-from spiderling.frontier.host_closing import Closing
+from spiderling.frontier.host_closing import HostClosing
 from spiderling.middlewares import sitemaps
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
@@ -24,9 +24,9 @@ POINTS = {
     "outcome": (yieldfeed, "of_item"),
     "site-file": (robots, "parsed"),
     "sitemap": (sitemaps, "read_sitemap"),
-    "report": (Closing, "review"),
+    "report": (HostClosing, "review"),
     "take": (Admission, "left_out"),
-    "answered": (robots.Robots, "answered"),
+    "answered": (robots.Robots, "note_answer"),
 }
 
 
@@ -50,7 +50,7 @@ class BrokenParts:
 
         def check(*arguments: Any) -> None:
             about = [*map(str, arguments), *(getattr(one, "url", "") for one in arguments)]
-            if any(isinstance(one, Closing) for one in arguments):
+            if any(isinstance(one, HostClosing) for one in arguments):
                 about = [self._reported]
             if any(url in text for text in about):
                 raise kind("on order")

@@ -16,7 +16,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.crawl.internal_errors import MOST, WINDOW_ENDS
-from spiderling.frontier.host_closing import Closing
+from spiderling.frontier.host_closing import HostClosing
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, plain
@@ -163,7 +163,7 @@ async def test_no_error_amid_a_change_is_committed_and_only_one_of_ours_has_a_gu
     opened = OpenedCrawl(tmp_path / "job")
     await opened.crawl.checkpoint.flush()
     with monkeypatch.context() as patch:
-        patch.setattr(Closing, "review", review)
+        patch.setattr(HostClosing, "review", review)
         opened.crawl.finish(Outcome(opened.url_id, SEED, Reason.HTTP_ERROR, 404))
         opened.crawl.finish(Outcome(opened.url_id, SEED, Reason.HTTP_ERROR, 404))
     opened.crawl.checkpoint.tick()

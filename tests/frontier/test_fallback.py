@@ -42,8 +42,8 @@ def test_a_request_is_handed_out_with_its_first_address_and_the_schedule_knows_t
 
 
 def test_the_second_address_is_tried_only_when_its_own_turn_has_come() -> None:
-    schedule = VirtualCrawl({}, ip_interval_s=0.5).frontier.schedule
-    assert schedule.may_also_start(SIX, 10.0)
-    assert not schedule.may_also_start(SIX, 10.4)
-    assert schedule.may_also_start(FOUR, 10.4)
-    assert schedule.may_also_start(SIX, 10.5)
+    frontier = VirtualCrawl({}, ip_interval_s=0.5).frontier
+    assert frontier.may_also_start(SIX, 10.0)
+    assert not frontier.may_also_start(SIX, 10.4)
+    assert frontier.may_also_start(FOUR, 10.4)
+    assert frontier.may_also_start(SIX, 10.5)

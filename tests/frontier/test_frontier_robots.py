@@ -38,7 +38,7 @@ ALONE = Options(optouts="tdm-file=ignore,ai-txt=ignore")
 )
 def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
     rules = Robots(ALONE)
-    rules.answered("http://a.cz", status, b"User-agent: *\nDisallow: /", 0.0)
+    rules.note_answer("http://a.cz", status, b"User-agent: *\nDisallow: /", 0.0)
     assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is verdict
     assert rules.judge("http://b.cz", "http://b.cz/x", 1.0) is RobotsVerdict.MISSING
 
@@ -61,7 +61,7 @@ def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
 )
 def test_rules(body: bytes, allowed: bool) -> None:
     rules = Robots(ALONE)
-    rules.answered("http://a.cz", 200, body, 0.0)
+    rules.note_answer("http://a.cz", 200, body, 0.0)
     verdict = rules.judge("http://a.cz", "http://a.cz/p/x.html", 1.0)
     assert verdict is (RobotsVerdict.ALLOWED if allowed else RobotsVerdict.FORBIDDEN)
 
@@ -82,7 +82,7 @@ def test_rules(body: bytes, allowed: bool) -> None:
 )
 def test_crawl_delay(line: str, delay_s: float) -> None:
     rules = Robots(ALONE)
-    rules.answered("http://a.cz", 200, f"User-agent: *\n{line}\n".encode(), 0.0)
+    rules.note_answer("http://a.cz", 200, f"User-agent: *\n{line}\n".encode(), 0.0)
     assert rules.crawl_delay("http://a.cz") == delay_s
     assert rules.crawl_delay("http://unknown.cz") == 0.0
 
@@ -95,7 +95,7 @@ _LINES = st.sampled_from(
 @given(st.lists(st.tuples(_LINES, st.binary(max_size=30))), st.text(max_size=20))
 def test_no_file_and_no_path_raises(lines: list[tuple[bytes, bytes]], path: str) -> None:
     rules = Robots(ALONE)
-    rules.answered("http://a.cz", 200, b"\n".join(key + value for key, value in lines), 0.0)
+    rules.note_answer("http://a.cz", 200, b"\n".join(key + value for key, value in lines), 0.0)
     assert rules.judge("http://a.cz", f"http://a.cz/{path}", 1.0) in (RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN)
     assert 0 <= rules.crawl_delay("http://a.cz") < float("inf")
 
@@ -111,7 +111,7 @@ def test_rules_that_were_parsed_ahead_count_for_that_file_and_once() -> None:
     ):
         rules.parsed_ahead(file, ahead, other)
         for origin in ("http://a.cz", "http://b.cz"):
-            rules.answered(origin, 200, answer, 0.0)
+            rules.note_answer(origin, 200, answer, 0.0)
             verdicts.append(rules.judge(origin, url.replace("http://a.cz", origin), 1.0) is RobotsVerdict.ALLOWED)
     assert verdicts == [True, False, False, False, False, False]
 
@@ -265,7 +265,7 @@ def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay() -> None:
     }
     crawl = VirtualCrawl(web, robots_max_age_s=600.0).run("http://a.cz/a")
     host = crawl.host("a.cz")
-    crawl.frontier.reopen(host, crawl.now)
+    crawl.frontier.reopen_host(host, crawl.now)
     crawl.run("http://a.cz/b")
     assert crawl.ends == {Reason.KEPT: 2}
     assert crawl.gaps("host")["a.cz"] >= 500 - 1e-6
@@ -290,7 +290,7 @@ def closing_target(state: HostState) -> VirtualCrawl:
     )
     target = crawl.host("b.cz")
     assert target.tasks
-    crawl.frontier.close(target, state)
+    crawl.frontier.close_host(target, state)
     return crawl
 
 
@@ -305,9 +305,9 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
     for until in (1000.0, 1000.06, 1000.3):
         crawl = VirtualCrawl({"http://a.cz/": page()}, start_delay_s=lambda fetch: 0.1).run("http://a.cz/", until=until)
         host = crawl.host("a.cz")
-        crawl.frontier.close(host, HostState.BLOCKED)
+        crawl.frontier.close_host(host, HostState.BLOCKED)
         crawl.run(until=until + 50)
-        crawl.frontier.reopen(host, crawl.now)
+        crawl.frontier.reopen_host(host, crawl.now)
         crawl.run()
         assert crawl.ends == {Reason.KEPT: 1}, until
 
@@ -319,7 +319,7 @@ def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatc
     rules = Robots(ALONE, lambda key: asked.append(key))
     for number in range(3):
         assert rules.missing(f"http://h{number}.cz", 0.0) is not None
-        rules.answered(f"http://h{number}.cz", 404, b"", 0.0)
+        rules.note_answer(f"http://h{number}.cz", 404, b"", 0.0)
     assert asked == []
     rules.changed.clear()
     rules.forget()
@@ -339,7 +339,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("spiderling.frontier.robots._MAX_PARSED_BYTES", 200_000)
     rules = Robots(ALONE)
     for number in range(40):
-        rules.answered(f"http://h{number}.cz", 200, wide(number), 0.0)
+        rules.note_answer(f"http://h{number}.cz", 200, wide(number), 0.0)
         assert rules._parsed.weight <= 200_000
     assert len(rules._parsed) > 1
     for number in (*range(40), 0):
@@ -354,7 +354,7 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
     store: dict[str, RobotsRecord] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):
-        rules.answered(f"http://h{number}.cz", 200, wide(number), 0.0)
+        rules.note_answer(f"http://h{number}.cz", 200, wide(number), 0.0)
         store |= {origin: rules.records[origin] for origin in rules.changed}
         rules.forget()
         assert f"http://h{number}.cz" in rules.records, "nobody else may have it yet"

@@ -54,15 +54,15 @@ def test_busy_host_is_asked_half_as_often_and_recovers(status: int) -> None:
 def test_interval_of_a_busy_host_is_bounded() -> None:
     slowdown, host = Slowdown(Options(max_slowdown_s=30.0)), Host(1, "a.cz", 0)
     for _ in range(2000):
-        slowdown.heard(host, 503)
+        slowdown.note_status(host, 503)
     assert slowdown.interval(host, 5.0) == 30.0
     assert slowdown.interval(host, 90.0) == 90.0, "a longer Crawl-delay is not shortened"
     for _ in range(80):
-        slowdown.heard(host, 404)
+        slowdown.note_status(host, 404)
     assert slowdown.interval(host, 5.0) == 5.0
 
 
 def test_no_answer_is_no_word() -> None:
     slowdown, host = Slowdown(Options()), Host(1, "a.cz", 0, slowdown=4.0)
-    slowdown.heard(host, 0)
+    slowdown.note_status(host, 0)
     assert host.slowdown == 4.0

@@ -23,7 +23,7 @@ class Crawl:
         self.known = Reachability()
         self.verdicts: list[tuple[str, bool]] = []
         for origin in answered:
-            self.known.answered(origin, 0.0, 0.0)
+            self.known.host_answered(origin, 0.0, 0.0)
 
     def fails(self, host: str, now: float, trouble: Trouble = Trouble.CONNECTION, begun: float | None = None) -> None:
         self.known.failed(
@@ -41,9 +41,9 @@ class Crawl:
 def test_a_host_is_charged_once_another_one_answers_a_later_request() -> None:
     crawl = Crawl()
     crawl.fails("dead.cz", 10.0)
-    crawl.known.answered("http://a.cz", 9.0, 9.0)
+    crawl.known.host_answered("http://a.cz", 9.0, 9.0)
     assert crawl.told() == [], "the network may have gone since"
-    crawl.known.answered("http://a.cz", 11.0, 11.0)
+    crawl.known.host_answered("http://a.cz", 11.0, 11.0)
     assert crawl.told() == [("dead.cz", True)]
     assert crawl.known.look(5, 1000.0) is Network.THERE
 
@@ -52,21 +52,21 @@ def test_a_name_server_is_judged_by_its_own_answers() -> None:
     crawl = Crawl("http://a.cz")
     crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
     crawl.fails("dead.cz", 10.0)
-    crawl.known.answered("http://a.cz", 11.0, 11.0)
+    crawl.known.host_answered("http://a.cz", 11.0, 11.0)
     assert crawl.told() == [("dead.cz", True)], "its address was known: that tells nothing of the name servers"
-    crawl.known.named("a.cz", 12.0, 12.0)
+    crawl.known.name_answered("a.cz", 12.0, 12.0)
     assert crawl.told() == [("lame.cz", True)]
 
 
 def test_where_name_servers_fail_a_name_is_asked_for_that_they_knew() -> None:
     """A host whose address is fixed (SPIDERLING_HOSTS) tells nothing of them."""
     crawl = Crawl("http://fixed.cz")
-    crawl.known.named("a.cz", 1.0, 1.0)
+    crawl.known.name_answered("a.cz", 1.0, 1.0)
     crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
     crawl.fails("dead.cz", 10.0)
     assert crawl.known.look(2, 10.0) is Network.DOUBTED
     assert crawl.known.next_probe() == "http://a.cz"
-    crawl.known.named("a.cz", 11.0, 11.0)
+    crawl.known.name_answered("a.cz", 11.0, 11.0)
     crawl.known.probed(11.0)
     assert crawl.told() == [("lame.cz", True)] and crawl.known.network is Network.DOUBTED
     assert crawl.known.next_probe() == "http://fixed.cz", "for the other trouble"
@@ -81,7 +81,7 @@ def test_when_all_hosts_fail_one_that_answered_before_is_probed_first() -> None:
     crawl.fails("d.cz", 10.0)
     assert crawl.known.look(2, 10.0) is Network.DOUBTED and not crawl.known.is_away
     assert crawl.known.next_probe() == "https://b.cz"
-    crawl.known.answered("https://b.cz", 11.0, 11.0)
+    crawl.known.host_answered("https://b.cz", 11.0, 11.0)
     assert crawl.told() == [("c.cz", True), ("d.cz", True)], "the network is there, and they are not"
 
 
@@ -95,7 +95,7 @@ def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_w
     assert crawl.known.summary(1) == "1 of 1 hosts fail: connection"
     crawl.fails("late.cz", 12.0, Trouble.TIMEOUT)
     assert crawl.told() == [], "it had been asked before"
-    crawl.known.answered("http://a.cz", 20.0, 20.0)
+    crawl.known.host_answered("http://a.cz", 20.0, 20.0)
     assert crawl.told() == [("late.cz", False)] and crawl.known.network is Network.THERE
     crawl.fails("later.cz", 30.0, Trouble.TIMEOUT, begun=19.0)
     assert crawl.told() == [("later.cz", False)], "it was begun while the network was away"
@@ -147,7 +147,7 @@ def test_a_host_that_must_not_be_asked_now_leaves_the_doubt_and_the_crawl_goes_o
         assert crawl.known.next_probe() == "http://slow.cz"
         crawl.known.probe_later(now)
         assert not crawl.known.is_away and crawl.told() == []
-    crawl.known.answered("http://slow.cz", 120.0, 120.0)
+    crawl.known.host_answered("http://slow.cz", 120.0, 120.0)
     assert crawl.told() == [("dead.cz", True)]
 
 
@@ -196,9 +196,9 @@ def test_every_failure_gets_one_verdict_and_none_is_charged_while_the_network_is
             crawl.fails(f"{number}", float(now), trouble)
             number += 1
         elif what == "answer":
-            crawl.known.answered(f"http://h{host}.cz", now - host / 2, float(now))
+            crawl.known.host_answered(f"http://h{host}.cz", now - host / 2, float(now))
         elif what == "name":
-            crawl.known.named(f"h{host}.cz", now - host / 2, float(now))
+            crawl.known.name_answered(f"h{host}.cz", now - host / 2, float(now))
         elif what == "look":
             crawl.known.look(host, float(now))
         elif crawl.known.network in (Network.DOUBTED, Network.AWAY):

@@ -94,8 +94,8 @@ def test_sitemaps_are_kept():
     file = rules("Sitemap: http://a.cz/1.xml\nUser-agent: *\nDisallow: /\nsitemap: /2.xml")
     assert file.sitemaps() == ["http://a.cz/1.xml", "/2.xml"]
     crawl = VirtualCrawl({"http://a.cz/robots.txt": robots("Sitemap: http://a.cz/1.xml")}).run("http://a.cz/")
-    assert crawl.frontier.sitemaps("http://a.cz") == ["http://a.cz/1.xml"]
-    assert crawl.frontier.sitemaps("http://b.cz") == []
+    assert crawl.frontier._robots.sitemaps("http://a.cz") == ["http://a.cz/1.xml"]
+    assert crawl.frontier._robots.sitemaps("http://b.cz") == []
 
 
 STALE = {"http://a.cz/robots.txt": [robots("User-agent: *\nDisallow: /no"), Answer(status=500)]}
@@ -263,7 +263,7 @@ def test_no_file_raises(file, body, path):
     """Neither a parser, nor what the frontier asks of it, nor the state that has to hold what it says."""
     robots_of, url = Robots(OPTIONS), to_url(path)
     for other in SiteFile:
-        robots_of.answered("http://a.cz", 200 if other is file else 404, body, 0.0, other)
+        robots_of.note_answer("http://a.cz", 200 if other is file else 404, body, 0.0, other)
     assert robots_of.judge("http://a.cz", url, 1.0) is not RobotsVerdict.MISSING
     assert robots_of.crawl_delay("http://a.cz") >= 0
     assert all(" ".join(map(str, row)).encode() for row in robots_of.ledger)
@@ -361,9 +361,9 @@ def test_all_answers_are_in_the_ledger_and_the_store():
 
 def test_ledger_says_what_holds_for_the_front_page():
     robots_of = Robots(OPTIONS)
-    robots_of.answered("http://a.cz", 200, b"User-agent: *\nDisallow: /\nContent-Signal: ai-train=no", 7.0)
-    robots_of.answered("http://b.cz", 404, b"", 8.0)
-    robots_of.failed("http://c.cz", 9.0)
+    robots_of.note_answer("http://a.cz", 200, b"User-agent: *\nDisallow: /\nContent-Signal: ai-train=no", 7.0)
+    robots_of.note_answer("http://b.cz", 404, b"", 8.0)
+    robots_of.note_failure("http://c.cz", 9.0)
     assert [row._replace(digest=row.digest[:4]) for row in robots_of.ledger] == [
         ConsentRow("http://a.cz", "/robots.txt", "200", "4773", 7.0, 7.0, "disallow content-signal:ai-train=no"),
         ConsentRow("http://b.cz", "/robots.txt", "404", "", 8.0, 8.0, ""),

@@ -29,8 +29,8 @@ class SitemapCrawl(VirtualCrawl):
         self.asked[fetch.url] += 1
         self._busy.discard(fetch.host.name)
         self.frontier.answered(fetch, self.now)
-        self.frontier.discovery.found_files(fetch, self.indexes.get(fetch.url, []), self.now)
-        self.frontier.discovery.found(fetch, self.sitemaps.get(fetch.url, []), self.now)
+        self.frontier.sitemaps.put_files(fetch, self.indexes.get(fetch.url, []), self.now)
+        self.frontier.sitemaps.put_urls(fetch, self.sitemaps.get(fetch.url, []), self.now)
         outcome = Outcome(fetch.id, fetch.url, Reason.SITEMAP, status=200, body_bytes=7)
         self.frontier.report(outcome, self.now)
 

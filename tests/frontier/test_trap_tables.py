@@ -21,7 +21,7 @@ def crawl() -> VirtualCrawl:
 
 
 def traps_of(crawl: VirtualCrawl) -> Traps:
-    return crawl.frontier._traps
+    return crawl.frontier._admission.traps
 
 
 def host_of(crawl: VirtualCrawl, name: str) -> Host:

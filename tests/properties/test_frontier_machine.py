@@ -172,12 +172,12 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(data=st.data(), state=st.sampled_from(CLOSED_BY_OTHERS))
     def close(self, data: st.DataObject, state: HostState) -> None:
         if (host := self.a_host(data)) is not None:
-            self.frontier.close(host, state)
+            self.frontier.close_host(host, state)
 
     @rule(data=st.data())
     def reopen(self, data: st.DataObject) -> None:
         if (host := self.a_host(data)) is not None:
-            self.frontier.reopen(host, self.now)
+            self.frontier.reopen_host(host, self.now)
 
     @rule(name=st.sampled_from(["c.cz", "d.cz", ""]))
     def block(self, name: str) -> None:

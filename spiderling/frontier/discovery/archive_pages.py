@@ -35,7 +35,7 @@ class ArchivePages:
         """The robots.txt that an archive holds: it counts for the pages that come after it, however old it gets."""
         target = canonicalize(url)
         if target is not None:
-            self._robots.answered(target.origin, status, body, now)
+            self._robots.note_answer(target.origin, status, body, now)
 
     def begin(self, url: str, distance: int = 0) -> Fetch | Reason:
         """A page at the canonical *url* is in work; or why it is not: the first one at a URL counts.

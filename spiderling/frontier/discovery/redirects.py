@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, serialize
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.scheduling.schedule import Schedule
 
 
 class Redirects:
-    """Of one crawl."""
+    """Decides how a redirected URL ends, and accepts its target."""
 
-    def __init__(
-        self, url_states: UrlStates, admission: Admission, accept: Callable[..., Reason | None], max_redirects: int
-    ) -> None:
-        """*accept* takes a target as a new URL."""
+    def __init__(self, url_states: UrlStates, admission: Admission, schedule: Schedule, max_redirects: int) -> None:
         self._url_states = url_states
         self._admission = admission
-        self._accept = accept
+        self._schedule = schedule
         self._max_redirects = max_redirects
 
     def follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
@@ -28,11 +24,11 @@ class Redirects:
 
         The target is a new URL at the same distance, asked for by *payload* or else the same request.
         """
-        own, target = url.target, canonicalize(location)
+        target = canonicalize(location)
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return Reason.REDIRECTED
-        if target.url == own.url and payload is None:
+        if target.url == url.target.url and payload is None:
             spelled = serialize(location)
             if spelled is None or spelled == url.url or url.url != target.url:
                 return Reason.REDIRECT_LOOP
@@ -44,6 +40,9 @@ class Redirects:
         if url.redirects >= self._max_redirects:
             return Reason.REDIRECT_LOOP
         salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
-        payload = payload or url.payload
-        self._accept(target, url.host.distance, url.rank, now, url.redirects + 1, payload, salt, url.key)
+        accepted = self._admission.accept(
+            target, url.host.distance, url.rank, url.redirects + 1, payload or url.payload, salt, url.key
+        )
+        if not isinstance(accepted, Reason):
+            self._schedule.wake(accepted, now, url.rank)
         return Reason.REDIRECTED

@@ -19,14 +19,20 @@ class RobotsRequests:
     """One request per origin at a time; a redirect moves it to the queue of another host."""
 
     def __init__(
-        self, options: Options, robots: Robots, admission: Admission, schedule: Schedule, hosts: HostTable
+        self,
+        options: Options,
+        robots: Robots,
+        admission: Admission,
+        schedule: Schedule,
+        hosts: HostTable,
+        sitemaps: Sitemaps,
     ) -> None:
         self._max_redirects = options.max_redirects
         self._max_delay_s = options.max_crawl_delay_s
         self._robots = robots
         self._admission = admission
         self._schedule = schedule
-        self.sitemaps = Sitemaps(options, admission, schedule)
+        self._sitemaps = sitemaps
         self._hosts = hosts
         self._awaited: dict[str, Host] = {}
         """The host that goes on when the file that an origin was asked for is there."""
@@ -41,7 +47,7 @@ class RobotsRequests:
         host.tasks.append(RobotsTask(target.origin, target.origin + file.value, target.name, file=file))
         return True
 
-    def answered(
+    def take_answer(
         self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
     ) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
@@ -76,16 +82,16 @@ class RobotsRequests:
         self, task: RobotsTask, status: int, body: bytes, now: float, retry_after_s: float = 0.0
     ) -> Host | None:
         if status:
-            self._robots.answered(task.origin, status, body, now, task.file, retry_after_s)
+            self._robots.note_answer(task.origin, status, body, now, task.file, retry_after_s)
         else:
-            self._robots.failed(task.origin, now, task.file)
+            self._robots.note_failure(task.origin, now, task.file)
         host = self._awaited.pop(task.origin, None)
         if host is None or host.is_closed:
             return None
         if task.file is SiteFile.ROBOTS:
-            self.sitemaps.named(host, self._robots.sitemaps(task.origin), now)
+            self._sitemaps.put_named(host, self._robots.sitemaps(task.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
-        host.postpone(host.last_start + self._schedule.interval(host))
+        host.postpone(host.last_start + self._schedule.intervals.of(host))
         self._hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.pinned:
             return host

@@ -43,18 +43,18 @@ class Sitemaps:
         self._admission = admission
         self._schedule = schedule
 
-    def named(self, host: Host, addresses: list[str], now: float) -> None:
+    def put_named(self, host: Host, addresses: list[str], now: float) -> None:
         """A robots.txt of *host* names the sitemaps at *addresses*."""
         if self._is_on and addresses:
             self._put_files(host, addresses, MAX_DEPTH, MAX_FILES, 0, now)
 
-    def found_files(self, fetch: Fetch, addresses: list[str], now: float) -> None:
+    def put_files(self, fetch: Fetch, addresses: list[str], now: float) -> None:
         """The index that was fetched names the sitemaps at *addresses*."""
         place = _PAYLOAD.fullmatch(fetch.payload or b"")
         if place is not None and addresses:
             self._put_files(fetch.host, addresses, int(place[1]) - 1, int(place[2]), fetch.id, now)
 
-    def found(self, fetch: Fetch, urls: Iterable[str], now: float) -> None:
+    def put_urls(self, fetch: Fetch, urls: Iterable[str], now: float) -> None:
         """The sitemap that was fetched names *urls*: to be given in batches, since each takes its time."""
         for url in urls:
             self._put(fetch.host, url, fetch.id, now)

@@ -9,57 +9,47 @@ import json
 from collections.abc import Mapping
 
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, url_key
 from spiderling.frontier.hosts.host import QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
-from spiderling.frontier.robots import Robots
-from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.storage.queue_lines import line_of
 
-_OUT_OF_REACH = frozenset({
-    Reason.DNS, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS, Reason.ROBOTS_UNREACHABLE,
-})  # fmt: skip
+_OUT_OF_REACH = frozenset(
+    {Reason.DNS, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS, Reason.ROBOTS_UNREACHABLE}
+)
 _META = "failed_seeds"
 _MOST = 10_000
-"""Seeds that are remembered, 200 kB of the state; of more, those that failed first are refused as seen."""
+"""Seeds that are remembered, 200 kB of the state; of more, those that failed first are refused as seen.  Chosen."""
 
 
 class FailedSeeds:
     """Keys and Reasons of seeds whose host was out of reach."""
 
-    def __init__(self, url_states: UrlStates, robots: Robots, schedule: Schedule) -> None:
-        self._url_states, self._robots, self._schedule = url_states, robots, schedule
+    def __init__(self) -> None:
         self._failed: dict[int, Reason] = {}
         self._is_changed = False
-        url_states.ended = self._ended
 
-    def _ended(self, url: QueuedUrl, reason: Reason) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._failed)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._failed
+
+    def note_end(self, url: QueuedUrl, reason: Reason) -> None:
+        """*url* has ended; it is remembered if it is such a seed."""
         if url.rank == SEED_RANK and reason in _OUT_OF_REACH and url.payload is None:
             self._failed[url.key] = reason
             self._is_changed = True
             if len(self._failed) > _MOST:
                 del self._failed[next(iter(self._failed))]
 
-    def again(self, target: CanonicalUrl, now: float) -> bool:
-        """Whether *target* is a seed that failed: it waits again, and its host is asked as if for the first time."""
-        host_id = self._url_states.hosts.find(target.host) if self._failed else 0
-        key = url_key(host_id, target.url) if host_id else 0
-        if key not in self._failed or self._url_states.host_states.is_closed(host_id):
-            return False
-        reason, host = self._failed.pop(key), self._url_states.hosts.by_id(host_id)
+    def pop(self, key: int) -> Reason:
+        """How the seed of this key ended; it is not remembered any more."""
         self._is_changed = True
-        host.clear_failures()
-        self._url_states.hosts.changed.add(host)
-        self._robots.ask_again(target.origin)
-        self._url_states.ledger.reopen(reason, 1)
-        self._url_states.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
-        self._schedule.wake(host_id, now, SEED_RANK)
-        return True
+        return self._failed.pop(key)
 
     def state(self) -> dict[str, str]:
-        """What has changed of what survives the process, since the last call."""
-        is_changed, self._is_changed = self._is_changed, False
+        """What survives the process, if it has changed since the last call."""
+        is_changed = self._is_changed
+        self._is_changed = False
         failed = {str(key): reason.value for key, reason in self._failed.items()}
         return {_META: json.dumps(failed)} if is_changed else {}
 

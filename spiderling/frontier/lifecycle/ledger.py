@@ -6,7 +6,7 @@ A retry is waiting or in transit; a purge counts each URL; mentions were never a
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 _MAX_FACTS = 500
 """Pages can name any licence; of more only the kind is counted."""
+
+
+class Balance(NamedTuple):
+    """The URLs that were discovered, and where they are."""
+
+    discovered: int
+    ended: int
+    waiting: int
+    in_transit: int
+
+    @property
+    def error(self) -> int:
+        """discovered - ended - waiting - in transit; 0 unless there is a bug."""
+        return self.discovered - self.ended - self.waiting - self.in_transit
 
 
 class Ledger:
@@ -48,7 +62,7 @@ class Ledger:
         self.waiting -= number
         self.ends[reason] += number
 
-    def reopen(self, reason: Reason, number: int) -> None:
+    def reopen_ended(self, reason: Reason, number: int) -> None:
         """*number* URLs that had ended as *reason* wait again."""
         self.waiting += number
         self.ends[reason] -= number
@@ -65,7 +79,7 @@ class Ledger:
         self.in_transit -= 1
         self.ends[reason] += 1
 
-    def add(self, outcome: Outcome) -> None:
+    def count_outcome(self, outcome: Outcome) -> None:
         """Add the sizes of one outcome to the totals."""
         totals = self.totals
         totals["wire_bytes"] += outcome.wire_bytes
@@ -84,9 +98,14 @@ class Ledger:
                 self.facts[fact if is_known else fact.partition("/")[0] + "/other"] += 1
 
     @property
+    def balance(self) -> Balance:
+        """The URLs discovered and where they are."""
+        return Balance(self.discovered, self.ends.total(), self.waiting, self.in_transit)
+
+    @property
     def imbalance(self) -> int:
-        """discovered - ends - waiting - in transit; 0 unless there is a bug."""
-        return self.discovered - self.ends.total() - self.waiting - self.in_transit
+        """0 unless there is a bug."""
+        return self.balance.error
 
     @property
     def yield_rate(self) -> float:

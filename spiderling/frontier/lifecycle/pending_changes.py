@@ -21,7 +21,7 @@ class PendingChanges:
         self._hosts, self._queues = hosts, queues
         self._events: list[tuple[float, str]] = []
 
-    def event(self, now: float, what: str) -> None:
+    def note_event(self, now: float, what: str) -> None:
         """Something that a person did or should know."""
         self._events.append((now, what))
 

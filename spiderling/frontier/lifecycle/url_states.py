@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, url_key
 from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, HostStates, QueuedUrl
+from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
 from spiderling.frontier.lifecycle.ledger import Ledger
 from spiderling.frontier.lifecycle.pending_changes import GENERATION, PendingChanges
 from spiderling.frontier.ranking.draws import Draw
@@ -41,11 +45,11 @@ class UrlStates:
         self.seen = SeenSet(max_exact=options.max_exact_keys)
         self.url_log = UrlLog(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
-        self.ended: Callable[[QueuedUrl, Reason], None] = lambda url, reason: None
-        """Is told of each URL that ends by itself."""
+        self.failed_seeds = FailedSeeds()
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
         self._parks_retired = options.retired_queue == "park"
+        self._retires = strategy.retires
 
     @property
     def totals(self) -> Counter[str]:
@@ -56,6 +60,10 @@ class UrlStates:
 
     def rank_of_host(self, host_id: int) -> int:
         return self.host_states.ranks[host_id]
+
+    def rich_from(self) -> float:
+        """The yield rate above which a host counts as rich: that of the crawl; none does where none is retired."""
+        return self.ledger.yield_rate if self._retires else math.inf
 
     def restore(self, state: State, shelf: Shelf) -> list[int]:
         """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.
@@ -100,8 +108,21 @@ class UrlStates:
 
     def ask_again(self, host_id: int, rank: int, line: bytes, reason: Reason, is_request: bool) -> Reason | None:
         """A URL that had ended as *reason* waits again; or ends as ``wait`` says."""
-        self.ledger.reopen(reason, 1)
+        self.ledger.reopen_ended(reason, 1)
         return self.wait(host_id, rank, line, is_request)
+
+    def requeue_failed_seed(self, target: CanonicalUrl) -> int:
+        """If *target* is a seed that failed, it waits again, and its host counts no failures; its id, or 0."""
+        host_id = self.hosts.find(target.host) if self.failed_seeds else 0
+        key = url_key(host_id, target.url) if host_id else 0
+        if key not in self.failed_seeds or self.host_states.is_closed(host_id):
+            return 0
+        host = self.hosts.by_id(host_id)
+        host.clear_failures()
+        self.hosts.changed.add(host)
+        self.ledger.reopen_ended(self.failed_seeds.pop(key), 1)
+        self.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
+        return host_id
 
     def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
         """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
@@ -149,13 +170,13 @@ class UrlStates:
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
         self.url_log.log_end(url, reason)
-        self.ended(url, reason)
+        self.failed_seeds.note_end(url, reason)
 
     def end_head(self, host: Host, reason: Reason) -> None:
         """The head of the queue ends without being fetched."""
         url = self.queues.pop(host)
         self.url_log.log_end(url, reason)
-        self.ended(url, reason)
+        self.failed_seeds.note_end(url, reason)
         self.hosts.changed.add(host)
         self.ledger.end_waiting(reason)
 
@@ -167,7 +188,7 @@ class UrlStates:
         self.url_log.log_purge(host, reason, number)
         return number
 
-    def close(self, host: Host, state: HostState) -> int:
+    def close_queue(self, host: Host, state: HostState) -> int:
         """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
         number, reason = host.queued, CLOSED_STATES[state]
         self.ledger.end_waiting(reason, number)
@@ -177,9 +198,9 @@ class UrlStates:
             self.queues.drop_queue(host)
         return number
 
-    def reopen(self, host: Host, is_pinned: bool) -> int:
+    def reopen_queue(self, host: Host, is_pinned: bool) -> int:
         """The parked URLs of a closed host wait again; returns how many.  *is_pinned*: it is not retired again."""
-        self.ledger.reopen(CLOSED_STATES[host.state], host.queued)
+        self.ledger.reopen_ended(CLOSED_STATES[host.state], host.queued)
         self.hosts.set_closed(host, HostState.EXHAUSTED)
         if is_pinned:
             host.pinned = True

@@ -8,6 +8,8 @@ from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.scheduling.crowd import Crowd
 from spiderling.frontier.scheduling.shares import Group
 
+_LET_IN = 4
+"""Every fourth host of an address that has enough hosts is let in all the same; chosen."""
 _LEAST = 8
 """Places that a group may hold, however few there are: with ten of them, a tenth would be one host an address."""
 
@@ -17,8 +19,11 @@ class Places:
 
     def __init__(self, crowd: Crowd, most: float) -> None:
         """*most*: the share of one group."""
-        self._crowd, self._most = crowd, most
+        self._crowd = crowd
+        self._most = most
         self.held: Counter[Group] = Counter()
+        """Places by group."""
+        self._passed_over = 0
 
     def take(self, host: Host) -> None:
         """*host* gets a place, under the address that it had last."""
@@ -47,6 +52,13 @@ class Places:
     def has_too_many(self, host: Host) -> bool:
         """Whether a group of *host*, which has one, holds places beyond its share: nobody else needed them."""
         return self.is_full(host.domain, -1) or self.is_full(host.place, -1)
+
+    def is_crowded(self, address: str, enough: float) -> bool:
+        """Whether a host is passed over because *address* holds at least *enough* places; every fourth is let in."""
+        if not address or self.held[address] < enough:
+            return False
+        self._passed_over += 1
+        return self._passed_over % _LET_IN > 0
 
     def _count(self, group: Group, change: int) -> None:
         if group:

@@ -10,7 +10,6 @@ holds its share of all places wait in lines of their own (apart.py, places.py).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
@@ -24,9 +23,9 @@ from spiderling.frontier.scheduling.apart import FairBacklog
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.crowd import Crowd
 from spiderling.frontier.scheduling.holding import Holding
+from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus
 from spiderling.frontier.scheduling.places import Places
-from spiderling.frontier.scheduling.slowdown import Slowdown
 from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Workbench
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
@@ -37,8 +36,6 @@ _LONG_S = 60.0
 """A host that is due later than this makes room at once."""
 _LOOKS_PER_STEP = 16
 """Hosts of the backlog that are looked at in one call, so that none takes long."""
-_LET_IN = 4
-"""Of so many hosts of crowded addresses in a row, one is let in."""
 _NOTHING = YieldAccount()
 
 
@@ -53,48 +50,44 @@ def name_in(head: RobotsTask | QueuedUrl) -> str:
 
 
 class Schedule:
-    """Names, workbench and backlog together; the intervals may be changed while the crawl runs."""
+    """Names, workbench and backlog together."""
 
     def __init__(
-        self, options: Options, hosts: HostTable, queues: Queues, allows: Callable[[str], bool],
-        vet: Callable[[Host], None], yield_rate: Callable[[], float], strategy: Strategy,
-    ) -> None:  # fmt: skip
+        self,
+        options: Options,
+        hosts: HostTable,
+        queues: Queues,
+        allows: Callable[[str], bool],
+        vet: Callable[[Host], None],
+        yield_rate: Callable[[], float],
+        strategy: Strategy,
+    ) -> None:
         """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
-        self._strategy, ranks = strategy, hosts.states.ranks
+        ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
-        self.host_interval_s = options.host_interval_s
-        self.ip_interval_s = options.ip_interval_s
-        self._hosts, self._queues, self._vet = hosts, queues, vet
+        self._strategy = strategy
+        self._hosts = hosts
+        self._queues = queues
+        self._vet = vet
         self.crowd = Crowd(options.active_hosts, options.crowd == "adaptive", yield_rate)
         self._places_used = 0
         self._places = Places(self.crowd, options.max_share)
-        self._passed_over = 0
         self._backlog = FairBacklog(
             lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
-            hosts.states.domains.__getitem__, self._places.is_full,
-        )  # fmt: skip
-        self._restored_at = self._quiet_until = -math.inf
+            hosts.states.domains.__getitem__,
+            self._places.is_full,
+        )
         self._names = Names(options, allows)
-        self._holding = Holding(strategy, lambda: self.host_interval_s)
-        self.gave = self._holding.learn
         self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
-        self._slowdown = Slowdown(options)
-        self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
-        self.names_wanted = self._names.take_wanted
-        self.forget_idle = self._workbench.forget_idle
-        self.forget_addresses = self._names.forget
-
-    def interval(self, host: Host) -> float:
-        """Seconds between the starts of two requests to *host*."""
-        interval_s = max(self.host_interval_s, host.crawl_delay_s)
-        return interval_s if host.slowdown == 1.0 else self._slowdown.interval(host, interval_s)
+        self.intervals = Intervals(options, self._workbench)
+        self._holding = Holding(strategy, lambda: self.intervals.host_s)
 
     def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
         return self._names.lookup(name_in(head), now)
 
     def held_back(self, now: float) -> tuple[int, int]:
-        """Hosts that could be asked at *now* and are held back for better ones, of so many with a place."""
+        """(deferred hosts that would be due at *now*, places in use)."""
         return self._holding.number(now), self._places_used
 
     def next_due(self) -> float | None:
@@ -113,7 +106,7 @@ class Schedule:
             pass  # better ones have come since it was let go
         if found is not None:
             host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
-            self.crowd.asked(now - max(host.due, host.benched), self.interval(host), self._places_used)
+            self.crowd.asked(now - max(host.due, host.benched), self.intervals.of(host), self._places_used)
         return found
 
     def _make_room(self, now: float) -> None:
@@ -126,13 +119,19 @@ class Schedule:
 
     def restore(self, waiting: Sequence[int], now: float) -> None:
         """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
-        self._restored_at = now
-        if len(self._hosts):
-            self._quiet_until = now + max(self.host_interval_s, self.ip_interval_s)
+        self.intervals.begin_anew(now, len(self._hosts) > 0)
         self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
 
     # -- names
+
+    def names_wanted(self) -> list[str]:
+        """Names to be resolved now; each is given out once."""
+        return self._names.take_wanted()
+
+    def forget_addresses(self) -> None:
+        """All names are asked for again, and their addresses judged anew."""
+        self._names.forget()
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
         """The answer to a wanted name; the hosts that waited for it go on."""
@@ -163,7 +162,7 @@ class Schedule:
                 self._give_place(host, now)
         else:
             live = self._hosts.live(host_id)
-            self._put_back(host_id, self._due(live, now) if live else now, now)
+            self._put_back(host_id, self.intervals.due(live, now) if live else now, now)
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
         """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
@@ -225,10 +224,10 @@ class Schedule:
 
     def wait_at(self, host: Host, address: str, now: float) -> None:
         """Put *host* on the workbench under *address*, until it and the address are due."""
-        host.state = HostState.SNOOZED if host.due > now + self.interval(host) else HostState.READY
+        host.state = HostState.SNOOZED if host.due > now + self.intervals.of(host) else HostState.READY
         if address != host.place:
             self._places.move(host, address)
-        if host.due > now + _LONG_S + self.interval(host):
+        if host.due > now + _LONG_S + self.intervals.of(host):
             self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
         if not self._keeps(host, address, now):
             self._bench(host, address, now)
@@ -277,30 +276,18 @@ class Schedule:
             return
         full = None if is_alone else self._places.full_group(host)
         if full is not None:
-            self._backlog.set_apart(full, host.id, self._due(host, now), now)
+            self._backlog.set_apart(full, host.id, self.intervals.due(host, now), now)
         elif self._is_crowded(host.address):
-            self._backlog.push(host.id, self._due(host, now), now)
+            self._backlog.push(host.id, self.intervals.due(host, now), now)
         else:
             self._give_place(host, now)
 
     def _is_crowded(self, address: str) -> bool:
         """Whether *address* holds twice as many places as its interval lets it use; not always, so that all get in."""
-        enough = 2 * self.host_interval_s / max(self.ip_interval_s, 0.001) + 8
-        if not address or self._places.held[address] < enough:
-            return False
-        self._passed_over += 1
-        return self._passed_over % _LET_IN > 0
-
-    def _due(self, host: Host, now: float) -> float:
-        """When *host* is due: no later than any pause of ours can last, though its row says so.
-
-        The row may be from a time when the clock was ahead of *now*.
-        """
-        host.due = min(host.due, now + max(self._longest_pause_s, self.interval(host)))
-        return host.due
+        return self._places.is_crowded(address, 2 * self.intervals.host_s / max(self.intervals.ip_s, 0.001) + 8)
 
     def _give_place(self, host: Host, now: float) -> None:
-        host.due = max(self._due(host, now), self._restored_at + self.interval(host), self._quiet_until)
+        host.due = self.intervals.first_due(host, now)
         host.active, host.turns = True, 0
         self._places_used += 1
         self._places.take(host)
@@ -320,74 +307,41 @@ class Schedule:
         self._hosts.states.set_state(host_id, HostState.READY)
         self._backlog.push(host_id, due, now)
 
+    def forget_idle(self, now: float) -> None:
+        """Drop what the workbench keeps of addresses whose interval is over."""
+        self._workbench.forget_idle(now)
+
     # -- requests
 
     def hand_out(self, host: Host, address: str, now: float) -> None:
         """A request to *host* at *address* was handed out: both are charged."""
         self._workbench.remove(host)
-        self._workbench.charge(address, now + self.ip_interval_s)
         self._workbench.shares.charge(host.domain, address)
+        self.intervals.charge(host, address, now)
         host.state = HostState.IN_PROCESS
         host.begin_request()
         host.turns += 1
         host.address = address
-        host.due = now + self.interval(host)
-
-    def earliest_start(self, host: Host, address: str) -> float:
-        """When the next connection to *host* at *address* may be opened."""
-        return max(
-            self._workbench.last_start(address) + self.ip_interval_s,
-            host.last_start + self.interval(host),
-        )
 
     def probe_in(self, host: Host, address: str, now: float) -> float | None:
         """Seconds until *host* may be asked at *address* whether it is there; None: not soon."""
-        due = max(host.due, self.earliest_start(host, address))
+        due = max(host.due, self.intervals.earliest_start(host, address))
         return None if host.in_transit or due > now + _LONG_S else max(0.0, due - now)
 
-    def probe(self, host: Host, address: str, now: float) -> None:
+    def begin_probe(self, host: Host, address: str, now: float) -> None:
         """*host* is being asked whether it is there: until ``release``, that is its request in transit."""
         self._workbench.remove(host)
         host.begin_request()
-        self.started(host, address, now)
-
-    def granted(self, host: Host, address: str, now: float) -> None:
-        """The connection may be opened: both intervals count from here, until it is."""
-        host.last_start = now
-        host.postpone(now + self.interval(host))
-        self._workbench.start(address, now)
-        self._workbench.charge(address, now + self.ip_interval_s)
-
-    def connect_in(self, address: str, now: float) -> float:
-        """Seconds until a connection that was granted may be opened, when one granted before was opened late."""
-        return max(0.0, self._workbench.last_connect(address) + self.ip_interval_s - now)
-
-    def started(self, host: Host, address: str, now: float) -> None:
-        """The connection is being opened: both intervals count from here."""
-        self.granted(host, address, now)
-        self._workbench.connect(address, now)
-
-    def may_also_start(self, address: str, now: float) -> bool:
-        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
-        if self._workbench.last_start(address) + self.ip_interval_s > now:
-            return False
-        self._workbench.connect(address, now)
-        self._workbench.charge(address, now + self.ip_interval_s)
-        return True
+        self.intervals.started(host, address, now)
 
     def fallback_of(self, url: str, address: str) -> str:
         """The address of the other family that the name in *url* has besides *address*; '' for none."""
         target = canonicalize_again(url)
         return self._names.fallback(target.name, address) if target is not None else ""
 
-    def answered(self, host: Host, now: float) -> None:
-        """The answer to the request in transit is here, or will not come: a slow host rests for longer."""
-        host.postpone(now + self._slowdown.rest_s(now - host.last_start))
-
-    def heard(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
-        """The status of an answer: a busy host's interval grows from its last start on, and it may name a time."""
-        self._slowdown.heard(host, status)
-        host.postpone(max(host.last_start + self.interval(host), quiet_until))
+    def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int) -> None:
+        """What *host* gave by one request."""
+        self._holding.learn(host, kept_bytes, downloaded_bytes)
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit is over."""

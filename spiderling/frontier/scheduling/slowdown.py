@@ -12,7 +12,12 @@ from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host
 
 BUSY_STATUSES = frozenset({429, 503})
-_SLOWER, _FASTER, _MAX_SLOWDOWN = 2.0, 0.9, 1024.0
+_SLOWER = 2.0
+"""Factor on a host's interval for each answer that says that it is busy; chosen: as TCP backs off."""
+_FASTER = 0.9
+"""The same for every other answer; chosen."""
+_MAX_SLOWDOWN = 1024.0
+"""Largest product of these factors: ten busy answers in a row; chosen."""
 
 
 class Slowdown:
@@ -30,8 +35,8 @@ class Slowdown:
         """*interval_s*, stretched while the host is busy; never shortened."""
         return max(interval_s, min(interval_s * host.slowdown, self._max_s))
 
-    def heard(self, host: Host, status: int) -> None:
-        """An answer with *status*; 0, none at all, tells nothing."""
+    def note_status(self, host: Host, status: int) -> None:
+        """Take in the status of an answer; 0 means that none came, which tells nothing."""
         if status in BUSY_STATUSES:
             host.slowdown = min(host.slowdown * _SLOWER, _MAX_SLOWDOWN)
         elif status:

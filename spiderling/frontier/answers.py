@@ -1,0 +1,144 @@
+"""What becomes of a fetch that is over: a page's outcome, the answer of a robots.txt, a request that was not made."""
+
+from __future__ import annotations
+
+from spiderling.base.link_batch import batch_of
+from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.link_intake import Intake
+from spiderling.frontier.discovery.redirects import Redirects
+from spiderling.frontier.discovery.robots_requests import RobotsRequests
+from spiderling.frontier.host_closing import HostClosing
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
+from spiderling.frontier.hosts.ranks import SEED_RANK
+from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.ranking.strategies import LinkingPage
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.reachability import Reachability
+from spiderling.frontier.robots import Robots
+from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.values import Fetch, Report
+
+
+class Answers:
+    """Ends or requeues the URL, accounts for the host, and releases or closes it."""
+
+    def __init__(
+        self,
+        options: Options,
+        strategy: Strategy,
+        url_states: UrlStates,
+        admission: Admission,
+        intake: Intake,
+        robots: Robots,
+        robots_requests: RobotsRequests,
+        schedule: Schedule,
+        host_closing: HostClosing,
+        reachability: Reachability,
+    ) -> None:
+        self._retries = options.retries
+        self._max_snooze_s = options.max_snooze_s
+        self._strategy = strategy
+        self._url_states = url_states
+        self._traps = admission.traps
+        self._intake = intake
+        self._robots = robots
+        self._robots_requests = robots_requests
+        self._schedule = schedule
+        self._host_closing = host_closing
+        self._reachability = reachability
+        self._redirects = Redirects(url_states, admission, schedule, options.max_redirects)
+
+    def give_back(self, fetch: Fetch, now: float) -> None:
+        """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
+        host = fetch.host
+        url = self._url_states.take_back(fetch.id)
+        if fetch.robots is not None and fetch.robots is host.asking:
+            host.tasks.appendleft(fetch.robots)
+            host.asking = None
+        elif url is not None:
+            self._url_states.wait_again(url, first=True)
+        else:
+            return
+        if host.is_closed:
+            self._robots_requests.drop(host)
+        self._schedule.release(host, now)
+
+    def take_robots_txt(
+        self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float
+    ) -> None:
+        """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
+        task = fetch.robots
+        host = fetch.host
+        if task is None or task is not host.asking:
+            return
+        if 200 <= status < 300:
+            self._robots.read(task.origin, task.file, body)  # before anything changes
+        host.asking = None
+        ledger = self._url_states.ledger
+        self._url_states.hosts.count_bytes(host, 0, len(body), 0)
+        ledger.totals["downloaded_bytes"] += len(body)
+        ledger.totals["robots"] += 1
+        if status:
+            self._reachability.host_answered(task.origin, host.last_start, now)
+        self._schedule.intervals.note_status(host, status, now + min(retry_after_s, self._max_snooze_s))
+        too_slow = self._robots_requests.take_answer(task, status, body, location, now, retry_after_s)
+        if too_slow is not None:
+            self._host_closing.close_host(too_slow, HostState.FORBIDDEN)
+        self._schedule.release(host, now)
+
+    def report(self, outcome: Outcome, now: float) -> Report:
+        """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
+        links = batch_of(outcome.links)
+        url = self._url_states.take_back(outcome.url_id)
+        target = url.target if url else canonicalize(outcome.url)
+        host = url.host if url else self._url_states.hosts.get(target.host) if target else None
+        ledger = self._url_states.ledger
+        ledger.count_outcome(outcome)
+        if host is None:
+            return Report(None)
+        if target is not None and (outcome.status or outcome.wire_bytes):
+            self._reachability.host_answered(target.origin, host.last_start, now)
+        self._account(host, outcome)
+        end = self._end_or_wait(url, outcome, now) if url else None
+        visit = None
+        if url is not None and end is not None and target is not None and not url.payload:
+            visit = self._traps.visit(host, target.path, outcome)
+        linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
+        if end is not None and target is not None:
+            self._strategy.learn(linking, target, outcome)
+        self._intake.put(linking, links, self._strategy.batch_ranker(linking), now, outcome.url_id or 0, visit)
+        if visit is not None and (mirror := self._traps.leave(visit)) is not None:
+            self._url_states.pending_changes.note_event(now, f"{mirror.name} is left alone: a mirror of another host")
+            self._host_closing.close_host(mirror, HostState.MIRROR)
+        retired = self._host_closing.review(host)
+        if url is not None:
+            self._schedule.release(host, now)
+        return Report(end, retired)
+
+    def _account(self, host: Host, outcome: Outcome) -> None:
+        self._url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
+        host.documents += outcome.reason is Reason.KEPT
+        host.words += outcome.words
+        self._schedule.intervals.note_status(host, outcome.status)
+        self._schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes)
+
+    def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
+        """End *url*, and say how; or let it wait for another attempt."""
+        if outcome.may_pass:
+            self._host_closing.back_off(url.host, outcome, now)
+            if url.tries < self._retries and not url.host.is_closed:
+                url.tries += 1
+                self._url_states.wait_again(url, first=False)
+                return None
+        else:
+            url.host.clear_failures()
+        reason: Reason | None = outcome.reason
+        if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
+            reason = self._redirects.follow(url, outcome.redirect_to, outcome.redirect_payload, now)
+        if reason is not None:
+            self._url_states.end_in_transit(url, reason)
+        return reason

@@ -1,0 +1,101 @@
+"""What a host may fetch next: the head of its queue, unless the name, the traps or the robots.txt say otherwise."""
+
+from __future__ import annotations
+
+from spiderling.base.reasons import Reason
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.robots_requests import RobotsRequests
+from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsTask, identity
+from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.robots import ENDS, Robots, RobotsVerdict
+from spiderling.frontier.scheduling.names import NameStatus
+from spiderling.frontier.scheduling.schedule import Schedule, next_up
+from spiderling.frontier.values import Fetch
+
+_MAX_ENDS_PER_STEP = 100
+"""URLs of one host that may end unfetched in one call, so that none takes long; chosen."""
+_STEP_PAUSE_S = 0.01
+"""Seconds until the next such call for that host; chosen."""
+
+
+class NextFetch:
+    """Finds the next fetch of a host whose turn has come."""
+
+    def __init__(
+        self,
+        url_states: UrlStates,
+        admission: Admission,
+        robots: Robots,
+        robots_requests: RobotsRequests,
+        schedule: Schedule,
+    ) -> None:
+        self._url_states = url_states
+        self._admission = admission
+        self._robots = robots
+        self._robots_requests = robots_requests
+        self._schedule = schedule
+        self.shunned: frozenset[int | str | None] = frozenset()
+        """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
+        self.examined: QueuedUrl | RobotsTask | None = None
+        """What was looked at last."""
+
+    def of_host(self, host: Host, address: str, now: float) -> Fetch | None:
+        """The host's first robots.txt or URL that may be fetched from *address*; without one the host is placed."""
+        for _ in range(_MAX_ENDS_PER_STEP):
+            if host.is_closed or not host.has_work:
+                self._schedule.rest(host)
+                return None
+            step = self._examine(host, now)
+            if step is None:
+                continue
+            if isinstance(step, Host):
+                return None
+            if step.address == address:
+                return step
+            self._schedule.wait_at(host, step.address, now)
+            return None
+        host.postpone(now + _STEP_PAUSE_S)
+        self._schedule.wait_at(host, address, now)
+        return None
+
+    def _examine(self, host: Host, now: float) -> Fetch | Host | None:
+        """A Fetch for the head of the queue; the host when it has to wait; None when the head ended."""
+        self.examined = None
+        head = self.examined = next_up(host, self._url_states.queues)
+        if self.shunned and not self.shunned.isdisjoint(identity(head)):
+            self._end_head(host, Reason.INTERNAL_ERROR, now)
+            return None
+        name = self._schedule.lookup(head, now)
+        if name.status in (NameStatus.UNKNOWN, NameStatus.PAUSED):
+            self._schedule.place(host, now)
+            return host
+        if name.status is not NameStatus.FRESH:
+            self._end_head(host, Reason.DNS if name.status is NameStatus.DEAD else Reason.ADDRESS_FORBIDDEN, now)
+            return None
+        if isinstance(head, RobotsTask):
+            return Fetch(0, head.url, name.address, host, robots=head)
+        return self._judge(head, name.address, now)
+
+    def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
+        """What is known of traps and what robots.txt says of *url*, as in ``_examine``."""
+        target = url.target
+        if (end := self._admission.left_out(url)) is not None:
+            self._end_head(url.host, end, now)
+            return None
+        verdict = self._robots.judge(target.origin, target.url, now)
+        if verdict is RobotsVerdict.ALLOWED:
+            return Fetch(url.key, url.url, address, url.host, url.payload)
+        if verdict is RobotsVerdict.MISSING:
+            return None if self._robots_requests.ask(url.host, target, now) else url.host
+        if verdict is RobotsVerdict.PAUSED:
+            url.host.postpone(self._robots.records[target.origin].expires)
+            self._schedule.wait_at(url.host, address, now)
+            return url.host
+        self._end_head(url.host, ENDS[verdict], now)
+        return None
+
+    def _end_head(self, host: Host, reason: Reason, now: float) -> None:
+        if host.tasks:
+            self._robots_requests.fail(host.tasks.popleft(), now)
+        else:
+            self._url_states.end_head(host, reason)

@@ -1,0 +1,104 @@
+"""When a host and an address may be asked again: the intervals between the starts of requests.
+
+A host is due again one interval after the start of its last request, an address one interval after the start of the
+last request to it.  The start is the moment at which the connection is being opened (``started``).  Between the
+permission for a request (``granted``) and that moment, the permission counts as the start.
+"""
+
+from __future__ import annotations
+
+import math
+
+from spiderling.base.options import Options
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.scheduling.slowdown import Slowdown
+from spiderling.frontier.scheduling.workbench import Workbench
+
+
+class Intervals:
+    """The intervals of one crawl, which may be changed while it runs, and when each begins to count."""
+
+    def __init__(self, options: Options, workbench: Workbench) -> None:
+        self.host_s = options.host_interval_s
+        """Seconds between the starts of two requests to one host, at least."""
+        self.ip_s = options.ip_interval_s
+        """Seconds between the starts of two requests to one address."""
+        self._workbench = workbench
+        self._slowdown = Slowdown(options)
+        self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
+        self._restored_at = -math.inf
+        self._quiet_until = -math.inf
+
+    def of(self, host: Host) -> float:
+        """Seconds between the starts of two requests to *host*."""
+        interval_s = max(self.host_s, host.crawl_delay_s)
+        return interval_s if host.slowdown == 1.0 else self._slowdown.interval(host, interval_s)
+
+    # -- when a host is due
+
+    def begin_anew(self, now: float, knows_hosts: bool) -> None:
+        """The process starts at *now*: no host, known or new, is due before the intervals are over."""
+        self._restored_at = now
+        if knows_hosts:
+            self._quiet_until = now + max(self.host_s, self.ip_s)
+
+    def due(self, host: Host, now: float) -> float:
+        """When *host* is due, which is no later than any pause of ours can last, whatever its row says.
+
+        The row may be from a time when the clock was ahead of *now*.
+        """
+        host.due = min(host.due, now + max(self._longest_pause_s, self.of(host)))
+        return host.due
+
+    def first_due(self, host: Host, now: float) -> float:
+        """When *host*, which comes from the backlog, is due."""
+        return max(self.due(host, now), self._restored_at + self.of(host), self._quiet_until)
+
+    # -- the request
+
+    def charge(self, host: Host, address: str, now: float) -> None:
+        """A request to *host* at *address* is handed out."""
+        self._workbench.charge(address, now + self.ip_s)
+        host.due = now + self.of(host)
+
+    def earliest_start(self, host: Host, address: str) -> float:
+        """When the next connection to *host* at *address* may be opened."""
+        return max(self._workbench.last_start(address) + self.ip_s, host.last_start + self.of(host))
+
+    def granted(self, host: Host, address: str, now: float) -> None:
+        """The connection may be opened: both intervals count from here, until it is."""
+        host.last_start = now
+        host.postpone(now + self.of(host))
+        self._workbench.start(address, now)
+        self._workbench.charge(address, now + self.ip_s)
+
+    def connect_in(self, address: str, now: float) -> float:
+        """Seconds until a granted connection may be opened; above 0 when an earlier one was opened late."""
+        return max(0.0, self._workbench.last_connect(address) + self.ip_s - now)
+
+    def started(self, host: Host, address: str, now: float) -> None:
+        """The connection is being opened: both intervals count from here."""
+        self.granted(host, address, now)
+        self._workbench.connect(address, now)
+
+    def may_also_start(self, address: str, now: float) -> bool:
+        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        if self._workbench.last_start(address) + self.ip_s > now:
+            return False
+        self._workbench.connect(address, now)
+        self._workbench.charge(address, now + self.ip_s)
+        return True
+
+    # -- the answer
+
+    def answered(self, host: Host, now: float) -> None:
+        """The answer to the request in transit is complete, or will not come: a slow host rests for longer."""
+        host.postpone(now + self._slowdown.rest_s(now - host.last_start))
+
+    def note_status(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
+        """Take in the status of an answer: a busy host's interval grows from its last start on.
+
+        *quiet_until*: the time before which the host asked not to be asked again.
+        """
+        self._slowdown.note_status(host, status)
+        host.postpone(max(host.last_start + self.of(host), quiet_until))

@@ -1,0 +1,73 @@
+"""The frontier has one door: outside its package, only the methods and properties of ``Frontier`` are used."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import spiderling
+from spiderling.frontier import Frontier
+
+PACKAGE = Path(spiderling.__file__).parent
+OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if "frontier" not in path.relative_to(PACKAGE).parts)
+HANDED_OVER = {"archive_pages", "reachability", "sitemaps"}
+"""Parts that a user of their own gets as a whole, and keeps under a name of his own."""
+WHOLE_COUNTS = {"ends", "languages", "refused_links", "totals"}
+"""Properties that give a Counter, and those that give a value: their content is read."""
+VALUES = WHOLE_COUNTS | {"balance"}
+FOR_ITS_OWN_TESTS = {"ledger"}
+"""Read by the tests of the frontier's parts."""
+DOOR = {name for name in vars(Frontier) if not name.startswith("_")} - FOR_ITS_OWN_TESTS | HANDED_OVER
+
+
+def is_frontier(node: ast.AST) -> bool:
+    """Whether an expression is called a frontier: ``frontier``, ``crawl.frontier``, ``self._frontier``."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name.lstrip("_") == "frontier"
+
+
+def deeper(tree: ast.AST) -> list[str]:
+    """What is used of a frontier beside its door, or of a part that the door gives, with the line."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        inner = node.value
+        if is_frontier(inner) and node.attr not in DOOR and not is_module(tree, inner):
+            found.append(f"line {node.lineno}: frontier.{node.attr}")
+        elif isinstance(inner, ast.Attribute) and is_frontier(inner.value) and inner.attr not in VALUES:
+            found.append(f"line {node.lineno}: frontier.{inner.attr}.{node.attr}")
+    return found
+
+
+def is_module(tree: ast.AST, node: ast.AST) -> bool:
+    """Whether *node* is the package: ``spiderling.frontier``."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "spiderling"
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nobody_goes_past_the_frontiers_door(path: Path) -> None:
+    assert deeper(ast.parse(path.read_bytes())) == [], "give Frontier a method for it, or use one of those it has"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_deeper"),
+    [
+        ("crawl.frontier.ledger.totals", True),
+        ("ledger = self._frontier.ledger", True),
+        ("frontier.hosts.get('a.cz')", True),
+        ("crawl.frontier._url_states", True),
+        ("crawl.frontier.reachability.summary(1)", True),
+        ("frontier.take.x", True),
+        ("Offline(crawl.frontier.reachability)", False),
+        ("crawl.frontier.totals['pages']", False),
+        ("crawl.frontier.ends.most_common(2)", False),
+        ("crawl.frontier.balance.waiting", False),
+        ("frontier.take(now).host.name", False),
+        ("import spiderling.frontier.robots", False),
+    ],
+)
+def test_a_way_past_the_door_is_found(source: str, is_deeper: bool) -> None:
+    assert bool(deeper(ast.parse(source))) is is_deeper

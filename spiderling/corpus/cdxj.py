@@ -2,7 +2,7 @@
 
     cz,example)/page 20260102030405 {"url": ..., "mime": ..., "status": "200", "digest": "sha1:...", "length": ...}
 
-It is made from the file, so it can be made anew at any time: ``python -m spiderling.corpus.cdxj DIRECTORY``.
+It is made from the WARC file alone, so it can be made anew at any time: ``python -m spiderling.corpus.cdxj DIRECTORY``.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Record(NamedTuple):
     """By lower-case name."""
     block: bytes
     offset: int
-    """Where its member or frame begins in the file ..."""
+    """Where its member or frame begins in the file."""
     length: int
-    """... and how many bytes that has."""
+    """Bytes of the member or frame."""
 
     @property
     def is_capture(self) -> bool:
@@ -103,9 +103,9 @@ def _of_http(block: bytes) -> tuple[str, str]:
 
 
 def surt(url: str) -> str:
-    """The key of a canonical *url*: in lower case, host turned round without ``www.``, no default port and last slash.
+    """The key of a canonical *url*: lower case, host reversed and without ``www.``, no default port, no last slash.
 
-    It is what the Internet Archive's package surt gives, except that session ids stay.
+    The Internet Archive's package surt gives the same, except that session ids stay.
     """
     parts = urlsplit(url.lower())
     host = ",".join(reversed(_WWW.sub("", parts.hostname or "", count=1).rstrip(".").split(".")))

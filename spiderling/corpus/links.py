@@ -1,4 +1,4 @@
-"""``links/``: what came of every page that was asked for, and where it leads; for the simulator and for link analysis.
+"""``links/``: how every URL that was asked for ended, and where its page leads; for simulator and link analysis.
 
 A segment (segments.py) holds lines of JSON in zstd frames, one line for each URL that ended with a request:
 
@@ -7,10 +7,10 @@ A segment (segments.py) holds lines of JSON in zstd frames, one line for each UR
      "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2,
      "page_language": "cs", "sketch": 1234567890123, "text_key": 9876543210, "said": []}
 
-``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  The three lists go together: the links that may be
-followed, in canonical form, how likely the block that encloses each is running text (0 to 255; F14), and the
-number of characters of its text (0: an image or nothing; 255 stands for more).  So does ``said``, which may be empty:
-4 where hreflang names a wanted language, 8 another one.
+``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  Four lists have an entry for each link that may be
+followed.  ``links``: its canonical form.  ``scores``: how likely the block around it is running text, 0 to 255 (after
+Schäfer, Barbaresi & Bildhauer 2014).  ``anchors``: characters of its text (0: an image or nothing; 255 stands for
+more).  ``said``, which may be empty instead: 4 where hreflang names a wanted language, 8 where it names another one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Near-duplicate paragraphs while crawling: onion's rule over all text kept before (Pomikalek 2011, 5.3; W12, 3.2).
+"""Near-duplicate paragraphs while crawling: onion's rule over all text kept before (Pomikálek 2011, section
+5.3; Suchomel & Pomikálek 2012, section 3.2).
 
 A paragraph of which more than half of the shingles were seen in documents kept
 before, or in earlier new paragraphs of its own document, is a duplicate.  A document
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from spiderling.text.shingles import Shingles
 
 MAX_SEEN_SHARE = 0.5
-"""onion's threshold."""
+"""Share of a paragraph's shingles above which it is a duplicate (Pomikálek 2011: onion's default)."""
 
 
 class NearDuplicates:

@@ -64,7 +64,7 @@ class Source(NamedTuple):
 
     path: Path
     length: int | None = None
-    """Bytes that count; what lies behind them was not acknowledged.  None: all."""
+    """Bytes that count; None: all.  Bytes behind them were not acknowledged."""
 
 
 class StoredDocument(NamedTuple):
@@ -75,12 +75,15 @@ class StoredDocument(NamedTuple):
 
 
 def parsed(document: StoredDocument) -> Document:
-    """*document* with its paragraphs apart."""
+    """*document*, taken apart into its paragraphs."""
     return next(documents(document.text.split("\n")))
 
 
 def stored_documents(source: Source) -> Iterator[StoredDocument]:
-    """The documents of a file, one after the other; raises BadInput if it is none of a corpus, else DamageError."""
+    """The documents of a file in order.
+
+    Raises BadInput if the file is not a corpus file, DamageError if it cannot be read.
+    """
     lines: list[str] = []
     for line in _lines(source):
         lines.append(line)
@@ -138,5 +141,5 @@ def attributes_of(tag: str) -> dict[str, str]:
 
 
 def unescape(text: str) -> str:
-    """What `escape` made of a text on one line, back."""
+    """The text that `escape` (text/prevertical.py) wrote as *text*."""
     return re.sub("&(?:lt|gt|quot|amp);", lambda match: _ENTITIES[match[0]], text) if "&" in text else text

@@ -1,11 +1,9 @@
 """Segments: append-only files of independent frames, known to the store by their length.
 
-A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``; a kind is a directory, a
-suffix and the way in which a batch of entries becomes frames.  A segment is valid up to
-the length that the store holds; what becomes of bytes behind it, and of segments that the store does not
-name, is decided before anything is opened (jobdir/surplus.py).  A batch is a whole number of
-frames, so a segment can be read up to any recorded length (``zstd -dc`` reads all of one
-in zstd).
+A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``.  A kind has a directory, a suffix and a way to turn
+a batch of entries into frames.  A segment is valid up to the length that the store holds; jobdir/surplus.py decides
+before anything is opened what becomes of bytes behind it, and of segments that the store does not name.  A batch is a
+whole number of frames, so a segment can be read up to any recorded length (``zstd -dc`` reads all of one in zstd).
 """
 
 from __future__ import annotations
@@ -32,16 +30,16 @@ _NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\
 
 
 class Kind:
-    """One kind of segments, here with a zstd frame a batch; used by the writer's thread."""
+    """One kind of segments; this one packs each batch into a zstd frame.  Only the writer's thread uses it."""
 
     def __init__(self, name: str, suffix: str) -> None:
         self.name = name
-        """Of its directory under JOBDIR too."""
+        """Its directory under JOBDIR has the same name."""
         self.suffix = suffix
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
     def begin(self, name: str) -> bytes:
-        """What the segment *name* begins with."""
+        """The bytes with which the segment *name* begins."""
         return b""
 
     def pack(self, entries: Sequence[Any]) -> bytes:
@@ -49,10 +47,10 @@ class Kind:
         return self._compressor.compress(b"".join(entries))
 
     def full(self, path: Path) -> None:
-        """Nothing will be added to *path*; returns at once."""
+        """Called when nothing more will be added to *path*; returns at once."""
 
     def ended(self, paths: Sequence[Path]) -> None:
-        """Nothing will be added to *paths*, all segments of the crawl; raises StorageError."""
+        """Called when nothing more will be added to *paths*, all segments of the crawl; raises StorageError."""
 
 
 class SegmentWriter:
@@ -61,9 +59,9 @@ class SegmentWriter:
     def __init__(
         self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = (), kind: Kind | None = None
     ) -> None:
-        """Go on behind what the store *known*s of *kind* (the corpus).
+        """Go on behind *known*, the segments in the store; *kind* is the corpus unless another is given.
 
-        Raises StorageError if a segment has not its recorded length.
+        Raises StorageError if a segment does not have its recorded length.
         """
         self.kind = kind or Kind("corpus", SUFFIX)
         self._directory = directory
@@ -80,10 +78,10 @@ class SegmentWriter:
         self._current = last if last is not None and last.name.endswith(self.kind.suffix) else None
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
-        """Where what was last appended begins in its segment."""
+        """Byte of the segment at which the last batch begins."""
 
     def lengths(self) -> dict[str, int]:
-        """The recorded lengths that it was opened with."""
+        """Recorded length of each segment when the writer was opened."""
         return dict(self._known)
 
     def append(self, entries: Sequence[Any]) -> SegmentRow | None:
@@ -135,7 +133,7 @@ class SegmentWriter:
         return row
 
     def _next(self) -> Path:
-        """A segment that is not there yet, or has nothing in it: nobody else's bytes are added to."""
+        """The next segment that does not exist or is empty, so that nothing is added to a file of somebody else."""
         while True:
             self._number += 1
             path = self._directory / f"{self._prefix}-{self._number:05d}{self.kind.suffix}"
@@ -157,10 +155,10 @@ class Torn(DamageError):
 
 
 def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
-    """The frames from byte *start* of a segment up to *length*; raises DamageError if one is damaged, or breaks off
-    (Torn).
+    """The frames from byte *start* of a segment up to *length*.
 
-    A frame's own checksum is looked at: of zstd the content checksum, of gzip the CRC.
+    Raises DamageError if one is damaged by its own checksum (zstd's content checksum, gzip's CRC), Torn if one breaks
+    off.
     """
     offset = start
     begin = start
@@ -187,19 +185,22 @@ def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
 
 
 def _unpacker(path: Path) -> Any:
-    """What takes the next bytes of a frame or member and gives what they hold."""
+    """A decompressor for one frame or member."""
     return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
 
 
 class ZstdFrames(io.RawIOBase):
-    """What is in frames of zstd; raises EOFError where the last one breaks off, which zstandard's own reader hides."""
+    """A stream of the content of zstd frames.
+
+    It raises EOFError if the last frame breaks off, which zstandard's own reader hides.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._piece = b""
         self._ready = b""
         self._unpacker: Any = None
-        """Of the frame that is being read; None between two."""
+        """The decompressor of the frame that is being read; None between two frames."""
 
     def readable(self) -> bool:
         return True
@@ -223,7 +224,7 @@ class ZstdFrames(io.RawIOBase):
 
 
 def number_of(name: str, prefix: str | None = None) -> int | None:
-    """The number in a segment's name; None for a file that no crawl (none with this *prefix*) would name so."""
+    """The number in a segment's name; None if no crawl (with this *prefix*, if one is given) gives such a name."""
     found = _NAME.fullmatch(name)
     return int(found[2]) if found is not None and prefix in (None, found[1]) else None
 

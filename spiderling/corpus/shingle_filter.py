@@ -1,8 +1,8 @@
-"""Which shingles were seen: a Bloom filter in memory that grows, and forgets the oldest text when it may grow no more.
+"""Which shingles were seen: a Bloom filter in memory that grows up to a bound, and then forgets the oldest text.
 
-A shingle takes five bits of one 64-bit word (a blocked Bloom filter, Putze et al.
-2007): one place in memory for each question.  The filter is a list of layers; a full
-layer is never written again, and a new one four times its size takes over.
+A shingle takes five bits of one 64-bit word (a blocked Bloom filter, Putze et al. 2007), so a look-up reads one place
+in memory.  The filter is a list of layers; a full layer is never written again, and a new one of four times its size
+takes over.
 
 ``max_bytes`` bounds them all.  Beyond half of it only every fourth shingle of a longer
 paragraph counts; when the bound is reached the oldest layer is forgotten.
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
     from spiderling.text.shingles import Shingles
 
 FIRST_BYTES = 1 << 20
+"""Size of the first layer (chosen)."""
 BYTES_PER_SHINGLE = 2.5
-"""Where a layer is full: in a full layer one shingle in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
+"""Bytes of a full layer for each of its shingles; one in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
 _LARGEST_SHARE = 4
-"""A layer takes at most this part of ``max_bytes``, so that at most this part is forgotten at once."""
+"""A layer takes at most one part in this many of ``max_bytes``, so that no more is forgotten at once."""
 _MIN_SAMPLED = 8
-"""A paragraph with fewer shingles could well have none in the sample."""
+"""Paragraphs with fewer shingles are not sampled: they could well have none in the sample."""
 _SAMPLE_SHIFT = np.uint64(30)
 _SAMPLE_MASK = np.uint64(3)
+"""A shingle is in the sample if these two bits of its hash are zero: one in four."""
 
 Hashes = NDArray[np.uint64]
 
 
 @dataclass(slots=True)
 class Layer:
-    """One piece of the filter: a power of two of words."""
+    """One piece of the filter; the number of its words is a power of two."""
 
     words: Hashes
     shingles: int = 0
     documents: int = 0
     number: int = 0
-    """Counts the layers of a filter, those forgotten too."""
+    """Place among all layers of the filter, forgotten ones included."""
 
     @property
     def is_full(self) -> bool:
@@ -54,16 +56,16 @@ class Layer:
 
 @dataclass(slots=True)
 class ShingleFilter:
-    """A set of shingles that may say "seen" of one that was not, and never the other way round while it remembers."""
+    """A set of shingles.  It may take a new one for seen, but never a seen one for new while it remembers that."""
 
     max_bytes: int
     layers: list[Layer] = field(default_factory=list)
     forgotten: int = 0
-    """Documents that it does not remember any more."""
+    """Documents whose shingles were forgotten."""
 
     @property
     def documents(self) -> int:
-        """Documents that it remembers."""
+        """Documents whose shingles are remembered."""
         return sum(layer.documents for layer in self.layers)
 
     @property

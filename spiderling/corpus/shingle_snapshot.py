@@ -1,11 +1,10 @@
 """The near-duplicate filter on disk: a snapshot from time to time, and the corpus text behind it.
 
-A snapshot is the filter's layers, one file each, and an index that names them with the
-position in the corpus which they cover.  It is written while the crawl goes on: bits
-are only ever added, and the index is put in place (fsync, rename) when all documents
-that the layers may hold are durable.  After a kill the text behind the position is
-read again; what was never acknowledged is not in the filter, so a page that is fetched
-again is not its own duplicate.
+A snapshot is one file for each layer of the filter, and an index that names them and the position in the corpus up to
+which they cover it.  It is written while the crawl goes on: bits are only ever added, and the index is put in place
+(fsync, rename) when all documents that the layers may hold are durable.  After a kill the text behind that position is
+read again.  Text that was never acknowledged is not in the filter, so a page that is fetched again is not its own
+duplicate.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ from spiderling.text.shingles import shingles
 
 _INDEX = "index.json"
 _CHUNK_WORDS = 1 << 16
-"""Of a layer, copied at once (512 kB): its bits are set while it is written."""
+"""Words of a layer that are copied at once (512 kB), since bits are set while it is written."""
 _LEVEL = 1
+"""Level of zstd (chosen: the fastest)."""
 
 
 class ShingleState:
@@ -43,12 +43,12 @@ class ShingleState:
         self.loaded: list[str] = []
         """Earlier corpora whose text the filter holds."""
         self.one_at_a_time = asyncio.Lock()
-        """To be held while a snapshot is written: two would write the same files."""
+        """Held while a snapshot is written; two at once would write the same files."""
         self.is_last_written = False
-        """Whether the crawl is closed, or about to be."""
+        """Whether the last snapshot of this run was written, or is about to be."""
 
     def restore(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
-        """The filter of a corpus whose segments have *lengths*; made from all its text when no snapshot can be read."""
+        """The filter of a corpus whose segments have *lengths*; made from all its text if no snapshot can be read."""
         seen = ShingleFilter(self._max_bytes)
         covered = dict[str, int]()
         try:
@@ -59,8 +59,8 @@ class ShingleState:
             seen = ShingleFilter(self._max_bytes)
             covered = {}
             self.loaded = []
-            for path in sorted(self._directory.iterdir(), key=lambda path: path.name != _INDEX):  # that one first
-                path.unlink()  # else it would seem to fit when other text has come to be as long
+            for path in sorted(self._directory.iterdir(), key=lambda path: path.name != _INDEX):  # the index first
+                path.unlink()  # or it would seem to fit once other text is as long
         for name in sorted(lengths):
             add_documents(seen, corpus / name, covered.get(name, 0), lengths[name])
         return seen
@@ -79,7 +79,7 @@ class ShingleState:
         return documents
 
     def write_layers(self, seen: ShingleFilter) -> list[dict[str, Any]]:
-        """Write all layers that are not on disk as they are; the entries of the index.  May run in a thread.
+        """Write all layers that are not on disk as they are; returns the entries of the index.  May run in a thread.
 
         Raises StorageError, as `write_index`.
         """

@@ -1,10 +1,10 @@
-"""``warc/``: everything that was fetched, as it came, in WARC 1.1 (ISO 28500:2017), for archives and to be judged anew.
+"""``warc/``: everything that was fetched, as it came, in WARC 1.1 (ISO 28500:2017), for archives and later crawls.
 
-Of each exchange three records: the ``response`` (a ``revisit`` if the same payload was stored before), the ``request``
-and a ``metadata`` record with our verdict.  Each record is a gzip member or zstd frame of its own.  Rendering,
-digests and compression are the writer thread's work; the event loop only keeps what came (docs/warc.md).
+Each exchange becomes three records: the ``response`` (a ``revisit`` if the same payload was stored before), the
+``request`` and a ``metadata`` record with our verdict.  Each record is a gzip member or zstd frame of its own.
+Rendering, digests and compression are the writer thread's work; the event loop only keeps what came (docs/warc.md).
 
-It is not warcio that writes them, since that holds the interpreter's lock twice as long (benchmarks/results.md), takes
+warcio does not write them, since that holds the interpreter's lock twice as long (benchmarks/results.md), takes
 no headers as bytes and writes no zstd; the tests read everything with warcio and FastWARC.
 """
 
@@ -34,21 +34,22 @@ if TYPE_CHECKING:
     from spiderling.base.outcome import Outcome
 
 EXCHANGE = "spiderling_exchange"
-"""Meta key of what the handler keeps of a request."""
+"""Key of a Request's meta under which the handler keeps the Exchange."""
 _GZIP_LEVEL = 6
 _ZSTD_LEVEL = 3
 _SMALL = 4096
+"""Bytes below which a record is packed with less memory (`_gzip`)."""
 _REMEMBERED = 100_000
-"""Payloads that may be referred to, the last ones; about 30 MB."""
+"""Payloads, the last ones, that a revisit record may refer to; they take about 30 MB."""
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _LAST_OF_BATCH = {"batch": "ends here"}
-"""Said by the last metadata record of each checkpoint, so that what came after it is known for another one."""
+"""A field of the last metadata record of each checkpoint, by which the end of a batch is recognised."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 class WarcKind(Kind):
-    """Writes (Exchange, what is said of it) as three records."""
+    """Writes pairs of an Exchange and the fields of its metadata record as three records."""
 
     def __init__(self, compression: str, about: Mapping[str, str]) -> None:
         """*compression*: gzip or zstd; *about*: what the ``warcinfo`` record of each file says."""

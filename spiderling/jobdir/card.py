@@ -1,8 +1,8 @@
 """The card of a corpus: ``README.md`` for people and ``manifest.json`` for programs, beside its files.
 
-What is in it, where it comes from, by what settings, models and versions it was made, what has to be known to make it
-again, and checksums of its files (after Gebru et al. 2021, *Datasheets for Datasets*).  A crawl writes one into
-``corpus/`` at each end, from its state, ``scrapy export`` one beside what it writes.
+It says what is in the corpus, where it comes from, by which settings, models and versions it was made, what is needed
+to make it again, and the checksums of its files (after Gebru et al. 2021, *Datasheets for Datasets*).  A crawl writes
+one into ``corpus/`` at each end, from its state; ``scrapy export`` writes one beside its output.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ Manifest: TypeAlias = "dict[str, Any]"
 MANIFEST = "manifest.json"
 README = "README.md"
 _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xxhash")
-"""Those whose version may change what text is kept."""
+"""Libraries whose version may change what text is kept."""
 _MOST_NAMED = 500
+"""Different values of an attribute that are counted; others count as "other" (chosen)."""
 _KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}
 """Attribute of a document -> what the card calls their counts."""
 
 
 class Tally:
-    """What documents are in a corpus, counted as they pass."""
+    """Counts the documents of a corpus one by one."""
 
     def __init__(self) -> None:
         self._documents: Counter[str] = Counter()
@@ -71,7 +72,7 @@ class Tally:
             _count(self._counts["optouts"], said.partition(":")[0])
 
     def contents(self) -> Manifest:
-        """As the manifest has it."""
+        """The counts in the form of the manifest."""
         return _contents(self._documents, self._words, self._bytes, len(self._hosts), self._dates, self._counts)
 
 
@@ -149,7 +150,7 @@ def _contents_of(crawl: Inspection) -> Manifest:
 
 
 def provenance(crawl: Inspection) -> Manifest:
-    """How a crawl was made, and what is needed to make it again."""
+    """How the corpus of a crawl was made, and what is needed to make it again."""
     options = crawl.options
     counts = crawl.counts
     defaults = asdict(Options())
@@ -364,7 +365,7 @@ def _markdown(title: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ..
 
 
 def _cell(value: object) -> str:
-    """Licences come from pages: nothing in them may become markup."""
+    """*value* as text of a Markdown table; licences come from pages, so nothing in them may become markup."""
     if isinstance(value, int):
         return f"{value:,}"
     text = printable(str(value))

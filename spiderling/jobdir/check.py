@@ -1,4 +1,4 @@
-"""``scrapy inspect JOBDIR --check``: do the books balance, are corpus and other output whole, do all agree?"""
+"""``scrapy inspect JOBDIR --check``: is the state consistent, is all output whole, do both agree?"""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _ID = re.compile("[0-9a-f]{16}")
 def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[str]:
     """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once.
 
-    *compared* gets what was compared, one line for each kind of thing, and what could not be, with the reason.
+    *compared* gets a line for each kind of thing that was compared, or could not be, with the reason.
     """
     compared = [] if compared is None else compared
-    if not crawl.holder:  # who crawls is writing the log
+    if not crawl.holder:  # a running crawl writes to the log
         yield from damaged_log(crawl.database)
     crawl.connection.looks = False
     yield from damaged_rows(crawl.connection, crawl.schema)
@@ -55,7 +55,7 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     for part in (_books, _sums, _trail, _corpus, _beside, _card):
         try:
             yield from part(crawl, compared)
-        except SpiderlingError as error:  # what it has to read is damaged; the others may say more
+        except SpiderlingError as error:  # damage to what it reads; the other parts may say more
             yield str(error)
 
 
@@ -84,7 +84,7 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
 
 def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
-    """What all hosts gave is what the crawl counts, and each discovered URL has its key."""
+    """The sums over all hosts are the totals of the crawl, and each discovered URL has its key."""
     counts = crawl.counts
     columns = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
     sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in columns)
@@ -177,7 +177,7 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
 
 def _unnamed(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
-    """What the corpus has that nobody was told to be safe: no damage, but good to know."""
+    """Text in the corpus that was never acknowledged: no damage, but the user should know."""
     for path in sorted(crawl.directory.glob(f"corpus/*{SUFFIX}")):
         more = path.stat().st_size - lengths.get(path.name, 0)
         if path.name not in lengths:

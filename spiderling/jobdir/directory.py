@@ -1,4 +1,4 @@
-"""The directory that holds a crawl: its layout, its lock, and what makes it foreign."""
+"""The directory that holds a crawl: its layout, its lock, and which directories are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Jobdir:
     def __init__(self, path: Path, is_rebuilt: bool = False) -> None:
         """Create or open *path*; raises JobdirError when it is unwritable, foreign or in use.
 
-        *is_rebuilt*: its state is made anew, so it may be any.
+        *is_rebuilt*: its state is made anew, so the present one may be in any condition.
         """
         self.path = path
         self.state = path / "state"
@@ -55,18 +55,18 @@ class Jobdir:
             ) from error
 
     def judge(self, prefix: str, moves: bool) -> Path:
-        """Whether output and state can be made to agree (surplus.py); the file to read the state from.
+        """Find out whether output and state can be made to agree (surplus.py); returns the file with the state.
 
-        That is another one beside it while the state is of an earlier version.  Nothing else is changed before
-        `settle`.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or
-        text was lost.
+        For a state of an earlier version this is a new file beside it.  Nothing else is changed before `settle`.
+        Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or text was
+        lost.
         """
         self._make_agree = judged(self.path, self.database, prefix, moves)
         self._upgraded = upgraded(self.database)
         return self._upgraded or self.database
 
     def settle(self) -> list[str]:
-        """Make output and state agree and the state one of this version; returns what was done for that.
+        """Make output and state agree, and bring the state to this version; returns what was done, in words.
 
         To be called after `judge`, when the state was read and found usable.  Raises JobdirError or StorageError.
         """
@@ -78,8 +78,10 @@ class Jobdir:
         return done
 
     def still_here(self) -> None:
-        """Raise StorageError if the directory, its state or its corpus is not where it was opened: what is open could
-        still be written to, but new segments would go elsewhere."""
+        """Raise StorageError if the directory, its state or its corpus is not where it was opened.
+
+        Open files could still be written to then, but new segments would go elsewhere.
+        """
         try:
             is_here = self.database.exists() and self._identity() == self._opened
         except OSError:

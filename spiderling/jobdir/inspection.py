@@ -1,6 +1,6 @@
-"""What a crawl's directory tells of hosts and URLs, read beside a running crawl or after any kill; nothing is written.
+"""Reads from a crawl's directory what is known of hosts and URLs, beside a running crawl or after any kill.
 
-Everything that one ``Inspection`` says is of one committed moment (one read transaction).
+Nothing is written.  Everything that one ``Inspection`` returns is from one read transaction.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Found(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A file of output, as far as it was acknowledged."""
+    """The acknowledged part of a file of output."""
 
     path: Path
     length: int
-    """Bytes that count."""
+    """Bytes that were acknowledged."""
     entries: int
 
 
@@ -72,7 +72,7 @@ class Story(NamedTuple):
     host: dict[str, Any] | None = None
     """The row of its host; None: the host is unknown."""
     row: UrlRow | None = None
-    """If it waits, is in transit or is parked."""
+    """Its row in a queue, if it waits, is in transit or is parked."""
     ended: Ended | None = None
     found: Found | None = None
     page: str = ""
@@ -126,7 +126,7 @@ class Inspection:
 
     @property
     def options(self) -> Options:
-        """Those of the crawl's last start, as far as this version knows them."""
+        """The options of the crawl's last start, as far as this version knows them."""
         values = noted(self.meta, "options", dict[str, Any]())
         defaults = asdict(Options())
         known = {name: values[name] for name in defaults if name in values}
@@ -167,8 +167,8 @@ class Inspection:
         return urls_of(self.connection, host)
 
     def ends_of(self, host: int) -> Counter[str]:
-        """Reason -> URLs of the host that ended so one by one; looks through the keys of the whole trail."""
-        upper = host - (1 << 24) if host >= 1 << 23 else host  # as it comes out of the shift of a signed key
+        """Reason -> URLs of the host that ended so, without purged queues; it reads the keys of all ends."""
+        upper = host - (1 << 24) if host >= 1 << 23 else host  # as shifting a signed key gives it
         counts: Counter[str] = Counter()
         for keys, ends in self.connection.execute("SELECT keys, ends FROM ended"):
             if any(key >> HASH_BITS == upper for key in unpack_keys(keys)):

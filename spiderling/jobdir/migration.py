@@ -1,9 +1,9 @@
 """Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
 
-The rows are copied into a new file, in one transaction and with this version's checksums.  Only when that file is
-synced, and the crawl that it holds was found usable, does it take the place of the old one, by one renaming; the old
-one stays beside it, under the name ``frontier.sqlite.schema-4``, with all that its write-ahead log held.  Whenever it
-is killed, what has the state's name is either the old file or the new one, and the next start goes on with that.
+The rows are copied into a new file, in one transaction and with this version's checksums.  When that file is synced and
+its crawl was found usable, one renaming puts it in the place of the old one.  The old one stays beside it, under the
+name ``frontier.sqlite.schema-4``, with the content of its write-ahead log.  After a kill at any moment the file with
+the state's name is either the old one or the new one, and the next start goes on with that.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VE
 from spiderling.frontier.storage.state_file import as_it_is, log_of, version_of
 
 _FORMERS = (4,)
-"""Schemas that differ from this one by nothing but checksums; older ones are refused."""
+"""Schemas that only lack the checksums of this one; older ones are refused."""
 _GROWTH = 1.25
-"""Checksums make a state larger by at most so much."""
+"""Factor by which checksums make a state larger, at most."""
 
 
 def upgraded(path: Path) -> Path | None:
@@ -47,7 +47,7 @@ def upgraded(path: Path) -> Path | None:
 
 
 def take_over(path: Path, new: Path) -> Path:
-    """Let *new*, which was `upgraded` from the state at *path*, take its name; where the old file is then.
+    """Put *new*, which was `upgraded` from the state at *path*, in its place; returns where the old file is then.
 
     Raises JobdirError or StorageError, and the old state is as it was.
     """
@@ -73,7 +73,7 @@ def _all_or_nothing(path: Path, new: Path) -> Iterator[None]:
 
 
 def _empty_log(path: Path) -> None:
-    """Move what the write-ahead log holds into the file, or it would be taken for the new file's log."""
+    """Move the content of the write-ahead log into the file; SQLite would take the log for the new file's."""
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
         if old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             raise OSError("another process reads it")
@@ -131,7 +131,7 @@ def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: Chec
 
 
 def _keep(path: Path) -> Path:
-    """Give the old file a second name, under which it stays; a copy where the file system knows no such names."""
+    """Give the old file a second name, under which it stays; where the file system has no hard links, copy it."""
     name = f"{path.name}.schema-{version_of(path)}"
     names = (path.with_name(f"{name}{f'.{number}' if number else ''}") for number in count())
     kept = next(name for name in names if not name.exists() or name.samefile(path))

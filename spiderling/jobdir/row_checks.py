@@ -71,7 +71,7 @@ def _chunks(connection: sqlite3.Connection) -> Iterator[str]:
 def _counted(
     connection: sqlite3.Connection, name: str, query: str, is_whole: Callable[[tuple[Any, ...]], bool]
 ) -> Iterator[str]:
-    """A table of which only the number of rows was written."""
+    """Check a table for which the state records the number of rows only."""
     number = 0
     changed = []
     for row in connection.execute(query):

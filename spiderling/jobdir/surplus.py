@@ -1,12 +1,12 @@
 """What stands in ``corpus/``, ``links/`` and ``warc/`` beyond what the state knows: cut, refused or set aside.
 
-A kill leaves the bytes of one checkpoint that was written and not committed, and only these are cut away.  Anything
-more may have been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does
-not begin, or moves the surplus to ``aside/`` if it was told to.  Files with names that no crawl would give stay as they
-are, and so do those in which nothing was found that a crawl writes, but for the one that this crawl begins next.
+A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  More may have
+been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or
+moves the surplus to ``aside/`` if it was told to.  Two sorts of files stay as they are: those with names that no crawl
+would give, and those that hold nothing that a crawl writes, unless this crawl would write to that name next.
 
-All is judged before the state is opened, since SQLite makes the log anew and removes it; it is changed when the state
-was read and found usable.
+All is judged before the state is opened, since SQLite then makes the log anew and later removes it.  Files are changed
+when the state was read and found usable.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ class Surplus(NamedTuple):
 
     path: Path
     start: int
-    """Bytes before them that the state knows; 0: it does not know the file."""
+    """Bytes of the file that the state knows, before the surplus; 0: it does not know the file."""
     whole: int
-    """Where those that can be read end."""
+    """Byte of the file at which the last whole frame ends."""
     size: int
     documents: int
-    """Whole documents among them."""
+    """Whole documents in the surplus."""
     is_one_batch: bool
-    """Whether they are what one checkpoint wrote, or the beginning of that."""
+    """Whether it is what one checkpoint wrote, or the beginning of that."""
 
     @property
     def number(self) -> int:
-        """In the file's name."""
+        """The number in the file's name."""
         return number_of(self.path.name) or 0
 
     @property
     def has_text(self) -> bool:
-        """Whether whole frames of what a crawl writes are among them."""
+        """Whether it holds whole frames of a crawl's output."""
         return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
 
 
 def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
-    """What makes the output end where the state ends, and returns what was set aside, in words; nothing is changed yet.
+    """Judge the surplus; returns a function that removes it and returns what was set aside, in words.
 
     *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
     Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
-    moved; StorageError for a segment that lost text.  What is returned raises JobdirError.
+    moved; StorageError for a segment that lost text.  The function raises JobdirError.
     """
     has_log = log_of(database).exists()
     known = recorded(database)
@@ -109,7 +109,7 @@ def undo(directory: Path, database: Path, prefix: str) -> None:
 
 
 def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> Iterator[Surplus]:
-    """What the output in *directory* has beyond the *known* segments; not what somebody else put there.
+    """The surplus of the output in *directory* over the *known* segments, without files that no crawl wrote.
 
     *prefix*: of segments' names where none is known; None: any.
     """
@@ -146,9 +146,9 @@ def _last(known: Sequence[SegmentRow]) -> dict[str, int]:
 
 
 def set_aside(surplus: Surplus) -> None:
-    """Move it to files of its own, of which the first can be read to its end; no file is overwritten.  Raises OSError.
+    """Move *surplus* to files of its own; no file is overwritten.  Raises OSError.
 
-    The torn or damaged end, which belongs to no whole frame, goes to a file beside it.
+    One gets the whole frames and can be read to its end; another one gets the torn or damaged rest.
     """
     path, start, whole, size = surplus[:4]
     directory = path.parent / ASIDE
@@ -196,7 +196,7 @@ def refuse_without_state(directory: Path, database: Path) -> None:
 
 
 def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) -> str:
-    """Why a state whose log is not damaged may not know them."""
+    """Why the state, if its log is not damaged, may not know the surplus *found*."""
     last = _last(known)
     log = log_of(database)
     beyond_next = [s for s in found if not s.start and s.number > last[s.path.parent.name] + 1]
@@ -215,7 +215,7 @@ def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) 
 
 
 def _said(found: Sequence[Surplus]) -> str:
-    """How much it is, in words."""
+    """How much *found* is and where, in words."""
     size, documents = (sum(getattr(s, name) for s in found) for name in ("size", "documents"))
     size -= sum(surplus.start for surplus in found)
     first = "/".join(found[0].path.parts[-2:])
@@ -224,7 +224,7 @@ def _said(found: Sequence[Surplus]) -> str:
 
 
 def _measured(path: Path, start: int, size: int) -> Surplus:
-    """Read it; raises OSError, and StorageError if the disk fails."""
+    """The surplus of a file from byte *start* on; raises OSError, and StorageError if the disk fails."""
     whole = start
     documents = 0
     is_ended = False

@@ -23,10 +23,15 @@ ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "examples/miniweb/pages.tar.zst"
 PICTURE = ROOT / "docs/text.svg"
 HOST, PATH = "instalace.test", "/cs/apas03.html"
-ROW, TOP, WIDTH = 18, 92, 980
+ROW = 18
+TOP = 92
+WIDTH = 980
 COLUMNS = {"block": 10, "text": 90, "length": 390, "first": 560, "second": 650, "class": 750, "language": 810}
 _SIGNALS = 7
-GOOD, LINKS, OTHER, INK = "#2a7f4f", "#d98b3a", "#9aa4ad", "#222"
+GOOD = "#2a7f4f"
+LINKS = "#d98b3a"
+OTHER = "#9aa4ad"
+INK = "#222"
 
 
 def main() -> None:
@@ -51,7 +56,8 @@ def picture() -> str:
     )
     parsed = parse(decode(received, None, ["windows-1250"]).text or "")
     rows = features(parsed.blocks, parsed.tree.inherited())
-    first, second = bundled().first(rows), bundled().probabilities(parsed.blocks, parsed.tree)
+    first = bundled().first(rows)
+    second = bundled().probabilities(parsed.blocks, parsed.tree)
     height = TOP + ROW * len(parsed.blocks) + 78
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -88,7 +94,7 @@ def _head(page: Page, size: int, parsed: Parsed) -> list[str]:
     }
     encodings = f"declared {page.encoding_declared}, detected {page.encoding_detected}"
     return [
-        _text(10, 6, f"http://{HOST}{PATH}: {size} bytes, {encodings} (encoding.py)", weight="bold"),
+        _text(10, 6, f"http://{HOST}{PATH}: {size} bytes, {encodings} (encoding/)", weight="bold"),
         _text(10, 24, f"title: {page.title} | html lang: {page.html_lang} | {len(parsed.links)} links (head.py)"),
         *(_text(column, TOP - 28, head, weight="bold") for column, head in heads.items()),
         f'<line x1="10" x2="{WIDTH - 10}" y1="{TOP - 8}" y2="{TOP - 8}" stroke="{OTHER}"/>',
@@ -96,7 +102,8 @@ def _head(page: Page, size: int, parsed: Parsed) -> list[str]:
 
 
 def _length(y: int, chars: int, in_links: int) -> list[str]:
-    x, scale = COLUMNS["length"], 160 / 800
+    x = COLUMNS["length"]
+    scale = 160 / 800
     whole, links = (min(160.0, count * scale) for count in (chars, in_links))
     return [_bar(x, y, whole, OTHER), _bar(x, y, links, LINKS)]
 

@@ -11,7 +11,7 @@ MEASURED = Path(__file__).parents[1] / "benchmarks" / "language.tsv"
 HEAD = """\
 # Languages
 
-`-a lang=` takes the codes and names of this page, several with commas. For each there is a model in `models/`: counts
+`-a lang=` takes the codes and names of this page, several with commas. Each language has a model in `models/`: counts
 of n-grams and words, the badness of its texts, its legacy encodings, seeds. A crawl loads the models of the accepted
 languages, of the neighbours that they name, and of the big languages of the web; `-a recognise=` adds others.
 
@@ -23,28 +23,30 @@ Languages that differ less than their texts do may be accepted as one:
 """
 AFTER_GROUPS = """\
 
-Montenegrin (cnr) has no model of its own; its texts are taken for Bosnian, Croatian or Serbian, so `cnr` means `hbs`.
-Persian (fa) is made of texts of Iran and Afghanistan, Chinese (zh) of simplified and traditional ones, Serbian, Uzbek
-and Crimean Tatar of two alphabets: each is one model. Any other set is given as a list: `-a lang=xh,zu`.
+Any other set is given as a list: `-a lang=xh,zu`. Montenegrin (cnr) has no model of its own; its texts are taken for
+Bosnian, Croatian or Serbian, so `cnr` means `hbs`. Some models are made of two kinds of texts: Persian (fa) of Iran and
+Afghanistan, Chinese (zh) of simplified and traditional characters, Serbian, Uzbek and Crimean Tatar of two alphabets.
 
 ## Is it in that language at all?
-The nearest language is not enough: a page in Limburgish would be Dutch. A document is taken only if its *known share*
-reaches `SPIDERLING_MIN_KNOWN_SHARE` (.5): the share of its 4-grams that are usual in the language, in units of what
-the language's own texts have. How many NTREX documents in other languages are wrongly accepted all the same:
+To take the nearest language is not enough: a page in Limburgish would be Dutch. So a document is taken only if its
+*known share* reaches `SPIDERLING_MIN_KNOWN_SHARE` (.5). That is the share of its 4-grams that are usual in the
+language, divided by the same share in the language's own texts. NTREX documents in other languages that are wrongly
+accepted all the same:
 
 | set-up | accepted % |
 |---|---|
 | one language accepted, the defaults of a crawl | .13 |
-| 31 accepted, neighbours and big languages loaded, at the share that 95 % of their documents reach | 1.6 |
-| 31 accepted, nothing else loaded, at the same share | 6.8 |
+| 31 accepted, neighbours and big languages loaded, threshold where 95 % of their own documents pass | 1.6 |
+| 31 accepted, nothing else loaded, the same threshold | 6.8 |
 | all accepted, 13 languages without a model | 17 |
 
-Burmese and Yoruba, which NTREX writes in other letters than Unicode's, are left out of that share's bar; with them
-the second and third rows are 3.2 and 17.
-So load the languages that yours is taken for: `-a recognise=`. The last two rows are close relatives (Slovak for
-Czech, Galician for Portuguese; Ndebele for Zulu). Documents of these fall below .5 and are lost: Burmese in Zawgyi,
-Yoruba in the letters of old fonts, Serbian in Cyrillic with Latin a, e, o among it, and traditional Chinese as `zh`
-alone (`-a lang=zho`). Malayalam (median .58) is near it: a lower threshold keeps more.
+The last two rows are close relatives: Slovak for Czech, Galician for Portuguese, Ndebele for Zulu. So load the
+languages that yours is mistaken for: `-a recognise=`. (Burmese and Yoruba, which NTREX does not write in Unicode's
+letters, were left out when the threshold was chosen; with them the second and third rows are 3.2 and 17.)
+
+Some documents in the right language fall below .5 and are lost: Burmese in Zawgyi, Yoruba in the letters of old fonts,
+Serbian in Cyrillic with Latin a, e, o among it, and traditional Chinese as `zh` alone (`-a lang=zho` takes it).
+Malayalam (median .58) is near the threshold: a lower one keeps more.
 
 ## Train your own
 ```
@@ -59,11 +61,12 @@ there is (those with few kB below gain most), `--encodings` names the legacy enc
 not say it. Models in the directories of `SPIDERLING_MODELS` come before the bundled ones.
 
 ## Bundled
-kB: training text (of a frequency list, the list). Documents and sentences: per cent recognised among all models, in
-1000 and in at most 120 characters of NTREX-128 (news, of another source than any training text), a group counted as
-one language; in brackets without that. "-": NTREX does not have the language. Frequency lists count as text that is
-drawn from them. With less than 50 kB a model is a beginning: `scrapy train CODE text.txt --add`. `make models` builds
-them anew, [models/README.md](../models/README.md) has the licences.
+- *kB* is the size of the training text, or of the frequency list that text was drawn from.
+- *Documents* and *sentences* are per cent recognised among all models, in 1000 and in at most 120 characters of
+  NTREX-128 (news, of another source than any training text). A group counts as one language; in brackets each counts
+  by itself. "-": NTREX does not have the language.
+- With less than 50 kB a model is a beginning: `scrapy train CODE text.txt --add` adds text.
+- `make models` builds all anew; [models/README.md](../models/README.md) has the licences.
 
 | code | language | native | kB | documents | sentences | texts | seeds |
 |---|---|---|---|---|---|---|---|

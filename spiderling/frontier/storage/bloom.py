@@ -1,9 +1,8 @@
 """A Bloom filter of 64-bit keys, for seen sets that no longer fit in memory.
 
-Split blocks (Putze, Sanders, Singler 2007; as in Parquet): a key sets one bit in each
-of the eight 64-bit words of one block, so that a test touches one cache line.  With
-24 bits a key it takes a new key for a known one in about one case of 10,000 when it
-is full, more rarely before; it never misses a known key.
+It has split blocks (Putze, Sanders & Singler 2007; Parquet has the same): a key sets one bit in each of the eight
+64-bit words of one block, so a look-up reads one cache line.  With 24 bits a key, a full filter takes one new key in
+10,000 for a known one, and fewer before it is full.  It never takes a known key for a new one.
 """
 
 from __future__ import annotations
@@ -13,16 +12,25 @@ from numpy.typing import NDArray
 
 BITS_PER_KEY = 24
 _WORDS = 8
+"""64-bit words of a block."""
 _MIX = 0x9E3779B97F4A7C15
+"""Odd multiplier that spreads the keys over the blocks: 2**64 divided by the golden ratio."""
 _SALTS = (
-    0x47B6137B44974D91, 0x8824AD5BA2B7289D, 0x705495C72DF1424B, 0x9EFC49475C6BFB31,
-    0x2DF1424B9EFC4947, 0x5C6BFB3144974D91, 0xA2B7289D705495C7, 0xB7289D7047B6137B,
-)  # fmt: skip
+    0x47B6137B44974D91,
+    0x8824AD5BA2B7289D,
+    0x705495C72DF1424B,
+    0x9EFC49475C6BFB31,
+    0x2DF1424B9EFC4947,
+    0x5C6BFB3144974D91,
+    0xA2B7289D705495C7,
+    0xB7289D7047B6137B,
+)
+"""Odd multipliers, one for each word of a block: each chooses the bit of its word."""
 _ALL = (1 << 64) - 1
 
 
 class Bloom:
-    """Keys may be added beyond the capacity; errors become more frequent then."""
+    """The filter.  Keys may be added beyond the capacity; errors become more frequent then."""
 
     def __init__(self, capacity: int) -> None:
         self._blocks = max(1, capacity * BITS_PER_KEY // (64 * _WORDS))
@@ -39,7 +47,7 @@ class Bloom:
         return True
 
     def add(self, key: int) -> bool:
-        """Enter *key*; True if it was certainly not there."""
+        """Add *key*; True if it was certainly not there."""
         if key in self:
             return False
         word = ((key * _MIX & _ALL) >> 32) * self._blocks >> 32 << 3
@@ -49,7 +57,7 @@ class Bloom:
         return True
 
     def update(self, keys: NDArray[np.uint64]) -> None:
-        """Enter many keys at once."""
+        """Add many keys."""
         first = ((keys * np.uint64(_MIX) >> np.uint64(32)) * np.uint64(self._blocks) >> np.uint64(32)) << np.uint64(3)
         for number, salt in enumerate(_SALTS):
             bits = np.uint64(1) << (keys * np.uint64(salt) >> np.uint64(58))
@@ -57,6 +65,6 @@ class Bloom:
 
     @property
     def error_rate(self) -> float:
-        """The share of new keys that it takes for known ones now, by the bits that are set."""
+        """The share of new keys that are taken for known ones now, estimated from the share of bits that are set."""
         sample = self._array[: 1 << 20]
         return float(np.unpackbits(sample.view(np.uint8)).mean()) ** _WORDS

@@ -1,9 +1,8 @@
-"""A set of 64-bit keys in little memory: open addressing in numpy, in 256 parts that grow one at a time.
+"""A set of 64-bit keys in little memory: a hash table with open addressing, in 256 parts that grow one at a time.
 
-Each part is a table with linear probing, ordered by key: the place of a key is its
-share of the key space, so that a table can be built from sorted keys in one pass.
-Only one part grows at once (40,000 keys at 10^7: about a millisecond), so no insertion
-pauses the event loop.  A key takes 10 to 11.8 bytes (loads of .8 to .68).
+Each part is an array with linear probing.  A key's place is proportional to the key, so the keys lie in order and a
+part can be built from sorted keys in one pass.  Only one part grows at a time: of 10^7 keys it holds 40,000, which
+takes about a millisecond, so no insertion holds up the event loop.  A key takes 10 to 11.8 bytes (load .8 to .68).
 """
 
 from __future__ import annotations
@@ -17,22 +16,31 @@ from numpy.typing import NDArray
 Keys = NDArray[np.uint64]
 
 PARTS = 256
-_PART_SHIFT, _PLACE_SHIFT = 56, 24  # the upper 8 bits name the part, the next 32 the place in it
+_PART_SHIFT = 56
+"""The upper 8 bits of a key choose its part."""
+_PLACE_SHIFT = 24
+"""The next 32 bits choose its place in the part."""
 _PLACE_MASK = (1 << 32) - 1
-_MAX_LOAD, _LOAD_AFTER_GROWTH = 0.8, 0.68
+_MAX_LOAD = 0.8
+"""Share of used cells above which a part grows (chosen)."""
+_LOAD_AFTER_GROWTH = 0.68
+"""Share of used cells of a part that has just grown (chosen)."""
 _MIN_SIZE = 32
+"""Cells of an empty part."""
 _PART, _PLACE, _WITHIN, _WIDTH = map(np.uint64, (_PART_SHIFT, _PLACE_SHIFT, _PLACE_MASK, 32))
+"""The numbers above for arithmetic in numpy; 32 is the number of bits that choose the place."""
 _MAPPED = 1 << 12
+"""Cells from which on a part has memory pages of its own (``_empty``)."""
 _SPARE = 64
-"""Cells behind the last place, so that probing needs no wrapping round; the last one stays empty."""
+"""Cells behind the last place, so that probing need not wrap round; the last one stays empty."""
 
 
 class KeyTable:
-    """Keys from 1 to 2**64 - 1, their upper bits evenly spread; 0 marks an empty cell."""
+    """Holds keys from 1 to 2**64 - 1 whose upper bits must be evenly spread; 0 marks an empty cell."""
 
     def __init__(self) -> None:
         self._sizes = [_MIN_SIZE] * PARTS
-        self._size_of = np.full(PARTS, _MIN_SIZE, np.uint64)  # the same
+        self._size_of = np.full(PARTS, _MIN_SIZE, np.uint64)  # the same, for numpy
         self._used = [0] * PARTS
         self._limits = [int(_MIN_SIZE * _MAX_LOAD)] * PARTS
         self._cells: list[memoryview] = [_empty(_MIN_SIZE + _SPARE) for _ in range(PARTS)]
@@ -51,12 +59,16 @@ class KeyTable:
         return False
 
     def add(self, key: int) -> bool:
-        """Enter *key*; True if it was not there."""
+        """Add *key*; True if it was not there."""
         return not self.add_all((key,))
 
     def add_all(self, keys: Sequence[int]) -> list[int]:
-        """Enter a few keys; the places in *keys* of those that were there."""
-        all_cells, sizes, used, limits, known = self._cells, self._sizes, self._used, self._limits, []
+        """Add a few keys; returns the indices in *keys* of those that were there."""
+        all_cells = self._cells
+        sizes = self._sizes
+        used = self._used
+        limits = self._limits
+        known = []
         for at, key in enumerate(keys):
             part = key >> _PART_SHIFT
             cells = all_cells[part]
@@ -73,10 +85,11 @@ class KeyTable:
         return known
 
     def missing(self, keys: Keys) -> list[int]:
-        """The places in *keys* of those that are not there; where to look is worked out for all at once."""
+        """The indices in *keys* of those that are not there; their cells are computed for all keys at once."""
         parts = keys >> _PART
         wanted = (keys >> _PLACE & _WITHIN) * self._size_of[parts] >> _WIDTH
-        all_cells, missing = self._cells, []
+        all_cells = self._cells
+        missing = []
         for at, (key, part, place) in enumerate(zip(keys.tolist(), parts.tolist(), wanted.tolist(), strict=True)):
             cells = all_cells[part]
             while (found := cells[place]) != key:
@@ -97,7 +110,7 @@ class KeyTable:
             place += 1
 
     def update(self, keys: Keys) -> None:
-        """Enter many keys at once: 10^7 in about a second."""
+        """Add many keys: 10^7 in about a second."""
         keys = np.sort(keys)
         ends = np.searchsorted(keys, np.arange(1, PARTS, dtype=np.uint64) << _PART)
         for part, more in enumerate(np.split(keys, ends)):
@@ -105,13 +118,13 @@ class KeyTable:
                 self._build(part, np.sort(np.concatenate([self.keys_of(part), more])) if self._used[part] else more)
 
     def keys_of(self, part: int) -> Keys:
-        """The keys of one part, roughly in order."""
+        """The keys of one part; neighbours may be out of order."""
         cells: Keys = np.frombuffer(self._cells[part], np.uint64)
         keys: Keys = cells[cells != 0]
         return keys
 
     def _build(self, part: int, keys: Keys) -> None:
-        """Lay out *keys*, which are sorted, anew: each at its place, or right behind the key before it."""
+        """Make the part anew of *keys*, which are sorted: each at its place, or right behind the key before it."""
         keys = _distinct(keys)
         size = max(_MIN_SIZE, int(len(keys) / _LOAD_AFTER_GROWTH))
         order = np.arange(len(keys), dtype=np.int64)
@@ -121,21 +134,23 @@ class KeyTable:
         np.frombuffer(cells, np.uint64)[places] = keys
         self._cells[part] = cells
         self._sizes[part] = self._size_of[part] = size
-        self._used[part], self._limits[part] = len(keys), int(size * _MAX_LOAD)
+        self._used[part] = len(keys)
+        self._limits[part] = int(size * _MAX_LOAD)
 
 
 def _empty(size: int) -> memoryview:
-    """*size* cells of 0.  Reading one item of a memoryview takes a third of the time that it takes in numpy.
+    """*size* cells of 0, as a memoryview: reading one item takes a third of the time that it takes in numpy.
 
-    Large ones are pages of the system's: on the heap, tables that grow in turn leave holes of half their size.
+    Large arrays get memory pages of their own.  On the heap, parts that grow in turn leave holes of half their size.
+    The pages are private, so that a forked process does not share them.
     """
     if size < _MAPPED:
         return memoryview(bytearray(8 * size)).cast("Q")
-    return memoryview(mmap(-1, 8 * size, flags=MAP_PRIVATE | MAP_ANONYMOUS)).cast("Q")  # not a forked child's as well
+    return memoryview(mmap(-1, 8 * size, flags=MAP_PRIVATE | MAP_ANONYMOUS)).cast("Q")
 
 
 def _distinct(keys: Keys) -> Keys:
-    """Sorted *keys*, each once (numpy's own ``unique`` is ten times slower)."""
+    """Sorted *keys* without repetitions; numpy's ``unique`` takes ten times as long."""
     first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     distinct: Keys = keys[first]

@@ -1,4 +1,4 @@
-"""The store's contract without a file: for the simulator and for tests."""
+"""A store without a file, for the simulator and for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spiderling.frontier.storage.protocol import (
 
 
 def summary_of(row: HostRow) -> HostSummary | None:
-    """What is marked of *row*, if anything."""
+    """The HostSummary of *row*; None if a restart needs none."""
     in_transit = row.transit is not None
     if not (row.pages or row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
         return None
@@ -37,12 +37,13 @@ class MemoryStore:
     def __init__(self) -> None:
         self._hosts: dict[int, HostRow] = {}
         self._chunks: dict[int, dict[int, list[bytes]]] = {}
-        """By host and id."""
+        """Host id -> chunk id -> lines."""
         self._tails: dict[int, list[bytes]] = {}
         self._robots: dict[str, RobotsRow] = {}
         self._consent: dict[tuple[str, ...], ConsentRow] = {}
         self._segments: dict[str, SegmentRow] = {}
-        self._seen, self._digests = array("q"), array("q")
+        self._seen = array("q")
+        self._digests = array("q")
         self._counts: dict[str, int] = {}
         self._meta: dict[str, str] = {}
         self._closed = False

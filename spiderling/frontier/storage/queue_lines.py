@@ -1,8 +1,8 @@
 """A URL in a queue as one line of bytes.
 
-A plain URL is its path behind one byte for its scheme, ``www.`` and rank: the host's
-name is known.  Whatever else (attempts, redirects, the payload of a subclass's request,
-a server's own spelling, unusual ports) is JSON behind a ``~``.  A line holds no newline.
+The line of a plain URL is one byte, for its scheme, ``www.`` and rank, followed by its path; the host's name is known.
+Any other URL is JSON behind a ``~``: one with attempts, redirects, the payload of a subclass's request, a server's
+own spelling or an unusual port.  A line contains no newline.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize
 from spiderling.frontier.hosts.host import Host, QueuedUrl
 from spiderling.frontier.hosts.ranks import RANKS
 
-_FIRST = 0x40  # plain lines begin with '@' to 'g', in rank order for each prefix
+_FIRST = 0x40
+"""The first byte of plain lines is '@' to 'g': ten for each prefix, in the order of the ranks."""
 HEADS = [[bytes([_FIRST + number * RANKS + rank]) for rank in range(RANKS)] for number in range(len(PREFIXES))]
-"""What stands before the path in a plain line, by the URL's prefix and its rank."""
+"""The first byte of a plain line, by the URL's prefix and its rank."""
 _SPECIAL = b"~"
+"""The first byte of a line with JSON."""
 
 
 def plain_line(target: CanonicalUrl, rank: int) -> bytes | None:
-    """The line of a URL that was never tried; None if it is not of the plain form."""
+    """The line of a URL that was never tried; None if it is not a plain one."""
     prefix = prefix_of(target)
     if prefix is None or not target.path.isascii() or "\n" in target.path:
         return None
@@ -39,7 +41,7 @@ def line_of(url: QueuedUrl) -> bytes:
 
 
 def url_of(line: bytes, host: Host) -> QueuedUrl:
-    """The URL of *host* that *line* holds; raises ValueError for what is no such line."""
+    """The URL of *host* in *line*; raises ValueError, TypeError or IndexError for what is no such line."""
     if line.startswith(_SPECIAL):
         key, url, rank, tries, redirects, payload = json.loads(line[1:])
         target = canonicalize(url)
@@ -53,7 +55,7 @@ def url_of(line: bytes, host: Host) -> QueuedUrl:
 
 
 def stored_url(line: bytes, host: Host) -> QueuedUrl:
-    """``url_of`` for lines from the store; raises DamageError."""
+    """``url_of`` for lines from the store; raises DamageError for what is no such line."""
     try:
         return url_of(line, host)
     except (ValueError, TypeError, IndexError) as error:

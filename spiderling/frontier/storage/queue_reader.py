@@ -1,4 +1,4 @@
-"""The queues as a person wants to see them: read from the file, beside a crawl that may be running."""
+"""Reads queues from the state's file for commands and checks, also while a crawl is running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spiderling.frontier.storage.sqlite import tails_of, unpacked
 
 
 class UrlRow(NamedTuple):
-    """A URL that has not ended, or is parked with its closed host."""
+    """A committed URL that waits, or that is parked with its closed host."""
 
     key: int
     host: int
@@ -27,7 +27,7 @@ class UrlRow(NamedTuple):
 
 
 def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
-    """The committed URLs of a host that wait or are parked, in the order in which they will be handed out."""
+    """The committed URLs of a host, band by band; within a band in the order in which they will be handed out."""
     query = "SELECT name, state, positions, first, transit FROM host WHERE id = ?"
     row = connection.execute(query, (host,)).fetchone()
     if row is None:
@@ -42,12 +42,15 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
 
 
 def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
-    """The committed URL with this key, if it waits or is parked."""
+    """The committed URL with this key; None if it neither waits nor is parked."""
     return next((row for row in urls_of(connection, key >> HASH_BITS & MAX_HOST_ID) if row.key == key), None)
 
 
 def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
-    """Host id -> number of its committed URLs, waiting or parked, counted one by one."""
+    """Host id -> number of its committed URLs, waiting or parked, counted one by one.
+
+    Hosts without any are left out.  An id that has chunks or tails but no host counts as 1.
+    """
     numbers: dict[int, int] = {}
     tails: dict[int, dict[int, list[bytes]]] = {}
     for slot, lines in tails_of(connection).items():
@@ -55,15 +58,15 @@ def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
     for host, positions, first, transit in connection.execute("SELECT id, positions, first, transit FROM host"):
         slots = _slots_of(connection, host, positions, tails.get(host, {}))
         numbers[host] = sum(map(len, slots.values())) + len([line for line in (transit, *first.split(b"\n")) if line])
-    strange = tails.keys() - numbers.keys()
-    strange |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")} - numbers.keys()
-    return {host: number for host, number in numbers.items() if number} | dict.fromkeys(strange, 1)
+    unknown = tails.keys() - numbers.keys()
+    unknown |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")} - numbers.keys()
+    return {host: number for host, number in numbers.items() if number} | dict.fromkeys(unknown, 1)
 
 
 def _slots_of(
     connection: sqlite3.Connection, host: int, positions: str, tails: dict[int, list[bytes]]
 ) -> dict[int, list[bytes]]:
-    """Slot -> lines of one host, without those that are used up."""
+    """Slot -> lines of one host that are not used up, from its chunks and its *tails*."""
     first = host << BAND_BITS
     slots: dict[int, list[bytes]] = {slot: [] for slot in range(first, first + RANKS)}
     bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)

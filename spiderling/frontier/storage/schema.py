@@ -1,14 +1,15 @@
-"""The tables of the state's file, and which file is ours."""
+"""The tables and views of the state's file, and the numbers by which the file is recognised."""
 
 from __future__ import annotations
 
 from spiderling.frontier.storage import history, url_log
 
 SCHEMA_VERSION = 5
-"""4 had no checksums (checksums.py)."""
+"""Version 4 had no checksums (checksums.py)."""
 READABLE = (4, SCHEMA_VERSION)
-"""What can be read as it is; a crawl that starts on an older one makes it new first (jobdir/migration.py)."""
-APPLICATION_ID = 0x59D37  # marks the file as ours; shown by `file`
+"""Versions that can be read; a crawl that starts on an older one converts it first (jobdir/migration.py)."""
+APPLICATION_ID = 0x59D37
+"""The application id in SQLite's header of our files; the command `file` shows it."""
 
 _TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, checksum INTEGER NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
@@ -58,7 +59,7 @@ CREATE VIEW IF NOT EXISTS yield AS
     FROM (SELECT NULL AS at, * FROM host UNION ALL SELECT distance AS at, * FROM host)
     GROUP BY at ORDER BY at;
 """
-"""For people with sqlite3 or datasette, beside ``hosts``; they may read while the crawl writes."""
+"""Views for people who read the file with sqlite3 or datasette, as ``hosts`` is; they may read while the crawl runs."""
 
 SCHEMA = f"{_TABLES}{url_log.SCHEMA}{history.SCHEMA}{VIEWS}"
-"""All of a new file."""
+"""Creates all tables and views of a new file."""

@@ -1,8 +1,7 @@
-"""The seen set: 64-bit keys of all URLs ever discovered.  A key enters once; ``add`` tells whether it was new.
+"""The seen set: the 64-bit keys of all URLs ever discovered; and the set of the digests of kept pages.
 
-Exact up to a stated number of keys (10 to 12 bytes each); beyond it a Bloom filter of
-the same memory takes over, and about one new URL in 10,000 is then taken for a known
-one.  What was a URL's key stays stored exactly either way.
+The seen set is exact up to a given number of keys, with 10 to 12 bytes a key.  Then a Bloom filter of about the same
+size takes over, which takes about one new URL in 10,000 for a known one.  The store has the exact keys in any case.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from spiderling.frontier.storage.bloom import Bloom
 from spiderling.frontier.storage.key_table import PARTS, KeyTable
 
 BLOOM_KEYS_PER_EXACT = 4
-"""How many times more keys the filter is made for: the memory stays about the same."""
+"""Keys for which the filter is made, for each key that the exact set may hold: about the same memory."""
 _HASH_MASK = (1 << HASH_BITS) - 1
 _KEYS_MOVED_AT_ONCE = 4096
+"""Keys that one ``add`` moves to the filter (chosen: the event loop is not held up)."""
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
 _LEAST = np.uint64(1)
@@ -28,10 +28,14 @@ Keys = NDArray[np.uint64]
 
 
 class SeenSet:
-    """Keys in memory, with the ones added since the last ``drain`` kept apart for the store."""
+    """The keys of all URLs; those added since the last ``drain`` are also listed for the store.
+
+    The tables want keys whose upper bits are evenly spread.  So a key is *turned*: its hash comes first, then the host
+    id.  0, which is no URL's key, becomes 1, since a KeyTable cannot hold 0.
+    """
 
     def __init__(self, keys: Iterable[int] = (), max_exact: int = 1 << 62) -> None:
-        """*keys* are signed 64-bit integers; more than *max_exact* are held in the Bloom filter."""
+        """*keys*: signed 64-bit integers.  With more than *max_exact* keys the set is a Bloom filter."""
         self._max_exact = max_exact
         self._table = KeyTable()
         self._bloom: Bloom | None = None
@@ -52,18 +56,18 @@ class SeenSet:
         return turned in self._table or (self._bloom is not None and turned in self._bloom)
 
     def missing(self, host_ids: Keys, digests: Keys) -> list[int]:
-        """The places of the URLs that were never entered, by the two parts of their keys."""
+        """The indices of the keys that are not in the set; a key is given by its two parts."""
         turned = _spread(host_ids, digests)
         missing = self._table.missing(turned)
         return missing if self._bloom is None else [at for at in missing if int(turned[at]) not in self._bloom]
 
     @property
     def error_rate(self) -> float:
-        """The share of new keys that are taken for known ones; 0 while the set is exact."""
+        """The share of new keys that are taken for known ones now; 0 while the set is exact."""
         return self._bloom.error_rate if self._bloom is not None else 0.0
 
     def add(self, key: int) -> bool:
-        """Enter *key*; True if it was not there."""
+        """Add *key*; True if it was not there."""
         turned = _turned(key)
         if self._bloom is None:
             if not self._table.add(turned):
@@ -80,7 +84,7 @@ class SeenSet:
         return True
 
     def enter(self, host_ids: Sequence[int], digests: Sequence[int]) -> list[int]:
-        """``add`` for keys by their two parts: each key, or 0 if it was there."""
+        """``add`` for keys given by their two parts; returns each key, or 0 in its place if it was there."""
         keys = list(map(key_of, host_ids, digests))
         if self._bloom is not None or self._number + len(keys) > self._max_exact:
             return [key if self.add(key) else 0 for key in keys]
@@ -93,12 +97,12 @@ class SeenSet:
         return keys
 
     def drain(self) -> array[int]:
-        """The keys entered since the last call, in order."""
+        """The keys added since the last call, in order."""
         new, self._new = self._new, array("q")
         return new
 
     def _begin_bloom(self) -> None:
-        """From now on new keys go into the filter; the old ones are moved a few at a time."""
+        """From now on new keys are added to the filter; ``add`` moves the old ones, a few at a time."""
         self._bloom = Bloom(BLOOM_KEYS_PER_EXACT * max(self._max_exact, 1))
         self._moving = [self._table.keys_of(part) for part in range(PARTS)]
 
@@ -114,7 +118,7 @@ class SeenSet:
 
 
 class DigestSet:
-    """Digests of pages and texts: those of pages in work may still be taken back, those kept stay."""
+    """Digests of pages and texts, for exact duplicates.  Those of pages in work can be taken back, those kept stay."""
 
     def __init__(self, digests: Iterable[int] = ()) -> None:
         self._kept = SeenSet(digests)
@@ -125,15 +129,15 @@ class DigestSet:
         return not any(digest in self._pending or digest in self._kept for digest in digests)
 
     def update(self, digests: Iterable[int]) -> None:
-        """Note the digests of a page in work."""
+        """A page with these digests is in work."""
         self._pending.update(digests)
 
     def difference_update(self, digests: Iterable[int]) -> None:
-        """The page was not kept: forget its digests."""
+        """The page in work was not kept: forget its digests."""
         self._pending.difference_update(digests)
 
     def keep(self, digests: Iterable[int]) -> None:
-        """The page was kept."""
+        """The page in work was kept."""
         for digest in digests:
             self._pending.discard(digest)
             self._kept.add(digest)
@@ -141,7 +145,7 @@ class DigestSet:
 
 
 def _turned(key: int) -> int:
-    """*key* with its hash in front, evenly spread, and its host id behind; 0, which no URL has, counts as 2**40."""
+    """*key* with its hash in the upper bits and its host id in the lower ones; see SeenSet."""
     return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
 
 
@@ -151,7 +155,7 @@ def _turned_all(keys: NDArray[np.int64]) -> Keys:
 
 
 def _spread(host_ids: Keys, digests: Keys) -> Keys:
-    """``_turned`` of the keys that these are the parts of."""
+    """``_turned`` of the keys with these parts."""
     turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _LEAST)
     return turned
 

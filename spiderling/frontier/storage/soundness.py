@@ -1,8 +1,8 @@
-"""Is what stands in the tables of a state of the kind that their columns are for?
+"""Checks that the values in a state's tables are of the kinds of their columns, for all who read a state.
 
-SQLite writes any value into any column, and damage may make another of each.  So before a
-table is read it is looked through once, by SQLite itself, and those who read need not
-doubt what they get.  What is packed in a column is judged where it is unpacked.
+SQLite accepts any kind of value in any column, and damage can change a value's kind.  So SoundConnection lets SQLite
+check each table once, before it is read for the first time.  What is packed in a column is checked by those who
+unpack it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
 _MAY_BE_NEGATIVE = ("exempt",)
 _SIZES = {"keys": 8, "pages": 16}
-"""Columns of bytes that hold numbers of 64 bits, or pairs of such."""
+"""Bytes of an entry in columns that pack 64-bit numbers, or pairs of them."""
 _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
 _MOST_SAID = 120
-"""Characters of SQLite's own message, which may quote what it could not read."""
+"""Characters of SQLite's own message that are printed; it may quote what it could not read (chosen)."""
 _ANEW = "put it back from a backup, or make it anew with the option --rebuild of `scrapy inspect`"
 _T = TypeVar("_T")
 
 
 def what_to_do(database: Path | str) -> str:
-    """What helps against damage in the state *database*, as the end of a sentence."""
+    """What a user can do about damage in the state *database*, as the end of a sentence."""
     directory = Path(database).parent.parent
     return (
         f"{to_check(directory)}make it anew with `scrapy inspect {directory} --rebuild`, put it back from a backup, or "
@@ -41,21 +41,21 @@ def what_to_do(database: Path | str) -> str:
 
 
 def to_check(directory: Path) -> str:
-    """The part of that which a check leaves out."""
+    """The first part of ``what_to_do``, which a check itself leaves out."""
     return f"see all damage with `scrapy inspect {directory} --check`, "
 
 
 class SoundConnection(sqlite3.Connection):
-    """Reads what one transaction sees; ``execute`` and its cursors raise JobdirError for a state that is not sound."""
+    """A connection that reads a state; ``execute`` and its cursors raise JobdirError for a damaged one."""
 
     def __init__(self, path: str, *args: Any, **options: Any) -> None:
         super().__init__(path, *args, **options)
         self.path = path
-        """As messages name the file."""
+        """The name of the file in messages."""
         self.looks = True
-        """Whether tables are looked through; who compares each row with its checksum need not."""
+        """Whether tables are checked; not needed where each row is compared with its checksum."""
         self._known: set[str] = set()
-        """Tables and views that are sound."""
+        """Tables and views that were checked."""
 
     def execute(self, query: str, values: Any = ()) -> sqlite3.Cursor:
         with _translated(self.path):
@@ -64,7 +64,7 @@ class SoundConnection(sqlite3.Connection):
             return self.cursor(_SoundCursor).execute(query, values)
 
     def _look(self, query: str) -> None:
-        """Look through the tables that *query* reads, also by views."""
+        """Check the tables that *query* reads, also those behind views."""
         for name in _TABLES.findall(query):
             if name not in self._known:
                 made = super().execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
@@ -113,7 +113,7 @@ def _translated(path: str) -> Iterator[None]:
 
 
 def _is_strange(column: str, kind: str, not_null: int) -> str:
-    """The condition under which a value was never written to *column*."""
+    """The SQL condition for a value that cannot have been written to *column*."""
     strange = f"typeof({column}) <> '{_KINDS.get(kind, kind)}'"
     if kind == "INTEGER" and column not in _MAY_BE_NEGATIVE:
         strange += f" OR {column} < 0"
@@ -125,7 +125,10 @@ def _is_strange(column: str, kind: str, not_null: int) -> str:
 
 
 def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
-    """What the table ``meta`` has as *key*, in JSON, or *default*; raises JobdirError for anything of another kind."""
+    """The value of *key* in the table ``meta`` (JSON); *default* if there is none.
+
+    Raises JobdirError if the value is not of the kind of *default*.
+    """
     try:
         value = json.loads(meta[key]) if key in meta else default
     except (ValueError, TypeError, RecursionError):
@@ -136,5 +139,5 @@ def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
 
 
 def is_like(value: object, default: object) -> bool:
-    """Whether *value* is of the kind of *default*; any number is like any other."""
+    """Whether *value* is of the kind of *default*; int and float count as one kind."""
     return isinstance(value, (int, float) if isinstance(default, (int, float)) else type(default))

@@ -1,4 +1,4 @@
-"""The file of a state before anybody opens it to write: whose it is, of which schema, and how it is read unchanged."""
+"""Examines the file of a state without changing it: whether it is one, of which schema, which segments it records."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def refuse_others(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> No
 def version_of(path: Path) -> int | None:
     """The schema of the state at *path*, None if there is none yet; raises JobdirError for anything else there.
 
-    Nothing is written, not even beside the file: only what is in it is read, and of a file that was never brought up to
-    date from its write-ahead log, a copy.
+    Nothing is written, not even beside the file.  If the file is empty but for its write-ahead log, a copy of both is
+    read, since SQLite would change them.
     """
     if not path.is_file() or not path.stat().st_size:
         return None
     try:
-        application, version, tables = _marks_of(path)
+        application, version, tables = _identity_of(path)
         log = log_of(path)
         if not application and not tables and log.exists() and log.stat().st_size:
             with tempfile.TemporaryDirectory() as name:
                 for file in (path, log):
                     shutil.copy(file, name)
-                application, version, tables = _marks_of(Path(name, path.name), "rw")
+                application, version, tables = _identity_of(Path(name, path.name), "rw")
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: SQLite quotes what it cannot read
         raise JobdirError(
             f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
@@ -54,10 +54,10 @@ def version_of(path: Path) -> int | None:
 
 
 def recorded_segments(database: Path) -> list[SegmentRow] | None:
-    """The segments that a state knows which nobody has opened; None if the file is missing or holds no state.
+    """The segments that the state at *database* records; None if the file is missing or is no state.
 
-    Nothing is written.  What lies behind the recorded lengths may be cut off, so each row is compared with its
-    checksum.  Raises JobdirError or sqlite3.Error when the file is damaged.
+    Nothing is written.  Each row is compared with its checksum, since what segments hold beyond the recorded lengths
+    may be cut off.  Raises JobdirError or sqlite3.Error if the file is damaged.
     """
     if not database.is_file():
         return None
@@ -75,20 +75,20 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
 
 
 def log_of(database: Path) -> Path:
-    """SQLite's write-ahead log: it is there from the first write until the state is closed, and after any kill."""
+    """The path of SQLite's write-ahead log, which exists while the state is open for writing and after a kill."""
     return database.with_name(f"{database.name}-wal")
 
 
 def as_it_is(path: Path) -> str:
-    """The parameters of the URI with which SQLite reads a file that nobody writes, and changes neither it nor its log.
+    """Parameters of the URI with which SQLite changes neither the file nor its log; nobody else may write the file.
 
-    Without a log the file is read as if nobody could change it, for SQLite would make the log.
+    Where there is no log, ``immutable`` keeps SQLite from making one.
     """
     return "mode=ro" if log_of(path).exists() else "immutable=1"
 
 
-def _marks_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, int]:
-    """Application id, schema and number of tables."""
+def _identity_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, int]:
+    """Application id, number of the schema, and number of tables."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)) as file:
         queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         application, version, tables = (file.execute(query).fetchone()[0] for query in queries)

@@ -1,13 +1,13 @@
-"""The trail: why each URL is in the corpus or not, to be asked afterwards; on disk, never in memory.
+"""The URL log: how each URL ended and where it was found.  It is on disk only; users know it as the *trail*.
 
-Three append-only tables, written in the transaction of each batch (sqlite.py):
+It has three append-only tables, which are written in the transaction of each batch (sqlite.py):
 
-- *ended*: the URLs that ended, each with an ``End``; one row a batch, their keys first,
-  so that a search reads 8 bytes a URL and unpacks one row;
-- *found*: keys in the order of discovery, and the page that each was found on as runs
-  of (page's key, number of URLs), key 0 for seeds;
-- *purged*: a whole queue given up at once, one row whatever its length.  A URL that was
-  found, does not wait and has no end of its own ended with the next purge of its host.
+- *ended*: one row for each batch, with the URLs that ended and an ``End`` for each.  Their keys are in a column of
+  their own, so a search reads 8 bytes for each URL and unpacks one row.
+- *found*: the keys of discovered URLs in order, and the pages on which they were found, as runs of (key of the page,
+  number of URLs).  The key 0 stands for seeds.
+- *purged*: one row for each queue that was given up as a whole.  A URL that was found, does not wait and is not in
+  *ended* ended with the next purge of its host.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     from spiderling.frontier.hosts.host import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"
-"""In the table ``meta``: for each Reason the last batch of *ended* whose URLs that ended so wait again, or did."""
+"""Key in the table ``meta``: for each Reason the last batch of *ended* up to which ``ask_again`` was obeyed."""
 _LEVEL = 6
+"""Level of zstd compression (chosen)."""
 _END_KINDS = (int, str, str, *[int] * 7, str, str, str)
-"""Of an End, its ``document`` left out."""
+"""The types of an End's fields, except ``document``."""
 _compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
 
 class End(NamedTuple):
-    """How one URL ended; what no request told is 0 or empty."""
+    """How one URL ended; fields about a response are 0 or empty where there was none."""
 
     key: int
     url: str
@@ -47,18 +48,18 @@ class End(NamedTuple):
     rank: int
     distance: int
     tries: int = 0
-    """Attempts that failed before."""
+    """Earlier attempts, which failed."""
     status: int = 0
     body_bytes: int = 0
     kept_bytes: int = 0
     words: int = 0
     language: str = ""
     detail: str = ""
-    """The verdict in words: what was measured and found wanting."""
+    """The verdict in words: what was measured, and what would have been enough."""
     document: int | None = None
-    """Its place among the documents of the batch's frame."""
+    """Index of its document in the batch's frame of the corpus."""
     payload: str = ""
-    """That of a request of a subclass and of a sitemap, in base64, so that it can be made again; of kept pages none."""
+    """QueuedUrl.payload in base64, from which the request can be made again; empty for kept pages."""
 
 
 class Purge(NamedTuple):
@@ -70,7 +71,7 @@ class Purge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UrlLogBatch:
-    """What one batch adds; ``ends`` get what their outcomes told in the checkpoint."""
+    """What one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
 
     time: float = 0.0
     ends: tuple[End, ...] = ()
@@ -79,23 +80,25 @@ class UrlLogBatch:
     """Runs of (key of the page, number of keys in ``found``)."""
     purges: tuple[Purge, ...] = ()
     segment: str = ""
-    """Segment that holds the batch's documents ..."""
+    """The segment with the batch's documents."""
     offset: int = 0
-    """... and where their frame begins, in bytes."""
+    """Where their frame begins in the segment, in bytes."""
 
 
 class UrlLog:
-    """Collects between two batches; ``full``, only the ``ends``, or nothing (``off``)."""
+    """Collects what the next batch adds."""
 
     def __init__(self, mode: str) -> None:
-        self.keeps_ends, self._keeps_found = mode != "off", mode == "full"
+        """*mode*: the option SPIDERLING_TRAIL: ``full``; ``ends`` for ends and purges only; or ``off``."""
+        self.keeps_ends = mode != "off"
+        self._keeps_found = mode == "full"
         self._ends: list[End] = []
         self._found: list[int] = []
         self._pages: list[tuple[int, int]] = []
         self._purges: list[Purge] = []
 
     def log_found(self, keys: list[int], page: int) -> None:
-        """URLs were discovered on the page of the key *page*; 0: a seed."""
+        """The URLs *keys* were discovered on the page with the key *page*; 0: they are seeds."""
         if not (self._keeps_found and keys):
             return
         self._found += keys
@@ -113,32 +116,39 @@ class UrlLog:
             self._ends.append(end)
 
     def log_purge(self, host: Host, reason: Reason, urls: int) -> None:
-        """All *urls* that waited for *host* ended at once."""
+        """The whole queue of *host* ended, with this number of *urls*."""
         if self.keeps_ends and urls:
             self._purges.append(Purge(0.0, host.id, reason.value, urls))
 
     def drain(self, now: float) -> UrlLogBatch:
-        """Everything since the last call."""
+        """Everything that was logged since the last call."""
         purges = tuple(purge._replace(time=now) for purge in self._purges)
         batch = UrlLogBatch(now, tuple(self._ends), tuple(self._found), tuple(self._pages), purges)
-        self._ends, self._found, self._pages, self._purges = [], [], [], []
+        self._ends = []
+        self._found = []
+        self._pages = []
+        self._purges = []
         return batch
 
 
 def with_outcome(end: End, outcome: Outcome, document: int | None) -> End:
-    """*end* with what the outcome of its request told; *document*: the place of its document in the batch."""
+    """*end* completed by the outcome of its request; *document*: the index of its document in the batch."""
     return end._replace(
-        status=outcome.status, body_bytes=outcome.body_bytes, kept_bytes=outcome.kept_bytes, words=outcome.words,
-        language=outcome.language or "", detail=outcome.detail, document=document,
-    )  # fmt: skip
+        status=outcome.status,
+        body_bytes=outcome.body_bytes,
+        kept_bytes=outcome.kept_bytes,
+        words=outcome.words,
+        language=outcome.language or "",
+        detail=outcome.detail,
+        document=document,
+    )
 
 
 def rows(batch: UrlLogBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The rows that *batch* adds: each with its table, and without the number that the table gives it."""
+    """(table, row) for each row that *batch* adds; rows are without the number that their table gives them."""
     if batch.ends:
         keys = pack_keys(tuple(end.key for end in batch.ends))
-        values = (batch.time, batch.segment, batch.offset, keys, pack_ends(batch.ends))
-        yield "ended", values
+        yield "ended", (batch.time, batch.segment, batch.offset, keys, pack_ends(batch.ends))
     if batch.found:
         runs = pack_keys(tuple(part for run in batch.pages for part in run))
         yield "found", (batch.time, pack_keys(batch.found), runs)
@@ -157,15 +167,15 @@ def unpack_keys(blob: bytes) -> list[int]:
 
 
 def pack_ends(ends: tuple[End, ...]) -> bytes:
-    """The ends of a batch by column, since like values pack better side by side."""
+    """The ends of a batch without their keys, column by column, since similar values compress better together."""
     columns = list(zip(*(end[1:] for end in ends), strict=True))
     if not any(columns[-1]):
-        del columns[-1]  # payloads, which the stock spider has none of
+        del columns[-1]  # payloads, of which the stock spider has none
     return _compressor.compress(json.dumps(columns, separators=(",", ":")).encode())
 
 
 def unpack_ends(keys: bytes, blob: bytes) -> list[End]:
-    """The ends of a batch; raises DamageError for what was never packed."""
+    """The ends of a batch with these *keys*; raises DamageError for what ``pack_ends`` cannot have made."""
     try:
         columns = json.loads(zstandard.ZstdDecompressor().decompress(blob))
         ends = [End(*row) for row in zip(unpack_keys(keys), *columns, strict=True)]
@@ -185,8 +195,9 @@ def _is_end(end: End) -> bool:
 
 
 def place_of(key: int, blob: bytes) -> int | None:
-    """The place of *key* among the packed keys in *blob*; None when it is not there."""
-    wanted, at = pack_keys((key,)), -1
+    """The index of *key* among the packed keys in *blob*; None if it is not there."""
+    wanted = pack_keys((key,))
+    at = -1
     while (at := blob.find(wanted, at + 1)) >= 0:
         if at % 8 == 0:
             return at // 8
@@ -194,7 +205,7 @@ def place_of(key: int, blob: bytes) -> int | None:
 
 
 def page_of(place: int, runs: bytes) -> int:
-    """The key of the page on which the URL at *place* of its batch was found; 0: none, it is a seed."""
+    """The key of the page on which the URL with the index *place* in its batch was found; 0 if it is a seed."""
     pairs = unpack_keys(runs)
     for page, number in zip(pairs[::2], pairs[1::2], strict=True):
         place -= number

@@ -1,8 +1,8 @@
-"""Is SQLite's write-ahead log whole?
+"""Finds damage in SQLite's write-ahead log.
 
-SQLite takes the log for ended at the first frame that does not agree with its checksum, and says nothing: after a
-power cut that is right, since what comes behind was not synced; after damage the commits behind it are lost.  The
-format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+SQLite ignores the log, without a message, from the first frame on that disagrees with its checksum.  After a power
+cut that is right, since the rest was not synced.  After damage it loses the commits behind that frame.
+The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _MAGIC = 0x377F0682
-"""Its lowest bit says that words are summed up with their high byte first."""
+"""The first number of a log.  If its lowest bit is set, checksums read words with the high byte first."""
 _MASK = 0xFFFFFFFF
 
 
@@ -23,12 +23,13 @@ class _Frame(NamedTuple):
     offset: int
     is_commit: bool
     is_of_log: bool
-    """It was written since the log began anew: it has the log's salts, or one of them."""
+    """Whether it was written since the log was last restarted: it has at least one of the log's two salts."""
     is_whole: bool
+    """Whether it and all frames before it agree with their checksums."""
 
 
 def damaged_log(database: Path) -> Iterator[str]:
-    """What is wrong with the log beside *database*, which no other process writes; raises OSError."""
+    """What is damaged in the log of *database*, which no other process may be writing; raises OSError."""
     path = database.with_name(database.name + "-wal")
     if not path.exists() or path.stat().st_size < _HEADER.size:
         return
@@ -44,15 +45,17 @@ def damaged_log(database: Path) -> Iterator[str]:
 
 
 def _begins(log: bytes) -> bool:
-    """Whether the header is as it was written."""
+    """Whether the header agrees with its checksum."""
     magic, *_, first, second = _HEADER.unpack_from(log)
     return magic & ~1 == _MAGIC and _summed(log[:24], ">" if magic & 1 else "<", (0, 0)) == (first, second)
 
 
 def _frames(log: bytes) -> Iterator[_Frame]:
-    """The whole frames, then those of which nothing can be said but what they claim."""
+    """All frames, up to the end of the file."""
     magic, _, page_bytes, _, *salts, first, second = _HEADER.unpack_from(log)
-    order, sums, is_whole = ">" if magic & 1 else "<", (first, second), True
+    order = ">" if magic & 1 else "<"
+    sums = (first, second)
+    is_whole = True
     for offset in range(_HEADER.size, len(log) - page_bytes - _FRAME.size + 1, _FRAME.size + page_bytes):
         _, commit, first_salt, second_salt, *wanted = _FRAME.unpack_from(log, offset)
         if is_whole:
@@ -64,6 +67,7 @@ def _frames(log: bytes) -> Iterator[_Frame]:
 
 
 def _summed(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
+    """SQLite's checksum of *data*, continued from *sums*."""
     first, second = sums
     for one, two in struct.iter_unpack(f"{order}2I", data):
         first = first + one + second & _MASK

@@ -1,4 +1,4 @@
-"""Which rank is served next: drawn at random, the better the likelier; and nobody waits for ever.
+"""Draws the rank that is served next; better ranks are likelier, and every rank has its turn.
 
 After HeidiX (Schäfer et al. 2014, section 5), whose ranked queues are popped with a
 probability inversely proportional to their rank.  Here it is 1 / (rank + 1) ** power:
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from spiderling.frontier.hosts.ranks import RANKS
 
 FAIR = 64
-"""Of so many draws among hosts, one goes round all ranks."""
+"""Every 64th draw among hosts ignores the weights and goes round all ranks (chosen)."""
 
 
 def chance(seed: int) -> Callable[[], float]:
@@ -23,13 +23,17 @@ def chance(seed: int) -> Callable[[], float]:
 
 
 class Draw:
-    """Calling it with the ranks that are waited in gives one of them; the same calls give the same with one seed."""
+    """Call it with the ranks in which somebody waits: it returns one of them.  With the same seed, the same calls
+    return the same ranks.
+    """
 
     def __init__(self, power: float, seed: int, fair: int = 0) -> None:
-        """*fair*: of so many draws one goes round all ranks, so that the worst has its turn; 0: none does."""
+        """*fair*: every draw of this number goes round all ranks, so that the worst has its turn; 0: none does."""
         self._weights = [] if math.isinf(power) else [(rank + 1) ** -power for rank in range(RANKS)]
         self._random = chance(seed)
-        self._fair, self._until_fair, self._last = fair, fair, -1
+        self._fair = fair
+        self._until_fair = fair
+        self._last = -1
 
     def __call__(self, ranks: Sequence[int]) -> int:
         """One of *ranks*, which ascend and are not empty."""

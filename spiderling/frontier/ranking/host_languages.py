@@ -1,9 +1,9 @@
-"""Whether a host's next page is in a wanted language, by its pages so far and by how much hosts differ from each other.
+"""How likely a host's next page is in a wanted language, by its pages so far and by how much hosts differ.
 
-The share of wanted pages varies over hosts like a beta distribution with the crawl's mean m; the mean of what is then
-to be expected of a host is (wanted + s * m) / (pages + s).  The pages s for which the crawl's mean counts follow from
-how often two pages of one host differ in this, against any two pages of the crawl (the method of moments, empirical
-Bayes), and are estimated while the crawl goes on: near 0 where every host keeps to one language.
+The model (empirical Bayes): hosts' shares of wanted pages have a beta distribution with the crawl's mean m.  The share
+to be expected of a host is then (wanted + s * m) / (pages + s): the mean counts like s pages.  s is estimated during
+the crawl by the method of moments: from how often two pages of one host differ in being wanted, compared with any two
+pages of the crawl.  It is near 0 where every host keeps to one language.
 """
 
 from __future__ import annotations
@@ -16,29 +16,34 @@ from typing import Any
 import numpy as np
 
 _MOST_HOSTS = 50_000
-_SPLIT, _PAIRS = 0.23, 20.0
-"""How often pages of one host differ, against any two, before anything is known, and the pages for which that counts.
+"""Hosts that are remembered (chosen); the one that came first is forgotten first."""
+_SPLIT = 0.23
+"""Prior of how often two pages of one host differ, divided by how often any two pages of the crawl do.
 
-.23 is that of the Thai web of Somboonviwat et al. 2006, where 84 % of the links of a wanted page to its own server lead
-to wanted ones, and 12 % of all pages are.
+From the Thai web (Somboonviwat et al. 2006): 84 % of the links of a wanted page to its own server lead to wanted
+pages, and 12 % of all pages are wanted.
 """
-_LEAST, _MOST = 0.05, 0.75
+_PAIRS = 20.0
+"""Weight of this prior, in pairs of pages (chosen)."""
+_LEAST = 0.05
+_MOST = 0.75
+"""Bounds of the estimate of `_SPLIT` (chosen)."""
 _MOST_PAGES = 2**50
-"""Far beyond any crawl."""
+"""More pages than any crawl has; larger numbers in a state are damage."""
 
 
 class HostLanguages:
-    """Pages in a wanted language and in others, by host and of the whole crawl."""
+    """Counts of pages in a wanted language and in others, for each host and for the whole crawl."""
 
     def __init__(self) -> None:
         self._hosts: dict[int, list[int]] = {}
         self._pages = [1, 1]
         self._differ = self._pairs = 0.0
         self._prior: tuple[float, float] | None = None
-        """``prior_pages`` and ``mean``, once they were asked for since the last page."""
+        """``prior_pages`` and ``mean``, if they were computed since the last page."""
 
     def count_page(self, host_id: int, is_wanted: bool) -> None:
-        """A page of the host was read."""
+        """Count a page of the host."""
         self._prior = None
         seen = self._hosts.setdefault(host_id, [0, 0])
         if pages := sum(seen):
@@ -51,24 +56,24 @@ class HostLanguages:
 
     @property
     def mean(self) -> float:
-        """Share of wanted pages of the whole crawl."""
+        """The share of wanted pages in the whole crawl."""
         return self._pages[0] / sum(self._pages)
 
     @property
     def prior_pages(self) -> float:
-        """Pages of a host for which the crawl's mean counts."""
+        """The number of pages s like which the crawl's mean counts."""
         by_chance = 2.0 * self.mean * (1.0 - self.mean)
         split = (self._differ / by_chance + _SPLIT * _PAIRS) / (self._pairs + _PAIRS)
         split = max(_LEAST, min(_MOST, split))
         return split / (1.0 - split)
 
     def expected(self, host_id: int) -> float | None:
-        """Share of wanted pages to be expected of a host; None for one of which no page was read."""
+        """The share of wanted pages to be expected of a host; None if no page of it was read."""
         seen = self._hosts.get(host_id)
         if seen is None:
             return None
         if self._prior is None:
-            self._prior = self.prior_pages, self.mean
+            self._prior = (self.prior_pages, self.mean)
         prior, mean = self._prior
         return (seen[0] + prior * mean) / (seen[0] + seen[1] + prior)
 
@@ -78,12 +83,13 @@ class HostLanguages:
         return 0 if wanted else others
 
     def columns(self) -> list[bytes]:
-        """All of it, to be kept."""
-        pages, spread = chain(self._pages, chain.from_iterable(self._hosts.values())), (self._differ, self._pairs)
+        """All counts, packed for the store."""
+        pages = chain(self._pages, chain.from_iterable(self._hosts.values()))
+        spread = (self._differ, self._pairs)
         return [column.tobytes() for column in (array("Q", self._hosts), array("Q", pages), array("d", spread))]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        """Take up what ``columns`` gave; raises ValueError for what that cannot be."""
+        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
         kinds = (np.uint64, np.uint64, np.float64)
         hosts, pages, spread = (np.frombuffer(c, kind) for c, kind in zip(columns, kinds, strict=True))
         counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
@@ -93,4 +99,5 @@ class HostLanguages:
         self._differ, self._pairs = spread.tolist()
         if not 0 <= self._differ <= self._pairs < _MOST_PAGES:
             raise ValueError("a spread that is none")
-        self._hosts, self._prior = dict(zip(hosts.tolist(), counts, strict=True)), None
+        self._hosts = dict(zip(hosts.tolist(), counts, strict=True))
+        self._prior = None

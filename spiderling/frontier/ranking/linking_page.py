@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from spiderling.frontier.hosts.host import Host
 
 _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
-"""Ends of pages that were found to be in an accepted language."""
+"""Reasons of pages that are in an accepted language."""
 
 
 class LinkingPage(NamedTuple):
-    """What a strategy knows of the page whose links it ranks."""
+    """The page whose links are ranked."""
 
     host: Host
     reason: Reason
     """How the page ended."""
     rank: int = SEED_RANK
-    """Of the page's own URL."""
+    """The rank of the page's own URL."""
     relevant: bool = False
-    """Whether it is in an accepted language by the rule of T06, whatever became of it."""
+    """Whether it is in an accepted language by the rule of Somboonviwat et al. 2006, however it ended."""
     language: str = ""
-    """By that rule; '' for unknown."""
+    """Its language by that rule; '' if unknown."""
     badness: float = 0.0
     pages: int = 0
     """Judged responses of the whole crawl so far."""
 
     @classmethod
     def of(cls, host: Host, rank: int, outcome: Outcome, pages: int) -> LinkingPage:
-        """The page of *host* that *outcome* tells of, its URL being of *rank*."""
+        """The page of *host* with this *outcome*, whose URL has the rank *rank*."""
         return cls(host, outcome.reason, rank, outcome.relevant, outcome.page_language, outcome.badness, pages)
 
     @property

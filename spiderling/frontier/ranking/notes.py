@@ -1,14 +1,12 @@
-"""What pages taught, kept with the crawl: notes of them in each batch, in every so-manyth the tables made of them.
+"""Learned state as a log: one line of notes for each batch, and a snapshot of the tables every LINES batches.
 
-A batch has few pages beside the tables that they change.  So what goes to the store are the notes, one line for each
-batch; and every LINES batches the tables as they are then, after which the lines begin anew.  Restoring takes up the
-tables and then the lines behind them, in order: what was learnt is then what it was at the last commit.
+The notes of a batch's pages are much shorter than the tables that they change.  A restart reads the snapshot and then
+the later lines in order, which gives the tables as they were at the last commit.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -19,9 +17,16 @@ KEY = "learnt"
 """Of the tables in the store's ``meta``; the lines stand under it with a number."""
 LINES = 128
 _DAMAGES = (
-    ValueError, TypeError, KeyError, LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError,
-    binascii.Error, zstandard.ZstdError,
-)  # fmt: skip
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+    zstandard.ZstdError,
+)
+"""Exceptions that damaged notes raise; binascii.Error is a ValueError."""
 _MOST = 1e6
 """Yield rate; that of packed documents may be above 1."""
 _compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
@@ -32,7 +37,7 @@ class Note(NamedTuple):
 
     host_id: int
     section: int
-    """wordhashes.section_of its path."""
+    """``section_of`` its path (base/url_features.py)."""
     rate: float
     """Yield rate of its host, not 0."""
     kept_bytes: int
@@ -69,7 +74,7 @@ class Notes:
         self._number = 0
         """Of the last batch that had notes."""
         self._is_whole = True
-        """Whether the store has what the tables hold, but for the current line."""
+        """Whether the store plus the current line equals the tables."""
 
     def add(self, note: Note) -> None:
         self._tables.take(note)
@@ -85,7 +90,8 @@ class Notes:
             entries = {f"{KEY}:{place}": "null" for place in range(LINES)}
         if not self._is_whole or self._number % LINES == 0:
             entries[KEY] = json.dumps(_packed(self._number, self._tables.columns()))
-        self._line, self._is_whole = [], True
+        self._line = []
+        self._is_whole = True
         return entries
 
     def restore(self, meta: Mapping[str, str]) -> None:
@@ -103,7 +109,8 @@ class Notes:
                 self._number = number
         except _DAMAGES:
             self._tables.forget()
-            self._number, self._is_whole = 0, False
+            self._number = 0
+            self._is_whole = False
 
 
 def _packed(number: int, columns: Sequence[bytes]) -> str:
@@ -115,7 +122,8 @@ def _unpacked(text: str) -> tuple[int, list[bytes]]:
     data = zstandard.ZstdDecompressor().decompress(base64.b64decode(text, validate=True))
     head, _, rest = data.partition(b"\n")
     number, *lengths = json.loads(head)
-    columns, at = [], 0
+    columns = []
+    at = 0
     for length in lengths:
         columns.append(rest[at : at + length])
         at += length

@@ -35,35 +35,48 @@ if TYPE_CHECKING:
     from spiderling.frontier.ranking.strategy import CrawlView
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
-_USUAL_RATE, _USUAL_BYTES = 0.03, 1_000_000
-"""The yield rate of a crawl that has downloaded nothing yet, and the bytes for which that counts ..."""
-_FRUITFUL_BYTES, _FRUITFUL_RATE = 100_000, 0.001
-"""... of hosts that gave text, which are those that have at least so much of it for their bytes."""
+_USUAL_RATE = 0.03
+"""Yield rate that a crawl is given before it has downloaded anything."""
+_USUAL_BYTES = 1_000_000
+"""Weight of `_USUAL_RATE`, in downloaded bytes."""
+_FRUITFUL_BYTES = 100_000
+"""Prior weight (bytes) of the mean rate of fruitful hosts."""
+_FRUITFUL_RATE = 0.001
+"""A host is fruitful from this yield rate on."""
 _YOUNG_PAGES = 1.5
-"""Pages, of the usual size, for which what its links promised counts of a host: after as many it is half of what is
-expected ..."""
+"""Weight of a host's promised rate, in pages: after so many its own rate counts half."""
 _SECTION_PAGES = 4.0
-"""... and those for which the host's yield rate counts of its section."""
-_USUAL_PAGE_BYTES, _USUAL_PAGES = 27_000, 20
-"""Size of a page before any was read, and the pages for which that counts."""
+"""Weight of the host's yield rate in that of one of its sections, in pages."""
+_USUAL_PAGE_BYTES = 27_000
+"""Size that a page is given before any was read."""
+_USUAL_PAGES = 20
+"""Weight of `_USUAL_PAGE_BYTES`, in pages."""
 _SECTIONS = 50_000
 _SCALE = 3.0
 """Log-odds that stand for certainty, 1 or -1."""
 _WATCHED = 20_000
 _MOST = 2**50
 """Bytes or pages, far beyond any crawl."""
-_BEST, _STEP = math.log(6.0), math.log(1.7)
-"""Rank 1 begins at six times the yield rate of hosts that gave text, and each rank is worth that much less."""
+_BEST = math.log(6.0)
+"""Rank 1 begins at six times the yield rate of fruitful hosts."""
+_STEP = math.log(1.7)
+"""Each rank is worth 1.7 times the next."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """The yield rate of such hosts over that of a link is above these from rank 2, 3 ... on."""
-_RATE, _PULL, _BOUND = 0.3, 0.0005, HIGHEST_WEIGHT
+_RATE = 0.3
+"""Learning rate of AdaGrad."""
+_PULL = 0.0005
+"""Strength of the pull towards the first weights."""
+_BOUND = HIGHEST_WEIGHT
 _FEW = 24
-"""Up to so many links of a page arrays cost more than they save."""
+"""Pages with at most 24 links are ranked one by one; numpy pays off above."""
 _Hosts = dict[int, tuple[bool, float, float, list[float]]]
 """What is the same for all links to a host, by its id: same_host and trust as in Cues, the log-odds by the estimators
 OF_HOST and the bias, and what those say, with 0 in place of the others."""
-_SECTION, _CUES = Struct("=6d"), Struct("=2d")
+_SECTION = Struct("=6d")
 """``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
+_CUES = Struct("=2d")
+"""The first two values of `_SECTION`."""
 _NOTHING = bytes(_SECTION.size)
 
 
@@ -75,9 +88,13 @@ class Worth:
     """The estimators with their weights, and what they look at."""
 
     def __init__(
-        self, weights: Mapping[str, float], learns: bool, crawl: CrawlView, languages: Iterable[str] = (),
+        self,
+        weights: Mapping[str, float],
+        learns: bool,
+        crawl: CrawlView,
+        languages: Iterable[str] = (),
         top_level_domains: Iterable[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
         whose URLs have them as words or are under *top_level_domains*.
         """
@@ -144,7 +161,8 @@ class Worth:
         usual = self.usual
         for _, host_id, _ in links.parts():
             if host_id not in hosts:
-                cues.same_host, cues.language = host_id == page.host.id, self._of_language(host_id)
+                cues.same_host = host_id == page.host.id
+                cues.language = self._of_language(host_id)
                 cues.host, cues.trust = self._of_host(host_id, usual)
                 said = [0.0] * len(self.names)
                 for at, estimator in self._of_hosts:
@@ -155,8 +173,10 @@ class Worth:
         return rank(links, cues, hosts, self.fruitful)
 
     def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
-        guess, ranks = self._words.guesser(), []
-        estimators, weights = [of for _, of in self._of_links], [self.weights[at] for at, _ in self._of_links]
+        guess = self._words.guesser()
+        ranks = []
+        estimators = [of for _, of in self._of_links]
+        weights = [self.weights[at] for at, _ in self._of_links]
         for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
             cues.same_host, cues.trust, odds, of_host = hosts[host_id]
             cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
@@ -174,7 +194,9 @@ class Worth:
         cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
         told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
         cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
-        cues.block, cues.anchor, cues.said = links.blocks, links.anchors, links.said
+        cues.block = links.blocks
+        cues.anchor = links.anchors
+        cues.said = links.said
         cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
         said = np.array([estimator(cues) for _, estimator in self._of_links]).reshape(-1, len(keys))
         for at, (key, host_id, _) in enumerate(keys if self._learns else ()):
@@ -206,12 +228,13 @@ class Worth:
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
         """What the page at *url* gave."""
-        host, rate = page.host, max(page.host.account.rate, _FRUITFUL_RATE)
+        host = page.host
+        rate = max(host.account.rate, _FRUITFUL_RATE)
         is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
         line = path.encode("utf-8", "surrogatepass")
         words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
-        key, repeats = section_of(line), page.reason in _REPEATS
-        self.notes.add(Note(host.id, key, rate, kept_bytes, body_bytes, repeats, is_wanted, words))
+        repeats = page.reason in _REPEATS
+        self.notes.add(Note(host.id, section_of(line), rate, kept_bytes, body_bytes, repeats, is_wanted, words))
         values = self._watched.pop(url_hash(url), None)
         if values is not None and body_bytes:
             self._step([*array("d", values), 1.0], min(1.0, kept_bytes / body_bytes))
@@ -227,7 +250,8 @@ class Worth:
         self._watched[key] = array("d", values).tobytes()
 
     def _step(self, values: list[float], given: float) -> None:
-        weights, usual = self.weights, self.usual
+        weights = self.weights
+        usual = self.usual
         odds = math.fsum(map(mul, weights, values))
         error = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, odds)))) - given
         self.steps += 1
@@ -245,7 +269,8 @@ class Worth:
         self._words = UrlWords(*self._known)
         self._sections: dict[int, bytes] = {}
         self._languages = HostLanguages()
-        self._fruitful, self._read = [0, 0], [0, 0]
+        self._fruitful = [0, 0]
+        self._read = [0, 0]
 
     def take(self, note: Note) -> None:
         key = note.host_id << 32 | note.section
@@ -264,19 +289,28 @@ class Worth:
             self._words.count_page(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
-        wide = array("Q", self._fruitful + self._read).tobytes(), array("Q", self._sections).tobytes()
-        return [*wide, b"".join(self._sections.values()), *self._languages.columns(), *self._words.columns()]
+        return [
+            array("Q", self._fruitful + self._read).tobytes(),
+            array("Q", self._sections).tobytes(),
+            b"".join(self._sections.values()),
+            *self._languages.columns(),
+            *self._words.columns(),
+        ]
 
     def fill(self, columns: Sequence[bytes]) -> None:
         kinds = (np.uint64, np.uint64, np.float64)
         sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
-        about, given = values.reshape(len(keys), 6)[:, :2], values.reshape(len(keys), 6)[:, 2:]
+        rows = values.reshape(len(keys), 6)
+        about = rows[:, :2]
+        given = rows[:, 2:]
         if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
         if len(sums) != 4 or sums.max() >= _MOST:
             raise ValueError("sums that are none")
-        self._fruitful, self._read = sums[:2].tolist(), sums[2:].tolist()
-        size, packed = _SECTION.size, bytes(columns[2])
+        self._fruitful = sums[:2].tolist()
+        self._read = sums[2:].tolist()
+        size = _SECTION.size
+        packed = bytes(columns[2])
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
         self._languages.fill(columns[3:6])
         self._words.fill(columns[6:])
@@ -300,8 +334,10 @@ class Worth:
         """Take up what ``state`` gave, unless the weights began otherwise then, or it is damaged: learnt anew."""
         saved = learnt_of(state)
         if saved is not None and list(saved.weights) == [*self.names, "bias"] and saved.first == self._first:
-            self.weights, self._gradients = list(saved.weights.values()), saved.gradients
-            self.steps, self.errors = saved.steps, saved.errors
+            self.weights = list(saved.weights.values())
+            self._gradients = saved.gradients
+            self.steps = saved.steps
+            self.errors = saved.errors
 
 
 class Learnt(NamedTuple):

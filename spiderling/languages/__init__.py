@@ -1,4 +1,4 @@
-"""Languages by their codes, their models, and seeds for them."""
+"""Languages by their codes and names, their models, and their seeds."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The files of a language model: how they are written and read.
+"""Writes and reads the files of a language model.
 
     language.yaml   code, iso3, name, native, aliases, scripts, tlds, neighbours, encodings, origin and licence,
                     spaced, known, badness (word: mean, standard deviation, limit)
     words.txt       word<TAB>count, most frequent first
-    ngrams.zst      counts of the character 1- to 4-grams (a space is a word boundary): zstd of one line with, for
-                    each size, the number of n-grams and the bytes of their text; then for each size the n-grams
-                    one after another in UTF-8 and the bytes of their counts, all lowest bytes first
+    ngrams.zst      counts of the character 1- to 4-grams, in which a space is a word boundary; zstd of
+                    one line of JSON: size -> [number of n-grams, bytes of their text]; then for each size
+                    the n-grams joined, in UTF-8, and their counts in four planes: all lowest bytes first
     seeds.txt       one URL a line under comments that name their kind; see `Seed`
 
-Reading goes through importlib.resources, so a model may lie in a zip file.  The same
+They are read by importlib.resources, so that a model may lie in a zip file.  The same
 model gives the same bytes.
 """
 
@@ -31,11 +31,17 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
     from pathlib import Path
 
-DESCRIPTION, WORDS, NGRAMS, SEEDS = "language.yaml", "words.txt", "ngrams.zst", "seeds.txt"
+DESCRIPTION = "language.yaml"
+WORDS = "words.txt"
+NGRAMS = "ngrams.zst"
+SEEDS = "seeds.txt"
 TRUSTED = "trusted"
 _LEVEL = 19
+"""Level of zstd, its highest but for those that need much memory."""
 _MAX_BYTES = 100_000_000
+"""Unpacked bytes of n-grams that are read; chosen."""
 _COUNT_BYTES = 4
+"""Bytes of a count."""
 
 
 class Seed(NamedTuple):
@@ -45,7 +51,7 @@ class Seed(NamedTuple):
     kind: str
     """The section it stands in, such as news."""
     trusted: bool
-    """Whether pages of that kind are edited by an institution: its section is marked '(trusted)'."""
+    """Whether institutions edit pages of that kind; the heading of its section then ends in '(trusted)'."""
 
     @property
     def heading(self) -> str:
@@ -54,7 +60,7 @@ class Seed(NamedTuple):
 
 
 def write(directory: Path, description: Mapping[str, Any], words: Mapping[str, int], ngrams: NgramCounts) -> int:
-    """Write a model's files but for its seeds; returns their size in bytes.  Raises OSError."""
+    """Write a model's files except its seeds; returns their size in bytes.  Raises OSError."""
     document = yaml.safe_dump(
         dict(description), allow_unicode=True, sort_keys=False, width=120, default_flow_style=None
     )
@@ -95,15 +101,14 @@ def read_ngrams(directory: Traversable) -> NgramCounts:
 
 
 def read_seeds(directory: Traversable) -> list[Seed]:
-    """The seeds; none when there is no such file.  Raises BadInput."""
+    """The seeds; empty when there is no such file.  Raises BadInput."""
     if not directory.joinpath(SEEDS).is_file():
         return []
     return [seed for _, seed in seeds_in(_text(directory, SEEDS).splitlines())]
 
 
 def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
-    """What stands in each line of a seed file that is no comment, with the line's number; the kind is the comment
-    above it."""
+    """The seed in each line that is not a comment, with the line's number; its kind is the comment above it."""
     kind = ""
     for number, line in enumerate(map(str.strip, lines), 1):
         if line.startswith("#"):
@@ -115,7 +120,8 @@ def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
 
 def pack(ngrams: NgramCounts) -> bytes:
     """The bytes of ngrams.zst."""
-    head, body = {}, []
+    head = {}
+    body = []
     for size, (grams, numbers) in ngrams.sizes.items():
         text = grams.astype("<u4").tobytes().decode("utf-32-le").encode()
         head[str(size)] = [len(numbers), len(text)]
@@ -131,7 +137,8 @@ def unpack(data: bytes) -> NgramCounts:
     try:
         raw = zstandard.decompress(data, max_output_size=_MAX_BYTES)
         head, _, body = raw.partition(b"\n")
-        sizes, start = {}, 0
+        sizes = {}
+        start = 0
         for size, (number, length) in json.loads(head).items():
             grams = codepoints(body[start : start + length].decode()).reshape(number, int(size))
             planes = np.frombuffer(body, np.uint8, number * _COUNT_BYTES, start + length)

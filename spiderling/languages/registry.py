@@ -1,9 +1,9 @@
-"""The languages that there are models for: how they are found, named, grouped and loaded.
+"""Finds, names, groups and loads the languages that have a model.
 
-A model is a directory named by its code; its files are those of model_files.py.  Searched
-in this order: the directories of ``SPIDERLING_MODELS``, the package ``spiderling.models``
-(an egg), ``models/`` beside the package (a checkout).  A directory ``cc-by-sa`` among
-models holds further ones, whose texts' licence asks for that.
+A model is a directory named by its code; its files are those of model_files.py.  These
+places are searched in turn: the directories of ``SPIDERLING_MODELS``, the package
+``spiderling.models`` (an egg), ``models/`` beside the package (a checkout).  In each, a
+directory ``cc-by-sa`` holds the models whose texts have that licence.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spiderling.languages.model_files import Seed
 
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
+"""Languages with the most pages; a crawl always recognises them (see `to_recognise`); chosen."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "hbs": ("bs", "hr", "sr", "cnr"),
     "kur": ("ku", "ckb"),
@@ -35,18 +36,25 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "nor": ("nb", "nn"),
     "zho": ("zh", "yue"),
 }
-"""Languages that may be accepted as one, by the code of their macrolanguage; those without a model are left out."""
+"""Code of a macrolanguage (ISO 639-3) -> its languages, which may be accepted together."""
 _GROUP_NAMES = {
-    "sh": "hbs", "serbo-croatian": "hbs", "montenegrin": "hbs", "cnr": "hbs", "no": "nor", "norwegian": "nor"
-}  # fmt: skip
+    "sh": "hbs",
+    "serbo-croatian": "hbs",
+    "montenegrin": "hbs",
+    "cnr": "hbs",
+    "no": "nor",
+    "norwegian": "nor",
+}
+"""Other names of groups."""
 _NEAR = 3
+"""Languages that the message about an unknown one proposes at most; chosen."""
 _SHARED_LICENCE = "cc-by-sa"
 _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageInfo:
-    """One model's description; the model itself is read by `load`."""
+    """The description of one model; `model` reads the model itself."""
 
     code: str
     """ISO 639-1 where there is one, else ISO 639-3."""
@@ -58,9 +66,9 @@ class LanguageInfo:
     scripts: tuple[str, ...] = ()
     """ISO 15924."""
     tlds: tuple[str, ...] = ()
-    """National top-level domains, in Unicode, the most telling one first."""
+    """National top-level domains, in Unicode, that of its main country first."""
     neighbours: tuple[str, ...] = ()
-    """Codes of the languages it is easily taken for."""
+    """Codes of the languages that it is easily confused with."""
     encodings: tuple[str, ...] = ()
     spaced: bool = True
     known: float = 1.0
@@ -72,7 +80,7 @@ class LanguageInfo:
     directory: Traversable | None = field(default=None, repr=False, compare=False)
 
     def seeds(self, trusted: bool = False) -> list[str]:
-        """The model's seed URLs; only those of the trusted kinds if *trusted*."""
+        """The model's seed URLs; if *trusted*, only those of trusted kinds."""
         return [seed.url for seed in self.seed_list() if seed.trusted or not trusted]
 
     def seed_list(self) -> list[Seed]:
@@ -107,7 +115,7 @@ class LanguageInfo:
 
 
 def available(dirs: str = "") -> dict[str, LanguageInfo]:
-    """All models by code; a directory named earlier hides the same code further on."""
+    """All models by code; of several with one code the first place counts."""
     return {code: _info(directory) for code, directory in _directories(dirs).items()}
 
 
@@ -120,7 +128,7 @@ def resolve(text: str, dirs: str = "") -> list[LanguageInfo]:
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
         raise BadInput(f"no language is named; give codes such as {', '.join(places)} with -a lang=.")
-    if all(part.lower() in places for part in wanted):  # by their codes: the others need not be read
+    if all(part.lower() in places for part in wanted):  # by codes: no other model need be read
         return [_info(places[code]) for code in dict.fromkeys(part.lower() for part in wanted)]
     models = available(dirs)
     names = _names(models)
@@ -145,9 +153,9 @@ def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
 
 
 def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
-    """Write a model's directory, but for its seeds; returns its size in bytes.
+    """Write a model's directory except its seeds; returns its size in bytes.
 
-    *description* is what the model does not know of itself.  Raises BadInput.
+    *description* adds what is not part of *model*.  Raises BadInput.
     """
     document = {
         "code": model.code,
@@ -181,7 +189,7 @@ def _roots(dirs: str) -> list[Traversable]:
 
 
 def _directories(dirs: str) -> dict[str, Traversable]:
-    """Where each model lies, by code; nothing is read."""
+    """The directory of each model by code; no file is read."""
     found: dict[str, Traversable] = {}
     for root in _roots(dirs):
         for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
@@ -215,7 +223,7 @@ def _expected(mean: float, sd: float, limit: float = LIMIT) -> tuple[float, floa
 
 
 def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:
-    """What a language or a group may be called, in lower case; a code is nobody else's name."""
+    """Names of languages and groups in lower case -> their models; a code always means its own language."""
     names: dict[str, list[LanguageInfo]] = {}
     for info in models.values():
         names |= {name.lower(): [info] for name in (*info.aliases, info.native, info.name) if name}
@@ -242,12 +250,14 @@ def _named(
 
 
 def _near(part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]) -> list[LanguageInfo]:
-    """Languages that *part* may mean: it is the TLD of their country (cz), a code with a region or a script
-    (pt-BR), or much like a name."""
+    """Languages that *part* may mean.
+
+    It may be the TLD of their country (cz), a code with a region or a script (pt-BR), or a misspelt name.
+    """
     country = [info for info in models.values() if info.tlds[:1] == (part,)]
     tagged = names.get(part.replace("_", "-").partition("-")[0], [])
     similar = [info for name in nearest(part, names, most=3) for info in names[name]]
-    certain = country or tagged  # a short code is much like many others
+    certain = country or tagged  # a short code is similar to many others
     return list({info.code: info for info in certain or similar}.values())
 
 

@@ -15,23 +15,27 @@ from spiderling.languages.model_files import Seed, seeds_in
 logger = logging.getLogger(__name__)
 
 FEW_HOSTS = 100
+"""Seed hosts below which the user is told how to get more; chosen."""
 _WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}
-"""Wikipedias whose database has another name than the language's code."""
+"""Language -> name of its Wikipedia's database, where that is not its code."""
 _MAX_REPORTED_LINES = 20
+"""Bad lines of a file that are reported one by one; chosen."""
 _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
 """``mailto:`` and the like, but not the port of ``example.org:8080``."""
 
 
 def read_seeds(argument: str) -> list[Seed]:
-    """The seeds that *argument* names: a file with one URL a line, or URLs.
+    """The seeds in *argument*: a file with one URL a line, or URLs.
 
-    Lines that are no URL are reported by number and left out.  Raises BadInput when the
-    file cannot be read, is no text, or no URL is left.
+    Lines without a URL are reported by number and left out.  Raises BadInput when the
+    file cannot be read or is not text, or when no URL is left.
     """
     if "://" in argument:
-        where, lines = "-a seeds=", argument.replace(",", " ").split()
+        where = "-a seeds="
+        lines = argument.replace(",", " ").split()
     else:
-        where, lines = argument, _read_lines(Path(argument))
+        where = argument
+        lines = _read_lines(Path(argument))
     seeds = _valid(seeds_in(lines), where)
     if not seeds:
         raise BadInput(f"there is no seed URL in {where}; give a file with one URL a line, or URLs, with -a seeds=.")
@@ -51,18 +55,18 @@ def model_seeds(accepted: Sequence[LanguageInfo]) -> list[Seed]:
 
 
 def distances(seeds: Sequence[Seed]) -> Iterator[tuple[str, int]]:
-    """Each seed's URL with its distance: 0, but 1 for those that no trusted kind names, where others are trusted.
+    """Each seed's URL with its distance: 1 for a seed that is not trusted where others are, else 0.
 
-    Suchomel & Pomikálek 2012 count from seeds that they trust; a list of which nothing is known is taken as a whole.
+    Suchomel & Pomikálek 2012 count distances from seeds that they trust.
     """
     some = any(seed.trusted for seed in seeds)
     return ((seed.url, int(some and not seed.trusted)) for seed in seeds)
 
 
 def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
-    """What to expect of so few seed hosts that politeness bounds the crawl, and how to get more; '' for enough.
+    """A warning when politeness to few seed hosts makes the crawl slow, and how to get more seeds; '' for enough hosts.
 
-    Pomikálek & Suchomel 2011 began Tajik, the smallest of their languages, with 475 domains.
+    For comparison: Pomikálek & Suchomel 2011 began Tajik, the smallest of their languages, with 475 domains.
     """
     hosts = {target.host for target in map(canonicalize, urls) if target is not None}
     if len(hosts) >= FEW_HOSTS or interval_s <= 0:
@@ -101,11 +105,12 @@ def _with_scheme(text: str) -> str:
 
 
 def _valid(seeds: Iterable[tuple[int, Seed]], where: str) -> list[Seed]:
-    """Those that are URLs, each once, with a scheme."""
+    """The seeds with a valid URL, each URL once and with a scheme; *where* they come from is for the log."""
     valid: dict[str, Seed] = {}
     bad = 0
     for number, seed in seeds:
-        text, url = seed.url, _with_scheme(seed.url)
+        text = seed.url
+        url = _with_scheme(text)
         if canonicalize(url) is None or " " in text or "." not in text or _OTHER_SCHEME.match(text):
             bad += 1
             if bad <= _MAX_REPORTED_LINES:

@@ -141,11 +141,11 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
             rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
     page.links = named_tuples(PageLink, rows)
-    found = [
-        (target, text, score, len(anchor), nofollow, said.get(target, 0))
-        for target, anchor, nofollow, _, score, text in rows
+    given = [
+        (target, is_text, score, len(anchor), nofollow, said.get(target, 0))
+        for target, anchor, nofollow, _, score, is_text in rows
     ]
-    page.batch = gathered(named_tuples(Link, found))
+    page.batch = gathered(named_tuples(Link, given))
 
 
 def _flag(language: str, options: TextOptions) -> int:

@@ -1,1 +1,1 @@
-"""Models made from text: of languages, and of what is boilerplate."""
+"""Makes models from texts: of languages, and of boilerplate."""

@@ -1,10 +1,10 @@
-"""From marked pages to the weights of the learned boilerplate model, and a check by host.
+"""Fits the weights of the learned boilerplate model to marked pages, and checks them by host.
 
-Fitted by stochastic gradient descent (Adam: Kingma, Ba 2015) on logistic loss; the same
-pages give the same weights.  A block counts by the root of its words, a page by the root
-of its blocks', so that neither a menu of hundred items nor one huge page prevails.
-The second network learns from guesses about pages whose hosts the first did not see
-(Wolpert 1992): on pages that it was fitted to the first is surer than it will ever be.
+The fit is stochastic gradient descent (Adam: Kingma & Ba 2015) on logistic loss; the same
+pages give the same weights.  A block weighs the square root of its words, divided by the
+root of the sum of these over its page, so that neither a menu of a hundred items nor one
+huge page prevails.  The second network learns from guesses about hosts that the first one
+has not seen (Wolpert 1992), because about pages that it was fitted to the first is too sure.
 """
 
 from __future__ import annotations
@@ -29,21 +29,34 @@ if TYPE_CHECKING:
     from spiderling.text.html.zones import Inherited, Tree
 
 UNITS = 32
+"""Hidden units of a network; chosen, as are all constants below without a source."""
 FOLDS = 5
+"""Parts that the check divides the hosts into."""
 _INNER_FOLDS = 3
-_EPOCHS = 4, 12  # of the first network and of the second, which is harder to lead astray
-_NETWORKS = 1, 2  # whose mean is taken
+"""Parts that they are divided into while the second network is fitted."""
+_EPOCHS = (4, 12)
+"""Passes over the pages for the first network and for the second, which overfits less."""
+_NETWORKS = (1, 2)
+"""Networks whose mean is the first one and the second one."""
 _BATCH = 1024
+"""Blocks of one step."""
 _RATE = 3e-3
+"""Learning rate of the first step; it falls to 0."""
 _DECAY = 2e-3
-_MIN_SPREAD = 0.05  # added to standard deviations: a feature that hardly varies must not count much
+"""Weight decay."""
+_MIN_SPREAD = 0.05
+"""Added to standard deviations, so that a feature that hardly varies does not weigh much."""
 _MIN_WORDS = 20
-_FIRST_MOMENT, _SECOND_MOMENT, _TINY = 0.9, 0.999, 1e-8
+"""Words of text that a page must hold to be used."""
+_FIRST_MOMENT = 0.9
+"""Decay of the mean of gradients (Kingma & Ba 2015), as are the two below."""
+_SECOND_MOMENT = 0.999
+_TINY = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A marked page as the fit sees it."""
+    """A marked page as the fit uses it."""
 
     page: MarkedPage
     blocks: list[Block]
@@ -51,17 +64,17 @@ class Sample:
     inherited: Inherited
     rows: Array
     truth: Array | None
-    """1 for text, 0 for boilerplate; None when only stretches are known."""
+    """1 for a block of text, 0 for boilerplate; None when only stretches of the text are known."""
     weights: Array
 
     @property
     def fold(self) -> int:
-        """Which part of the check its host belongs to."""
+        """The part of the check that its host belongs to."""
         return _part(self.page.host, FOLDS)
 
     @property
     def inner_fold(self) -> int:
-        """The same when the second network is fitted, independent of `fold`."""
+        """The same for fitting the second network, independent of `fold`."""
         return _part(f"inner {self.page.host}", _INNER_FOLDS)
 
 
@@ -70,19 +83,19 @@ def _part(name: str, parts: int) -> int:
 
 
 def samples(pages: Iterable[MarkedPage]) -> list[Sample]:
-    """Pages with blocks and some text; the rest cannot teach anything."""
-    made = []
+    """Samples of the pages with blocks and enough text."""
+    found = []
     for page in pages:
         parsed = parse(page.html)
         blocks = parsed.blocks
         known = len(words_of(page.text)) >= _MIN_WORDS if page.text is not None else bool(page.wanted)
         if blocks and known:
-            made.append(_sample(page, blocks, parsed.tree))
-    return made
+            found.append(_sample(page, blocks, parsed.tree))
+    return found
 
 
 def fit(chosen: Sequence[Sample]) -> BlockModel:
-    """The model of those of *chosen* whose text is known as a whole; requires two hosts with such pages."""
+    """The model of the samples whose text is known as a whole; requires two hosts with such pages."""
     known = [sample for sample in chosen if sample.truth is not None]
     rows = [sample.rows for sample in known]
     first = _network(known, rows, _EPOCHS[0], _NETWORKS[0])
@@ -95,7 +108,7 @@ def fit(chosen: Sequence[Sample]) -> BlockModel:
 
 
 def _inner_guesses(known: Sequence[Sample]) -> dict[int, Array]:
-    """By place, a first network's that saw no page of the host."""
+    """Place of a sample -> guesses of a first network that has seen no page of its host."""
     found: dict[int, Array] = {}
     for fold in range(_INNER_FOLDS):
         rest = [sample for sample in known if sample.inner_fold != fold]
@@ -106,7 +119,7 @@ def _inner_guesses(known: Sequence[Sample]) -> dict[int, Array]:
 
 
 def held_out(every: Sequence[Sample]) -> dict[int, Array]:
-    """Probabilities of the blocks of each sample (by its place) by a model that saw no page of its host."""
+    """Place of a sample -> probabilities of its blocks by a model that has seen no page of its host."""
     found: dict[int, Array] = {}
     for fold in range(FOLDS):
         rest = [sample for sample in every if sample.fold != fold]
@@ -122,7 +135,7 @@ def held_out(every: Sequence[Sample]) -> dict[int, Array]:
 
 
 def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool]]) -> dict[str, float]:
-    """F1 by group of what *choose* takes of each sample, for the samples that it is asked about."""
+    """Group -> F1 of the blocks that *choose*, called with place and sample, chooses."""
     scores: dict[str, list[tuple[float, float, float]]] = {}
     stretches = {sample.page.group: sample.page.text is None for sample in every}
     for place, sample in enumerate(every):
@@ -132,14 +145,14 @@ def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool
 
 
 def by_rules(sample: Sample, preset: str, stoplist: Collection[str]) -> list[bool]:
-    """jusText's choice; without stop words for an empty *stoplist*."""
+    """The choice of jusText's rules; without stop words for an empty *stoplist*."""
     longest = sorted((block.text for block in sample.blocks), key=len)[-12:]
     rules = rules_for(preset, length_scale("".join(longest)), bool(stoplist))
     return [cls == GOOD for cls in classify(sample.blocks, stoplist, rules)]
 
 
 def mean(values: Mapping[str, float]) -> float:
-    """Over groups, each as important as another."""
+    """The mean over groups, all of equal weight."""
     return sum(values.values()) / max(1, len(values))
 
 
@@ -151,19 +164,20 @@ def _sample(page: MarkedPage, blocks: list[Block], tree: Tree) -> Sample:
     if page.text is not None:
         truth = np.array(labels([block.text for block in blocks], page), np.float32)
         known = set(words_of(page.text))
-        # of a single word that the text holds, a heading perhaps, nobody knows whether it belongs to it
+        # a block of one word that the text holds may be a heading of it or boilerplate: it is left out
         weights[[len(one) == 1 and one[0] in known for one in words]] = 0
     inherited = tree.inherited()
     return Sample(page, blocks, tree, inherited, features(blocks, inherited), truth, weights)
 
 
 def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> Network:
-    """Fitted to the truth about *chosen*, seen as the rows *each*; *number* networks side by side are one."""
+    """A network fitted to the truth about *chosen*, whose features are *each*; it is the mean of *number* networks."""
     rows = np.vstack(each)
     truth = np.concatenate([sample.truth for sample in chosen if sample.truth is not None])
     weights = np.concatenate([sample.weights for sample in chosen])
-    mean, spread = rows.mean(0), rows.std(0) + _MIN_SPREAD
-    rows = np.ascontiguousarray((rows - mean) / spread)  # the pages' are filled by column, batches are of rows
+    mean = rows.mean(0)
+    spread = rows.std(0) + _MIN_SPREAD
+    rows = np.ascontiguousarray((rows - mean) / spread)  # in memory by row, because batches are of rows
     every = [_descend(rows, truth, weights / weights.mean(), epochs, seed) for seed in range(number)]
     hidden = np.hstack([parts[0] for parts in every]) / spread[:, None]
     bias = np.concatenate([parts[1] for parts in every]) - mean @ hidden
@@ -172,7 +186,7 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
 
 
 def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) -> list[Array]:
-    """Hidden weights and biases, output weights and bias."""
+    """The fitted hidden weights and biases, output weights and bias."""
     random = np.random.default_rng(seed)
     width = rows.shape[1]
     parts: list[Array] = [
@@ -181,14 +195,16 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
         random.normal(0, UNITS**-0.5, UNITS).astype(np.float32),
         np.zeros(1, np.float32),
     ]
-    first, second = ([np.zeros_like(part) for part in parts] for _ in range(2))
+    first = [np.zeros_like(part) for part in parts]
+    second = [np.zeros_like(part) for part in parts]
     batch = min(_BATCH, len(rows))
     steps = epochs * (len(rows) // batch)
     order = np.zeros(0, np.intp)
     for step in range(1, steps + 1):
         if len(order) < batch:
             order = random.permutation(len(rows))
-        now, order = order[:batch], order[batch:]
+        now = order[:batch]
+        order = order[batch:]
         gradients = _gradients(parts, rows[now], truth[now], weights[now])
         rate = _RATE * (1 - step / steps)
         for part, gradient, one, two in zip(parts, gradients, first, second, strict=True):
@@ -200,7 +216,7 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
 
 
 def _gradients(parts: Sequence[Array], rows: Array, truth: Array, weights: Array) -> list[Array]:
-    """Of the weighted mean logistic loss."""
+    """Gradients of the weighted mean logistic loss."""
     hidden, hidden_bias, output, output_bias = parts
     units = np.maximum(0, rows @ hidden + hidden_bias)
     probability = Network(hidden, hidden_bias, output, float(output_bias[0]))(rows)

@@ -1,4 +1,4 @@
-"""From plain text to a language model: counts, a badness profile, a held-out check."""
+"""Makes a language model from lines of plain text, and checks it on lines held out."""
 
 from __future__ import annotations
 
@@ -22,27 +22,34 @@ if TYPE_CHECKING:
     from spiderling.text.ngram_counts import NgramCounts
 
 MAX_NGRAMS = 40_000
+"""N-grams of a model for each alphabet; chosen."""
 MAX_WORDS = 5_000
+"""Words of a model; chosen."""
 MAX_CHARS = 500_000
-"""Characters of text that a model is made of; more of them change nothing."""
+"""Characters of text that a model is made of; chosen: more of them change nothing."""
 DRAWN_WORDS = 80_000
+"""Words of the text that stands for a frequency list; chosen."""
 _LINE_WORDS = 10
+"""Words of a line of that text; chosen."""
 _DOCUMENT_WORDS = 500
+"""Words of a stretch of text that counts as a document for the profile; chosen, a short article."""
 _HELD_OUT = 10
+"""One of this many lines is held out; chosen."""
 _GOLDEN = 0.6180339887
+"""Fraction of the golden ratio, whose multiples are spread evenly."""
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
-    """The lines of *texts* that hold letters, each once, in an order that depends on nothing but the lines."""
+    """The lines of *texts* that hold letters, each once, in an order that depends only on the set of lines."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
     return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffled)
 
 
 def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = None) -> LanguageModel:
-    """The model of a language from sentences or paragraphs, one a line (see `sentences`).
+    """The model of a language from *lines*, each a sentence or paragraph (see `sentences`).
 
-    *listed*, a frequency list, is read like a text of DRAWN_WORDS words (see `drawn`), for
-    languages of which there is more list than text.
+    *listed*, a frequency list, counts as a text of DRAWN_WORDS words (see `drawn`): some
+    languages have a better list than text.
     """
     lines = [*_up_to(MAX_CHARS, lines), *drawn(listed or {}, DRAWN_WORDS)]
     texts = list(map(normalise, lines))
@@ -63,7 +70,7 @@ def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = No
 
 
 def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
-    """The model of the text that *old* is made of and of *lines* together."""
+    """The model of *lines* and of the text that *old* was made of, together."""
     new = train(old.code, lines)
     words = _first(Counter(old.words) + Counter(new.words), MAX_WORDS)
     tokens = old.tokens + new.tokens
@@ -80,7 +87,7 @@ def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
 
 
 def _unspaced_words(listed: Mapping[str, int], ngrams: NgramCounts) -> Counter[str]:
-    """Where words are not written apart: those of the list, or else the pairs of letters, as most Chinese words are."""
+    """Words of a language without spaces: those of the list, else pairs of letters, as most Chinese words are."""
     if listed:
         return Counter({word: count for word, count in listed.items() if normalise(word) == f" {word} "})
     return Counter({gram: count for gram, count in ngrams.as_dict().items() if len(gram) == 2 and " " not in gram})
@@ -91,7 +98,7 @@ def _ngrams(texts: Sequence[str]) -> NgramCounts:
 
 
 def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
-    """The share of held-out lines that is usual in the rest, and *old* text."""
+    """The share of held-out lines that is usual in the other lines and the *old* text."""
     rest, test = split(lines)
     if not rest or not test:
         return 1.0
@@ -102,11 +109,10 @@ def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
 
 
 def drawn(listed: Mapping[str, int], number: int) -> list[str]:
-    """Lines of words in which each word of a frequency list stands as often as befits a text of *number* words.
+    """Lines of *number* words, in which each word of a frequency list has the frequency of the list.
 
-    Systematic sampling, not chance, so that the same list gives the same lines: word i is
-    the one at place (i + 1/2) / number of the cumulated counts, and steps of the golden
-    ratio mix the words.
+    There is no chance in it, so the same list gives the same lines: word i is the one at
+    the fractional part of i times the golden ratio in the cumulated counts.
     """
     words, total = list(listed), sum(listed.values())
     between = "" if is_unspaced("".join(words[:1000])) else " "
@@ -131,7 +137,7 @@ class Check(NamedTuple):
 
 
 def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageModel]) -> Check:
-    """Train on nine of ten lines, name the language of the rest among *rivals*."""
+    """Train on nine of ten lines and recognise the rest among *rivals*."""
     rest, test = split(lines)
     models = LanguageModels((train(code, rest), *(rival for rival in rivals if rival.code != code)))
     guesses = models.identify(test)
@@ -141,13 +147,13 @@ def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageMod
 
 
 def split(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Lines to train on and lines held out, the same ones each time."""
+    """(lines to train on, lines held out), always the same for the same lines."""
     test = [line for line in lines if _shuffled(line)[0] % _HELD_OUT == 0]
     return [line for line in lines if _shuffled(line)[0] % _HELD_OUT], test
 
 
 def alphabet(words: Mapping[str, int]) -> str:
-    """Letters of the words, the most frequent first, without those that make up the last thousandth."""
+    """Letters of the words, the most frequent first, without those that are less than one in 2,000."""
     letters: Counter[str] = Counter()
     for word, count in words.items():
         for letter in word:
@@ -160,12 +166,12 @@ def _shuffled(line: str) -> tuple[int, str]:
 
 
 def _first(counts: Counter[str], number: int) -> dict[str, int]:
-    """The most frequent, ties in the order of code points."""
+    """The *number* most frequent words, equal ones in the order of code points."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number])
 
 
 def _documents(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Stretches of some hundred words, as long as a short article; at least one."""
+    """Stretches of _DOCUMENT_WORDS words or a little more; what is left over only if it is all."""
     document: list[str] = []
     complete = 0
     for text in texts:

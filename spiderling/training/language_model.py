@@ -1,4 +1,4 @@
-"""A language model from files of plain text: what `scrapy train` does."""
+"""Makes a language model from files of plain text, as `scrapy train` asks."""
 
 from __future__ import annotations
 
@@ -27,31 +27,40 @@ if TYPE_CHECKING:
     from spiderling.text import LanguageModel
 
 MIN_BYTES = 5_000
+"""Bytes of text that a model needs at least; chosen, as are the constants below without a source."""
 GOOD_BYTES = 50_000
+"""Bytes of text below which the report warns (the figure of SpiderLing's manual)."""
 _MIN_LINES = 20
+"""Different lines that a model needs at least."""
 _SAMPLE_LINES = 1000
+"""Lines that are searched for text in other languages."""
 _LEGACY = ("windows-1250", "windows-1251", "windows-1252", "windows-1254", "windows-1256", "windows-1257", "gb18030")
-_OWN_SHARE = 0.7  # a line that is so usual in another language is in it ...
-_FOREIGN_SHARE = 0.05  # ... and so many of them are worth a word,
-_TWIN_SHARE = 0.8  # so many mean that the languages are hardly two
+"""Encodings that a text which is not UTF-8 may be in, where nothing is known of the language."""
+_OWN_SHARE = 0.7
+"""Known share from which on a line counts as in another language."""
+_FOREIGN_SHARE = 0.05
+"""Share of such lines from which on the report warns."""
+_TWIN_SHARE = 0.8
+"""Share of such lines from which on the two languages are hardly different."""
 _TOLD_APART = 0.9
+"""Share of held-out lines that a model should recognise."""
 _MARKUP = re.compile(r"</?(?:html|head|body|div|p|br|span|a|li|td|script|style|h[1-6])\b[^<>]*>", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What model the user asks for."""
+    """The model that the user asks for."""
 
     code: str
     paths: Sequence[Path]
     out: Path
-    """Directory of models."""
+    """Directory that the model's directory is written to."""
     neighbours: Sequence[str] = ()
     name: str = ""
     encodings: Sequence[str] = ()
-    """Labels of legacy encodings; by default those with room for the alphabet."""
+    """Labels of legacy encodings; by default those that have the alphabet."""
     add: bool = False
-    """Add the text to the model that there is."""
+    """Add the text to the existing model."""
     force: bool = False
     """Replace the model in `out`, and train in spite of foreign text."""
     dirs: str = ""
@@ -114,8 +123,10 @@ def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
 
 
 def _read(path: Path, old: LanguageInfo | None) -> str:
-    """A text file, decomposed accents composed as on most web pages; if it is not in UTF-8, the spelling of an
-    *old* model of the language tells what it may be in."""
+    """The text of a file in composed characters, as on most web pages.
+
+    Raises BadInput for a file that is not in UTF-8; an *old* model of the language helps to guess its encoding.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -141,12 +152,13 @@ def _read(path: Path, old: LanguageInfo | None) -> str:
 
 
 def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageInfo]) -> list[str]:
-    """Warnings of text in languages that there are models of; raises BadInput when it is most of the text."""
+    """Warnings about lines in other languages that have a model; raises BadInput when most lines are."""
     rivals = dict.fromkeys((*wanted.neighbours, *BIG_WEB_LANGUAGES)) if wanted.neighbours else known
     others = LanguageModels(tuple(known[code].model() for code in rivals if code in known and code != wanted.code))
     own = LanguageModels((known[wanted.code].model(),)) if wanted.code in known else LanguageModels(())
     sample = [line for line in lines[:_SAMPLE_LINES] if any(map(str.isalpha, line))]
-    guesses, mine = others.identify(sample), own.identify(sample)
+    guesses = others.identify(sample)
+    mine = own.identify(sample)
     found: Counter[str] = Counter()
     example: dict[str, str] = {}
     for row, code in enumerate(guesses.sure()):
@@ -157,7 +169,8 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
     warnings = []
     sure = sum(code is not None for code in guesses.sure())
     for code, count in found.most_common():
-        share, name = count / sure, known[code].name
+        share = count / sure
+        name = known[code].name
         if share >= _TWIN_SHARE and not wanted.force and wanted.code in known:
             raise BadInput(
                 f"{share:.0%} of the lines are {name} ({code}) rather than {known[wanted.code].name}; is the code "
@@ -176,7 +189,7 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
 def _description(
     wanted: Wanted, old: LanguageInfo | None, texts: Sequence[str], model: LanguageModel
 ) -> dict[str, Any]:
-    """language.yaml; what is known of the language from an older model is taken over."""
+    """The values of language.yaml; those of an *old* model of the language are kept."""
     older = list((old.origin.get("texts") if old else None) or []) if wanted.add else []
     return {
         "iso3": old.iso3 if old else (model.code if len(model.code) == 3 else ""),
@@ -196,7 +209,7 @@ def _description(
 
 
 def _confusion(check: Check, model: LanguageModel) -> list[str]:
-    """What became of the held-out lines."""
+    """How the held-out lines were recognised, as lines of the report."""
     if not check.tried:
         return []
     share = check.right / check.tried

@@ -1,8 +1,9 @@
-"""Files of marked pages: what ``scrapy train boilerplate`` learns from and ``benchmarks/text.py`` measures on.
+"""Reads files of marked pages, for ``scrapy train boilerplate`` and ``benchmarks/text.py``.
 
-One JSON object a line, plain or in zstd (``.zst``): ``html`` (the page's bytes, one
-character a byte), ``gold`` (its text) or ``with`` and ``without`` (lists of stretches
-that belong to it or not); optionally ``host`` or ``url``, ``set`` and ``lang``.
+Each line is a JSON object; the file may be packed by zstd (``.zst``).  It holds ``html``
+(the page's bytes, one character a byte), and ``gold`` (its text) or ``with`` and
+``without`` (lists of stretches that belong to its text, and that do not); optionally
+``host`` or ``url``, ``set`` and ``lang``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from spiderling.text.html.blocks import Parsed
 
 _MAX_WINDOW = 1 << 27
+"""Bytes of the largest window of zstd that is read: that of ``zstd --long``."""
 _NOWHERE = "nowhere.invalid"
 
 
@@ -75,7 +77,7 @@ def _page(line: str, where: str) -> tuple[MarkedPage, dict[str, Any]]:
 
 
 def _host(url: object, parsed: Parsed) -> str:
-    """Where a page says that it comes from, else where most of its links lead; '' if nowhere."""
+    """The domain that a page says it comes from, else that of most of its links; '' without any."""
     for said in (url, parsed.rels.get("canonical"), parsed.meta.get("og:url"), parsed.base):
         if said and (host := _name(str(said))):
             return host

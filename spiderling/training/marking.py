@@ -1,9 +1,9 @@
-"""Pages whose text is known: which blocks are text, and how well a choice of blocks matches.
+"""Pages whose text is known: labels their blocks, and measures a choice of blocks.
 
-The label of a block is whether half of its word trigrams stand in the page's text.
-The measure is F1 of the bags of words (a CJK or Thai character is a word), as in the
-comparisons of text extractors; for pages marked with some stretches that belong to the
-text and some that do not, F1 of the stretches found.
+A block is labelled as text if half of its word trigrams occur in the page's text.  The
+measure is F1 of the bags of words (a CJK or Thai character is a word), as in comparisons
+of text extractors.  Some pages are marked only with stretches that belong to their text
+and others that do not: there it is F1 of the stretches found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 _GRAM = 3
+"""Words of the runs that are compared; chosen."""
 _LABEL_SHARE = 0.5
+"""Share of a block's runs that a text must hold; chosen."""
 
 
 def words_of(text: str) -> list[str]:
@@ -28,7 +30,7 @@ def words_of(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class MarkedPage:
-    """A page and what of it is text."""
+    """A page and its text."""
 
     html: str
     text: str | None
@@ -38,9 +40,9 @@ class MarkedPage:
     unwanted: tuple[str, ...] = ()
     """Stretches of boilerplate."""
     host: str = ""
-    """Pages of one host are never on both sides of a check."""
+    """A check never uses pages of one host both to fit and to measure."""
     group: str = ""
-    """Name under which its score is averaged: source or language."""
+    """Name of the pages that its score is averaged with: a source or a language."""
 
 
 def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
@@ -52,7 +54,7 @@ def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
 
 
 def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]:
-    """(found and right, found, right) of a page for `f1`, given the texts of the chosen blocks."""
+    """Counts for `f1` by the texts of the *chosen* blocks: (chosen and right, chosen, right)."""
     if page.text is None:
         text = "\n".join(chosen)
         right = sum(stretch in text for stretch in page.wanted)
@@ -65,7 +67,7 @@ def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]
 
 
 def f1(scores: Sequence[tuple[float, float, float]], stretches: bool = False) -> float:
-    """Mean F1 of pages; of *stretches*, which are few on a page, the F1 of all together."""
+    """Mean F1 of pages; for *stretches*, which are few on a page, F1 of all pages together."""
     if stretches:
         scores = [(sum(column[0] for column in scores), sum(column[1] for column in scores), sum(c[2] for c in scores))]
     return sum(2 * both / max(1, found + right) for both, found, right in scores) / max(1, len(scores))
@@ -76,7 +78,7 @@ def _grams(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
 
 
 def _is_known(words: Sequence[str], known: dict[int, set[tuple[str, ...]]]) -> bool:
-    """A single word proves nothing, two must stand together."""
+    """Whether the text holds enough runs of *words*; a single word proves nothing, two must be a run."""
     if len(words) < 2:
         return False
     size = min(_GRAM, len(words))

@@ -1,1 +1,1 @@
-"""Processes that turn bytes into text, and convert documents, away from the event loop."""
+"""Processes that turn bytes into text and convert documents, away from the event loop."""

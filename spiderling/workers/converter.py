@@ -1,9 +1,9 @@
-"""Conversion of documents in a child process of its own, with limits of memory, processor, files and time.
+"""Converts each document in a child process with limits on memory, processor time, files and time.
 
-The child is a fork of the text worker (everything is loaded already, a start costs a few
-milliseconds), which either runs a function of text/documents/office.py or becomes an external
-program.  Its answer is read as JSON or plain text and never unpickled: a parser that
-was taken over by its document can lie about the document, and no more.
+The child is a fork of the text worker, where everything is loaded, so a start costs a few
+milliseconds.  It runs a function of text/documents/converters.py or becomes an external
+program.  Its answer is read as JSON or plain text and never unpickled: a document that
+takes its parser over can lie about itself, and no more.
 """
 
 from __future__ import annotations
@@ -34,27 +34,31 @@ class Program(NamedTuple):
 
     command: Sequence[str]
     gives: str = "text"
-    """'text': UTF-8, a paragraph a line; else a kind of document that is converted in its turn."""
+    """What it writes: 'text' is UTF-8 with one paragraph a line, anything else a kind of document to be converted."""
 
 
 _CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
-# the text device of gs knows lines but no paragraphs; those of a PDF are found by their places
 _GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
+"""To PDF, because its text device gives lines but no paragraphs."""
 PROGRAMS: Mapping[str, Sequence[Program]] = {
     "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
     "rtf": (_CATDOC,),
     "ps": (_GS,),
 }
-"""The preferred one first: antiword leaves field codes out, catdoc reads what antiword does not."""
+"""Kind -> programs, the preferred one first: antiword leaves field codes out, catdoc reads files that it does not."""
 MAX_OUTPUT_BYTES = 50_000_000
+"""Bytes that a child may write to its output; chosen."""
 _PROGRAM_FILE_BYTES = 50_000_000
+"""Bytes that an external program may write to a file; chosen."""
 _MIN_CPU_S = 1
+"""Seconds, the least processor time that the system can grant."""
 _MAX_FILES = 1024
+"""File descriptors that are closed in a child: the usual limit of a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one conversion may use."""
+    """What one conversion may use; each value is chosen."""
 
     wall_s: float = 16.0
     cpu_s: float = 10.0
@@ -64,7 +68,7 @@ class Limits:
 
 
 def usable(kinds: Iterable[str]) -> tuple[frozenset[str], list[str]]:
-    """Those of *kinds* that can be converted here, and a sentence for each that cannot."""
+    """Those of *kinds* that can be converted on this machine, and a sentence for each that cannot."""
     missing = {kind: _missing(kind) for kind in sorted(kinds)}
     notices = [f"{kind} documents are left out: {why}." for kind, why in missing.items() if why]
     return frozenset(kind for kind, why in missing.items() if not why), notices
@@ -96,8 +100,9 @@ def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
 
 
 def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
-    """By the first program that finds text in it; all of them have the time of one."""
-    found, deadline = None, time.monotonic() + limits.wall_s
+    """By the first program that finds text in the document; together they have the time of one conversion."""
+    found = None
+    deadline = time.monotonic() + limits.wall_s
     for program in filter(_path, PROGRAMS.get(kind, ())):
         limits = replace(limits, wall_s=max(0.0, deadline - time.monotonic()))
         output = _by_program(program, body, limits)
@@ -111,7 +116,7 @@ def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
 
 
 def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
-    # the directory is all that it may write to: gs allows documents the one of temporary files
+    # it may write to this directory only; gs lets a document write to the one of temporary files
     with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
         source.write(body)
         source.seek(0)
@@ -120,7 +125,7 @@ def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
 
 
 def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
-    """What a child that does *act* wrote to its standard output; None unless it ended well."""
+    """What a child that calls *act* writes to its standard output; None unless it ends well."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -148,7 +153,7 @@ def _read(reader: int, deadline: float) -> bytes | None:
 
 
 def _child(act: Callable[[], None], writer: int) -> NoReturn:
-    """The rest of a child's life."""
+    """In the child: call *act* with standard output to *writer*, and end."""
     status = 1
     try:
         os.dup2(writer, 1)
@@ -158,11 +163,11 @@ def _child(act: Callable[[], None], writer: int) -> NoReturn:
     except DocumentError:
         pass
     finally:
-        os._exit(status)  # neither buffers nor handlers of the worker are the child's business
+        os._exit(status)  # without flushing buffers or calling handlers of the worker
 
 
 def _answer(kind: str, body: bytes, limits: Limits) -> None:
-    """In the child: convert by a function of text/documents/office.py."""
+    """In the child: convert by a function of text/documents/converters.py."""
     _restrict(limits, 0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.closerange(3, _MAX_FILES)
@@ -184,7 +189,7 @@ def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits
 def _restrict(limits: Limits, file_bytes: int) -> None:
     for number in (signal.SIGALRM, signal.SIGXCPU, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, limits.wall_s)  # it holds even when the worker is gone
+    signal.setitimer(signal.ITIMER_REAL, limits.wall_s)  # works even after the worker has died
     cpu_s = max(_MIN_CPU_S, round(limits.cpu_s))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -205,8 +210,8 @@ def _address_space_bytes() -> int:
 
 
 def _reap(pid: int) -> bool:
-    """End the child if it has not ended; whether it ended well by itself."""
-    for pause_s in (0.001, 0.01, 0.1):  # its output is closed: it is about to end by itself, or stuck
+    """Wait for the child, and kill it if it does not end; whether it ended well by itself."""
+    for pause_s in (0.001, 0.01, 0.1):  # after its output is closed it ends soon, or is stuck
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status == 0

@@ -1,14 +1,14 @@
 """The inside of a text worker: a process that turns one page after another into a `Page`.
 
 It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
-whose other end `spiderling.workers.pool` holds.  A frame to the worker is the lengths of two
-parts and the parts (address and body; the first frame: configuration and nothing), a
-frame from it a length, a kind and a pickled value.  The worker ends when its socket
-does, so it does not outlive a killed parent; it ignores SIGINT and SIGTERM, because the
-parent still waits for its pages then.
+whose other end `spiderling.workers.worker` holds.  A frame to the worker is TASK, the lengths
+of two parts, and the parts: address and body, in the first frame configuration and nothing.
+A frame from it is ANSWER, a length and a kind, and a pickled value.  The worker ends when its
+socket does, so it does not outlive a killed parent.  It ignores SIGINT and SIGTERM, because
+the parent waits for its pages even then.
 
-A page that uses more than ``page_cpu_s`` of processor time ends the process by SIGPROF:
-no code, of Python or of a C library, can be in the way of that.
+A page that uses more than ``page_cpu_s`` of processor time ends the process by SIGPROF,
+which neither Python code nor a C library can delay.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ if TYPE_CHECKING:
     from spiderling.text import Page
 
 _CONVERSION_SHARE = 0.8
-"""Of the time of a page: what is left is for judging the text."""
+"""Share of a page's time that the conversion of a document may take; the rest is for judging its text; chosen."""
 _COLLECTED_PAGES = 50
-"""Garbage is collected after so many pages: the collector's own pace costs a fifth of the work."""
+"""Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
 TASK = struct.Struct("!II")
 ANSWER = struct.Struct("!IB")
-READY, PAGE, ERROR = range(3)
+READY = 0
+PAGE = 1
+ERROR = 2
 WORN = 0x80
-"""Set in an answer's kind: the worker has done its share and should be replaced by a fresh one."""
+"""Bit of an answer's kind: the worker has done its share and asks to be replaced."""
 
 
 class DiedEarly(SpiderlingError):
-    """A worker's process ended before it was ready, and told no reason."""
+    """A worker's process ended before it was ready, and gave no reason."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -67,7 +69,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What a worker needs to know; must be pickle-able."""
+    """What a worker needs to know; it is pickled."""
 
     options: TextOptions
     recognise: tuple[str, ...]
@@ -79,17 +81,17 @@ class WorkerConfig:
     page_cpu_s: float = 10.0
     """Processor time that one page may use."""
     max_pages: int = 10_000
-    """A worker asks to be replaced after so many pages ..."""
+    """Pages after which a worker asks to be replaced."""
     max_growth_bytes: int = 500_000_000
-    """... or when its resident memory is so much larger than after the start."""
+    """Growth of its resident memory since its start at which it asks for that too."""
     documents: tuple[str, ...] = ()
-    """Kinds of documents (base/media_types.py) that are converted; others are taken for HTML."""
+    """Kinds of documents (base/media_types.py) that are converted; any other body counts as HTML."""
     document_bytes: int = 20_000_000
-    """Larger documents give no text."""
+    """Size of a document above which it gives no text."""
     document_wall_s: float = 16.0
-    """Time for the conversion of one."""
+    """Time in which a document must be converted."""
     process: str = "spiderling.workers.process:text_process"
-    """module:function that makes a Page of a Task from this value: function(config) -> Callable[[Task], Page]."""
+    """module:function; called with this value, it returns the function that makes a Page of a Task."""
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str], recognise: Sequence[str]) -> WorkerConfig:
@@ -107,7 +109,7 @@ class WorkerConfig:
 
 
 def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
-    """The stock work of a worker: `spiderling.text.process` with the models loaded, documents converted before."""
+    """The usual work of a worker: convert a document, else call `spiderling.text.process`, with the models loaded."""
     from spiderling.languages import load
     from spiderling.text import process, process_document
 
@@ -130,7 +132,7 @@ def main(fd: int) -> None:
     """A worker's life: configuration, then one page after another until the socket ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    # nobody listens any more once the crawl was killed: what is left in the buffer is for nobody either
+    # the crawl may have been killed: then nobody reads what is left in the buffer
     with contextlib.suppress(OSError), socket.socket(fileno=fd) as sock, sock.makefile("rwb", 1 << 20) as stream:
         setup = _receive(stream)
         if setup is None:
@@ -142,7 +144,7 @@ def main(fd: int) -> None:
         except Exception as error:
             _send(stream, ERROR, str(error) or repr(error))
             return
-        # models and modules live as long as the worker; what a page leaves in cycles is small and can wait
+        # models and modules live as long as the worker, and the cycles that a page leaves are small and can wait
         gc.freeze()
         gc.disable()
         _send(stream, READY, None)
@@ -150,14 +152,15 @@ def main(fd: int) -> None:
 
 
 def _limit_memory(most: int) -> None:
-    """Less may be allowed already (ulimit -v), and a process cannot raise that."""
+    """Limit the address space; a process cannot raise a lower limit that it has already (ulimit -v)."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:
-    pages, most_bytes = 0, _resident_bytes() + config.max_growth_bytes
+    pages = 0
+    most_bytes = _resident_bytes() + config.max_growth_bytes
     while (frame := _receive(stream)) is not None:
         signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
         kind, value = _attempt(work, *frame)
@@ -170,7 +173,7 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
 
 
 def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes) -> tuple[int, Any]:
-    """The page, or the exception's name: no page may end a worker that can go on."""
+    """The page, or the exception as text: an exception does not end the worker."""
     charset, _, url = address.decode("utf-8").partition(" ")
     try:
         return PAGE, work(Task(body, url, charset or None))
@@ -184,7 +187,8 @@ def _receive(stream: Any) -> tuple[bytes, bytes] | None:
     if len(head) < TASK.size:
         return None
     first, second = TASK.unpack(head)
-    address, body = stream.read(first), stream.read(second)
+    address = stream.read(first)
+    body = stream.read(second)
     return (address, body) if len(address) + len(body) == first + second else None
 
 
@@ -196,7 +200,7 @@ def _send(stream: Any, kind: int, value: Any) -> None:
 
 
 def _resident_bytes() -> int:
-    """Resident memory now; where the system does not tell, the largest that it ever was."""
+    """Resident memory now; where the system does not tell it, the largest up to now."""
     try:
         with open("/proc/self/statm", "rb") as stream:
             return int(stream.read().split()[1]) * resource.getpagesize()

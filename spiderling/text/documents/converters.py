@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spiderling.text.documents.document import Document
+from spiderling.text.documents.office import from_docx, from_epub, from_odt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-from spiderling.text.documents.office import from_docx, from_epub, from_odt
 
 
 def from_pdf(body: bytes) -> Document:
     """PDF by PDFium; see pdf.py."""
-    from spiderling.text.documents import pdf  # its library is large, and few crawls want it
+    from spiderling.text.documents import pdf  # its library is large, and few crawls need it
 
     return pdf.convert(body)
 

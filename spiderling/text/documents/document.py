@@ -1,4 +1,4 @@
-"""A document that is no HTML page, as blocks of text."""
+"""A document that is not an HTML page, as blocks of text."""
 
 from __future__ import annotations
 

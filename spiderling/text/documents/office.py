@@ -1,9 +1,9 @@
-"""From the bytes of a document to blocks of text: docx, odt and epub (zipped XML), plain text of other programs.
+"""From documents to blocks of text: docx, odt and epub (zipped XML), and plain text from other programs.
 
-Pure functions over untrusted bytes.  They end with DocumentError for what cannot be
-read, give what they have found of a file that breaks off, and inflate no more than
-MAX_INFLATED_BYTES whatever the archive says of its sizes; time and memory are limited
-by the process that they are run in (workers/converter.py).  For pdf see pdf.py.
+Pure functions over untrusted bytes.  They raise DocumentError for what cannot be read,
+return what they have found of a file that breaks off, and inflate no more than
+MAX_INFLATED_BYTES, whatever sizes the archive states.  The process that runs them limits
+time and memory (workers/converter.py).  For pdf see pdf.py.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_INFLATED_BYTES = 100_000_000
-"""Bytes that the members of one archive may have together once inflated."""
+"""Inflated bytes that are read of one archive; chosen."""
 MAX_CHAPTERS = 2000
+"""Chapters that are read of one book; chosen."""
 _PIECE_BYTES = 1 << 16
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+"""What zipfile raises for archives that are damaged, encrypted, or packed in an unknown way."""
 _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
+"""Pictures and codes of fields in the output of antiword and catdoc."""
 
 
 def from_docx(body: bytes) -> Document:
@@ -56,7 +59,7 @@ def from_odt(body: bytes) -> Document:
 
 
 def from_epub(body: bytes) -> Document:
-    """EPUB 3.3: the chapters in the order of the spine; links keep their share in each block."""
+    """EPUB 3.3: the chapters in the order of the spine; links are counted in each block."""
     archive = _Archive(body)
     document = Document()
     container = _Elements()
@@ -76,8 +79,7 @@ def from_epub(body: bytes) -> Document:
 
 
 def from_text(text: str) -> Document:
-    """The output of a converter of word processor files: a paragraph a line, without what stands for pictures and
-    the codes of fields."""
+    """The output of a program that converts documents: one paragraph a line, without _FIELDS."""
     document = Document()
     for line in text.splitlines():
         document.add_block(_FIELDS.sub(" ", line))
@@ -85,7 +87,7 @@ def from_text(text: str) -> Document:
 
 
 class _Archive:
-    """A zip file of which only so much may be inflated."""
+    """A zip file of which at most MAX_INFLATED_BYTES are inflated."""
 
     def __init__(self, body: bytes) -> None:
         try:
@@ -95,7 +97,10 @@ class _Archive:
         self._left = MAX_INFLATED_BYTES
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """The member *name*, inflated piece by piece, up to where it breaks; DocumentError: missing, or the limit."""
+        """The pieces of the member *name*, up to where it is damaged.
+
+        Raises DocumentError when it is missing, or at the limit.
+        """
         try:
             with self._zip.open(name) as member:
                 while piece := member.read(_PIECE_BYTES):
@@ -111,12 +116,12 @@ class _Archive:
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """Local names of elements that matter."""
+    """Local names of the elements of a format that matter."""
 
     block: frozenset[str]
     heading: frozenset[str]
     text: frozenset[str]
-    """Elements whose text counts; empty: all text inside a block does."""
+    """Elements whose text counts; empty if all text inside a block counts."""
     spaces: frozenset[str]
     dead: frozenset[str]
     style: frozenset[str] = frozenset()
@@ -142,14 +147,14 @@ _HEADING_STYLE = re.compile(r"heading|title|^[0-8]$", re.IGNORECASE)
 
 
 class _Target:
-    """Target of an XML parser.  No format needs a document type, and its entities could grow without end."""
+    """Target of an XML parser.  It refuses document types: no format needs one, and their entities may grow."""
 
     def doctype(self, *names: str | None) -> None:
         raise DocumentError("it declares a document type")
 
 
 class _Words(_Target):
-    """Target of an XML parser: the text of blocks, which may stand inside one another (notes, frames)."""
+    """Target of an XML parser: adds the blocks, which may stand inside one another (notes, frames), to *document*."""
 
     def __init__(self, document: Document, form: _Format) -> None:
         self._document = document
@@ -193,14 +198,14 @@ class _Words(_Target):
             self._open[-1][0].append(text)
 
     def close(self) -> None:
-        """The file may end inside a paragraph."""
+        """Part of the parser's protocol.  The file may end inside a paragraph."""
         while self._open:
             parts, heading = self._open.pop()
             self._document.add_block("".join(parts), heading)
 
 
 class _Elements(_Target):
-    """Target of an XML parser: the attributes of all elements, and the text of those that hold only text."""
+    """Target of an XML parser: collects the attributes of all elements, and the text of those with only text."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, dict[str, str]]] = []
@@ -247,7 +252,7 @@ def _properties(document: Document, archive: _Archive, name: str) -> None:
 
 
 def _run(archive: _Archive, name: str, target: Any) -> None:
-    """Feed a member to an XML parser that calls *target*, as far as it is well-formed; DocumentError: not there."""
+    """Parse the member *name*, as far as it is well-formed, with *target*; raises DocumentError if it is missing."""
     parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:
         for piece in archive.pieces(name):

@@ -1,8 +1,8 @@
-"""PDF to blocks by PDFium (pypdfium2): lines become paragraphs by their places, as a reader's eye finds them.
+"""From PDF to blocks by PDFium (pypdfium2).
 
-A PDF knows glyphs and places only.  PDFium gives lines in reading order; a new
-paragraph begins at a larger gap, another letter size, an indentation, or after a line
-that ends early with a sentence.  Lines that head or foot most pages are no text.
+A PDF holds glyphs and their places, but no paragraphs.  PDFium gives lines in reading
+order.  A new paragraph begins at a larger gap, another letter size, an indentation, or
+after a short line that ends a sentence.  Running heads and feet are dropped.
 """
 
 from __future__ import annotations
@@ -26,15 +26,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MAX_PAGES = 3000
+"""Pages that are read of one file; chosen."""
 MAX_PAGE_CHARS = 200_000
+"""Characters that are read of one page; chosen."""
 _HYPHEN = "\ufffe"
-"""What PDFium gives for a hyphen at the end of a line together with the line's end."""
+"""PDFium's character for a hyphen at the end of a line and that end."""
 _LINE = re.compile(rf"[^\r\n{_HYPHEN}]+{_HYPHEN}?")
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
-_WIDE_GAP, _OTHER_SIZE, _INDENTATION, _SHORT_LINE, _LARGE = 1.4, 0.08, 0.9, 0.85, 1.15
+_WIDE_GAP = 1.4
+"""Gap between paragraphs, in usual distances between lines; chosen, as are the constants below."""
+_OTHER_SIZE = 0.08
+"""Difference between letter sizes that begins a paragraph, as a share of the larger one."""
+_INDENTATION = 0.9
+"""Indentation that begins a paragraph, in letter sizes."""
+_SHORT_LINE = 0.85
+"""Length below which a line is short, as a share of the page's width of text."""
+_LARGE = 1.15
+"""Letter size of a heading, in usual letter sizes."""
 _MAX_HEADING_CHARS = 200
+"""Characters that a heading has at most."""
 _MIN_RUNNING_PAGES = 3
+"""Pages on which a running head or foot stands at least."""
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
 
 
@@ -111,7 +124,7 @@ def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, float, float,
 
 
 def _drop_running_lines(pages: list[list[_Line]]) -> None:
-    """Take away first and last lines that, but for their numbers, stand on more than a third of the pages."""
+    """Delete first and last lines that stand on a third of the pages; they may differ in their numbers."""
     seen = Counter(key for page in pages for key in {_key(page[0]), _key(page[-1])})
     least = max(_MIN_RUNNING_PAGES, len(pages) / 3)
     for page in pages:
@@ -126,7 +139,7 @@ def _key(line: _Line) -> str:
 
 
 def _joined_over_pages(pages: Sequence[list[_Line]]) -> Iterator[list[_Line]]:
-    """All paragraphs; one that a page's end cut in the middle of a sentence is put together again."""
+    """All paragraphs; one that the end of a page divides in the middle of a sentence is joined."""
     open_paragraph: list[_Line] = []
     for page in pages:
         for paragraph in _paragraphs(page):
@@ -171,6 +184,6 @@ def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:
 
 
 def _text(paragraph: Sequence[_Line]) -> str:
-    """The lines as running text, with the words joined that were divided."""
+    """The lines as one text, with the words joined that they divide."""
     lines = (line.text.strip().replace(_HYPHEN, "\u00ad") for line in paragraph)
     return normal_form(rejoined("\n".join(lines)))

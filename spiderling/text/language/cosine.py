@@ -1,8 +1,8 @@
-"""The papers' language recognition: the cosine of vectors of character trigrams (R11, W12, H17).
+"""Language recognition by the cosine of vectors of character trigrams, as in the SpiderLing papers (Pomikálek &
+Suchomel 2011, Suchomel & Pomikálek 2012, Suchomel 2017).
 
-A text is in the language with the largest cosine if that is at least 0.5.  That
-threshold is one for documents: a single paragraph seldom reaches it.  Trigrams are
-those of lower-case letters, as in language/models.py; their vectors are hashed.
+A document is in the language with the largest cosine if that is at least 0.5, which a
+single paragraph seldom reaches.  The trigrams are hashes of lower-case letters, as in models.py.
 """
 
 from __future__ import annotations
@@ -20,30 +20,32 @@ if TYPE_CHECKING:
     from spiderling.text.ngram_counts import NgramCounts
 
 _BITS = 16
+"""Binary logarithm of a vector's length; chosen."""
 _MASK = np.uint32((1 << _BITS) - 1)
 _SIZE = 3
-_TIE = 1.05  # as TextCat has it: languages so near to the best one are candidates too
+_TIE = 1.05
+"""A language is a candidate too if its cosine times this reaches the best one, as in TextCat."""
 
 
 @dataclass(frozen=True, slots=True)
 class CosineGuesses:
-    """The languages of some texts; the same questions as to `spiderling.text.language.models.Guesses`."""
+    """The languages of some texts; it has the methods of `spiderling.text.language.models.Guesses`."""
 
     codes: tuple[str, ...]
     vectors: Array
-    """Of unit length (trigram, language)."""
+    """(trigram, language), of unit length for each language."""
     texts: Sequence[Hashes]
     """The trigrams of each text."""
     min_chars: int
 
     def _cosines(self, rows: Sequence[int] | None) -> Array:
-        """Of the texts *rows* taken together, with each language."""
+        """Cosine of the texts *rows* together with each language."""
         chosen = range(len(self.texts)) if rows is None else rows
         trigrams = [self.texts[row] for row in chosen]
         counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
         norm = max(1.0, float(np.linalg.norm(counts)))
-        there = np.flatnonzero(counts)
-        cosines: Array = (counts[there].astype(np.float32) / np.float32(norm)) @ self.vectors[there]
+        used = np.flatnonzero(counts)
+        cosines: Array = (counts[used].astype(np.float32) / np.float32(norm)) @ self.vectors[used]
         return cosines
 
     def nearest(self, rows: Sequence[int] | None = None) -> str | None:
@@ -72,7 +74,7 @@ class CosineGuesses:
         return [self.nearest([row]) if enough else None for row, enough in enumerate(long)]
 
     def leaning(self, code: str | None, weight: float) -> CosineGuesses:
-        """The same: the papers' rule hears nobody else."""
+        """These guesses unchanged: the papers' rule takes no other evidence."""
         return self
 
 

@@ -2,14 +2,14 @@
 
 Schäfer, Barbaresi, Bildhauer, *The Good, the Bad, and the Hazy: Design Decisions in
 Web Corpus Construction* (WAC-8, 2013).  For each word w of the profile, m and s are
-mean and standard deviation of log10 of its relative frequency over training
-documents; a text in which w has the relative frequency f pays
+the mean and standard deviation of log10 of its relative frequency in training
+documents.  For a text in which w has the relative frequency f it costs
 
     min(LIMIT, max(0, (m - log10 f) / s))
 
-and the sum is the text's badness: lists, menus and word salad are high, running text
-is low.  The paper lets a missing word cost LIMIT, which makes every short text bad;
-here it counts as half an occurrence, which comes to the same in long texts.
+The sum of these costs is the text's badness.  Lists, menus and word salad have a high
+one, running text a low one.  In the paper a missing word costs LIMIT, which makes every
+short text bad; here it counts as half an occurrence, which is the same in long texts.
 """
 
 from __future__ import annotations
@@ -19,32 +19,38 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 LIMIT = 10.0
+"""Most that one word may cost (Schäfer et al. 2013)."""
 PROFILE_WORDS = 10
+"""Words of a profile (Schäfer et al. 2013)."""
 _MIN_SD = 0.15
+"""Least standard deviation: a word that varies less would weigh too much; chosen."""
 _FUNCTION_WORD_CHARS = 4
+"""Letters up to which a frequent word is likely a function word; chosen."""
+_STOPWORD_SHARE = 0.55
+"""Share of a text that its stop words make up; chosen."""
 
 Expected = tuple[float, float, float]
 Profile = Mapping[str, Expected]
-"""word -> (mean, standard deviation) of log10 of its relative frequency, and what it may cost at most."""
+"""word -> (mean, standard deviation) of log10 of its relative frequency, and the most it may cost."""
 
 
 def badness(words: Sequence[str], profile: Profile) -> float:
-    """The badness of a text, 0 up to the sum of the limits; 0 without a profile (scripts without spaces).
+    """The badness of a text of lower-case *words*: 0 .. the sum of the limits.
 
-    *words* are lower-case.
+    It is 0 without a profile, which scripts without spaces do not have.
     """
     if not profile:
         return 0.0
     if not words:
         return sum(limit for _, _, limit in profile.values())
     counts = Counter(words)
-    return sum(_fine(counts[word], len(words), *expected) for word, expected in profile.items())
+    return sum(_cost(counts[word], len(words), *expected) for word, expected in profile.items())
 
 
 def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float, float]]:
-    """The profile of the PROFILE_WORDS words that stand in most documents (each a list of lower-case words).
+    """The profile of PROFILE_WORDS words that occur in most documents, each a list of lower-case words.
 
-    Short words come first: a long one among the most frequent is likely the topic of the documents.
+    Short words are preferred, because a long frequent one is likely the topic of the documents.
     """
     logs: dict[str, list[float]] = {}
     for document in documents:
@@ -59,7 +65,10 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
 
 
 def merged(first: Profile, first_size: int, second: Profile, second_size: int) -> Profile:
-    """The profile of two texts of so many words: pooled means and deviations, the words of the larger text."""
+    """The profile of two texts together; their sizes are in words.
+
+    Its words are those of the larger text, means and deviations are pooled.
+    """
     if first_size < second_size:
         first, first_size, second, second_size = second, second_size, first, first_size
     share = second_size / max(1, first_size + second_size)
@@ -67,13 +76,13 @@ def merged(first: Profile, first_size: int, second: Profile, second_size: int) -
 
 
 def _pooled(one: Expected, two: Expected, share: float) -> Expected:
-    """Of two sets of documents, *share* of which are in the second."""
+    """The values of a word in two sets of documents together; *share* is that of the second set."""
     mean = (1 - share) * one[0] + share * two[0]
     variance = (1 - share) * (one[1] ** 2 + (one[0] - mean) ** 2) + share * (two[1] ** 2 + (two[0] - mean) ** 2)
     return round(mean, 3), round(math.sqrt(variance), 3), max(one[2], two[2])
 
 
-def _fine(count: int, words: int, mean: float, sd: float, limit: float) -> float:
+def _cost(count: int, words: int, mean: float, sd: float, limit: float) -> float:
     return min(limit, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
 
 
@@ -87,12 +96,10 @@ def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
     return round(mean, 3), round(max(sd, _MIN_SD), 3), LIMIT
 
 
-_STOPWORD_SHARE = 0.55
-
-
 def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
     """The most frequent words, up to a bit more than half of a text of *total* words."""
-    covered, chosen = 0, set()
+    covered = 0
+    chosen = set()
     for word, count in words.items():
         if covered > _STOPWORD_SHARE * total:
             break

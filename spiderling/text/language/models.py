@@ -1,14 +1,13 @@
-"""Which language a text is in: naive Bayes over character n-grams, and an open-set test.
+"""Which language a text is in: naive Bayes over character n-grams, and a test whether it is in none.
 
-A model is the counts of the 1- to ORDER-grams of a plain text in one language.
-`LanguageModels` joins the models of all languages to be told apart into one table
-of log-probabilities over hashed n-grams, so that a whole page (each paragraph and
-their sum) is scored by one look-up.  Naive Bayes names the nearest of the known
-languages.  Whether the text *is* in that language says its *known share*: the share
-of its 4-grams (3- or 2-grams where a letter says more) that are usual in the language,
-divided by what held-out text of the language itself has, so that 0.5 is a fair
-threshold for small models as for large.
-Both are measured against the papers' cosine of trigrams (W12, H17) in docs/sources.md.
+A model holds the counts of the 1- to ORDER-grams of a plain text in one language.
+`LanguageModels` joins the models of all languages to be told apart into one table of
+log-probabilities of hashed n-grams, so that one look-up scores all paragraphs of a
+page.  Naive Bayes names the nearest of the known languages.  The *known share* tells
+whether the text is in that language at all: it is the share of its 4-grams (3- or
+2-grams where a letter says more) that are usual in the language, divided by the same
+share in held-out text of the language, so that one threshold suits small and large
+models.  benchmarks/language.py compares both with the cosine of trigrams (cosine.py).
 """
 
 from __future__ import annotations
@@ -32,36 +31,49 @@ if TYPE_CHECKING:
     from spiderling.text.ngram_counts import NgramCounts
 
 ORDER = 4
+"""Characters of the longest n-grams; chosen."""
 MAX_CHARS = 600
-"""Characters of one text that are looked at: more do not change the answer."""
+"""Characters of one text that are looked at; chosen: more do not change the answer."""
 MIN_CHARS = 40
-"""Shorter texts are never sure."""
+"""4-grams of a text from which on its language may be sure; chosen."""
 _TABLE_BITS = 17
+"""Binary logarithm of the hashes of log-probabilities; chosen, as are the constants without a source below."""
 _KNOWN_BITS = 18
+"""Binary logarithm of the hashes of usual n-grams."""
 _SMOOTHING = 0.3
+"""Count that every hash has at least (additive smoothing)."""
 _SCALE = 500_000
+"""Sum to which the counts of each model are scaled, so that smoothing weighs the same in all."""
 _USUAL_SHARE = 0.8
+"""Share of a text that its usual n-grams make up."""
 _BLOCK = 4096
-_LOG_UNITS, _LANES = 512, 16
+"""Hashes whose logarithms are taken at once, as many as fit a processor's cache."""
+_LOG_UNITS = 512
+"""Units of a log-probability in the table, which holds 16-bit integers."""
+_LANES = 16
+"""16-bit integers that a processor adds at once."""
 _MOST = (1 << 15) // ORDER - 1
-"""One n-gram of each size together do not overflow: a log-probability is at most 16 from the mean."""
+"""Largest number in the table: the sum over the ORDER sizes of n-grams does not overflow 16 bits."""
 _SYLLABLES = 150
+"""A language with more letters writes syllables."""
 _IDEOGRAPHS = 500
+"""A language with more letters writes ideographs."""
 _MIN_MARGIN = 6.0
+"""Natural logarithm of the odds against the second language from which on a text is sure of its first."""
 _COUNT_BITS = 12
-"""Of a count of n-grams of one text, of which there are fewer than 2 * MAX_CHARS + 3."""
+"""Bits of a count of n-grams of one text; a text has fewer than 2 * MAX_CHARS + 3."""
 _COUNTS = 64 // _COUNT_BITS
-"""So many languages are counted by one addition."""
+"""Languages whose counts one 64-bit addition increases."""
 _SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
 _SPREAD = (
     (np.arange(1 << _COUNTS, dtype=np.uint64)[:, None] >> np.arange(_COUNTS, dtype=np.uint64) & 1) << _SHIFTS
 ).sum(1)
-"""The bits of _COUNTS languages as numbers to be added."""
+"""For each set of _COUNTS languages, given as bits, the number that increases the counts of those in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """What is known of one language; counts are of a text by people who write it."""
+    """What is known of one language, counted in a text by people who write it."""
 
     code: str
     ngrams: NgramCounts
@@ -72,28 +84,28 @@ class LanguageModel:
     """Whether words are written between spaces."""
     encodings: tuple[str, ...] = ()
     known: float = 1.0
-    """Share of usual 4-grams in held-out text of the language; the unit of known shares."""
+    """Share of usual n-grams in held-out text of the language: the unit of known shares."""
     tokens: int = 0
-    """Words of the text, those left out of `words` among them."""
+    """Number of words of the text, also of those that `words` leaves out."""
 
     @property
     def known_size(self) -> int:
-        """Characters of the n-grams that known shares are about: fewer where a letter says more."""
+        """Characters of the n-grams that make up the known share: fewer where a letter says more."""
         letters = self.ngrams.letters
         return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """The languages of some texts, as arrays; see the methods."""
+    """The languages of some texts, as arrays."""
 
     codes: tuple[str, ...]
     scores: Array
     """Centred log-probability (text, language)."""
     hits: Array
-    """4-grams that are usual in the language, in units of its held-out text (text, language)."""
+    """Number of n-grams usual in the language / the model's `known` (text, language)."""
     sizes: Array
-    """4-grams (text)."""
+    """Number of 4-grams (text)."""
 
     def nearest(self, rows: Sequence[int] | None = None) -> str | None:
         """The language that the texts *rows* together are nearest to; None without letters."""
@@ -103,7 +115,7 @@ class Guesses:
         return self.codes[int(self.scores[chosen].sum(0).argmax())]
 
     def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
-        """How much of the texts *rows* together is usual in a language; 1 is as much as in its own texts."""
+        """Known share of the texts *rows* together in a language: 1 is as much as in its held-out text."""
         chosen = slice(None) if rows is None else list(rows)
         hits = self.hits[chosen, self.codes.index(code)].sum()
         return min(1.0, float(hits / max(1.0, self.sizes[chosen].sum())))
@@ -116,19 +128,21 @@ class Guesses:
         margins = np.full(len(best), np.inf, np.float32)
         if len(self.codes) > 1:
             second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
-            margins = (first - second) / ORDER  # overlapping n-grams tell everything ORDER times
+            margins = (first - second) / ORDER  # overlapping n-grams count each letter ORDER times
         enough = (self.sizes >= MIN_CHARS) & (margins >= _MIN_MARGIN)
         return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
 
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
-        """The same for each of the texts *rows* by itself in its language of *codes*."""
+        """The known share of each of the texts *rows* in its language of *codes*."""
         columns = [self.codes.index(code) for code in codes]
         shares: list[float] = np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows])).tolist()
         return shares
 
     def candidates(self, min_share: float) -> tuple[str, ...]:
-        """The languages that the texts together may be in, nearest first; none when there is too little text,
-        or the nearest language knows less than *min_share* of it."""
+        """The languages that the texts together may be in, nearest first.
+
+        None when there is too little text, or when the known share in the nearest language is below *min_share*.
+        """
         nearest = self.nearest()
         if nearest is None or self.sizes.sum() < MIN_CHARS or self.known_share(nearest) < min_share:
             return ()
@@ -137,7 +151,7 @@ class Guesses:
         return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
 
     def leaning(self, code: str | None, weight: float) -> Guesses:
-        """These guesses with *weight* (natural logarithm of odds) in favour of a language, for each text."""
+        """These guesses with *weight*, a natural logarithm of odds, added to the language *code* in each text."""
         if code not in self.codes:
             return self
         scores = self.scores.copy()
@@ -147,7 +161,7 @@ class Guesses:
 
 @dataclass(frozen=True)
 class LanguageModels:
-    """The languages that are told apart, in order of their codes' first mention."""
+    """The languages that are told apart."""
 
     models: tuple[LanguageModel, ...]
     codes: tuple[str, ...] = field(init=False)
@@ -164,7 +178,7 @@ class LanguageModels:
 
     @cached_property
     def spelling(self) -> Spelling | None:
-        """What the languages look like in their legacy encodings; None without languages."""
+        """The spelling of the languages, for finding a page's encoding; None without languages."""
         known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if len(model.ngrams)]
         return Spelling(known) if known else None
 
@@ -180,7 +194,7 @@ class LanguageModels:
     def _logs(self) -> npt.NDArray[np.int16]:
         """Centred log-probabilities (hash, language) in units of 1 / _LOG_UNITS, the last row zero.
 
-        Rows have the next multiple of _LANES columns: so few bytes are looked up twice as fast as 32-bit numbers.
+        Each row is filled up to a multiple of _LANES columns.  16-bit rows are looked up twice as fast as 32-bit ones.
         """
         logs = np.empty((len(self.models), 1 << _TABLE_BITS), np.float32)
         for row, model in zip(logs, self.models, strict=True):
@@ -191,24 +205,24 @@ class LanguageModels:
                 hashes = hash_rows(grams, size) & np.uint32(len(row) - 1)
                 row += np.bincount(hashes, weights[size] * scale, len(row))
         centred = np.zeros((logs.shape[1] + 1, -(-len(logs) // _LANES) * _LANES), np.int16)
-        for start in range(0, logs.shape[1], _BLOCK):  # the turned table is far larger than any cache
-            block = np.log(logs[:, start : start + _BLOCK])  # all have the same sum in each alphabet
+        for start in range(0, logs.shape[1], _BLOCK):  # the table is far larger than any cache
+            block = np.log(logs[:, start : start + _BLOCK])  # the sums of all languages are the same
             rounded = np.rint((block - block.mean(0)) * _LOG_UNITS).clip(-_MOST, _MOST)
             centred[start : start + _BLOCK, : len(logs)] = rounded.T
         return centred
 
     @cached_property
     def _usual(self) -> tuple[_Usual, ...]:
-        """Of each size of n-grams that known shares are about."""
+        """The usual n-grams of each size that known shares need."""
         sizes = sorted({model.known_size for model in self.models})
         return tuple(_Usual.of(size, self.models) for size in sizes)
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
-        """The papers' way to look at the first MAX_CHARS characters of each text."""
+        """The languages of the first MAX_CHARS characters of each text by the cosine of trigrams."""
         return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
 
     def identify(self, texts: Sequence[str]) -> Guesses:
-        """Look at the first MAX_CHARS characters of each text, all in one pass."""
+        """The languages of the first MAX_CHARS characters of each text, all in one pass."""
         if not self.models or not texts:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
@@ -225,17 +239,17 @@ class LanguageModels:
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """The n-grams of one size that are usual in those languages whose known shares are about that size."""
+    """The usual n-grams of one size, in the languages whose known shares use that size."""
 
     size: int
     columns: npt.NDArray[np.intp]
-    """Of the languages among all."""
+    """Places of these languages among all."""
     table: npt.NDArray[np.uint8]
-    """(hash, languages): a number for every _COUNTS languages, with a bit for each."""
+    """(hash, group of _COUNTS languages): a bit for each language of the group."""
 
     @classmethod
     def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
-        """From all models that there are."""
+        """Those of *size*, from all models."""
         columns = [column for column, model in enumerate(models) if model.known_size == size]
         table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint8)
         for index, column in enumerate(columns):
@@ -248,7 +262,7 @@ class _Usual:
         return cls(size, np.array(columns, np.intp), table)
 
     def shares(self, grams: Hashes, starts: Places) -> Array:
-        """Share of the hashed n-grams of each text that are usual (text, language)."""
+        """Share of the hashed n-grams *grams* of each text that are usual (text, language)."""
         number, width = self.table.shape
         rows = self.table.view(f"V{width}")[:, 0].take(grams & np.uint32(number - 1), mode="clip")
         bits = rows.view(np.uint8).reshape(-1, width)
@@ -266,15 +280,17 @@ _NO_WEIGHTS = np.zeros(0, np.float32)
 
 
 def _sizes(starts: Places, size: int) -> Array:
-    """N-grams of each text."""
+    """Number of n-grams of each text."""
     found: Array = np.maximum(0, np.diff(starts) - (size - 1)).astype(np.float32)
     return found
 
 
 def _least_usual(weights: Array) -> float:
-    """The weight from which on n-grams are usual: those make up most of a text, and rarer ones (names, foreign
-    words) tell nothing; a longer training text would know more of them.  By weight, for by count those of the
-    rarer one of two alphabets would be rare."""
+    """The weight from which on n-grams are usual, so that they make up _USUAL_SHARE of a text.
+
+    Rarer ones (names, foreign words) tell little, and a longer training text has more of them.  Weights rather than
+    counts, by which all n-grams of the rarer one of two alphabets would be rare.
+    """
     mass = np.cumsum(np.sort(weights)[::-1], dtype=np.float64)
     place = int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) if len(mass) else 0
     return float(np.sort(weights)[-1 - place]) if len(mass) else 0.0
@@ -282,8 +298,9 @@ def _least_usual(weights: Array) -> float:
 
 def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:
     """Sum of log-probabilities (text, column of *logs*); *grams* are hashed n-grams by size."""
-    nothing, width = len(logs) - 1, logs.shape[1]
-    rows = logs.view(f"V{2 * width}")[:, 0]  # a row is moved as one thing
+    nothing = len(logs) - 1
+    width = logs.shape[1]
+    rows = logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole
     total = np.zeros((starts[-1], width), np.int16)
     for size, hashes in grams.items():
         places = (hashes & np.uint32(nothing - 1)).astype(np.intp)

@@ -43,7 +43,7 @@ from spiderling.base.options import Options
 from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import LinkKind, read_links
 from spiderling.corpus.reader import stored_documents
-from spiderling.corpus.segments import SUFFIX, Kind, SegmentWriter, frames
+from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frames
 from spiderling.corpus.warc import WarcKind
 from spiderling.export.export import corpus_of
 from spiderling.frontier import Frontier
@@ -151,7 +151,7 @@ def opened(directory: Path) -> str:
         for mark in store.host_summaries():
             store.robots(f"http://{mark.name}")
         store.consents()
-        for kind in (Kind("corpus", SUFFIX), LinkKind(), WarcKind("on", {})):
+        for kind in (SegmentKind("corpus", SUFFIX), LinkKind(), WarcKind("on", {})):
             SegmentWriter(directory / kind.name, "cs", 10**6, state.segments, kind).close()
     return ""
 

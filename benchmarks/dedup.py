@@ -118,7 +118,7 @@ def filled(number: int, max_bytes: int) -> ShingleFilter:
     """A filter that has seen so many made shingles."""
     seen, rng = ShingleFilter(max_bytes), np.random.default_rng(1)
     for _ in range(number // 100_000):
-        seen.add(rng.integers(0, 1 << 64, 100_000, np.uint64))
+        seen.remember(rng.integers(0, 1 << 64, 100_000, np.uint64))
     return seen
 
 

@@ -288,7 +288,7 @@ def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     with closing(SqliteStore(tmp_path / "state.sqlite")) as store:
         frames.append(store._packed(b"a line of a queue\n" * 99))
     seen = ShingleFilter(1 << 20)
-    seen.add(np.arange(9, dtype=np.uint64))
+    seen.remember(np.arange(9, dtype=np.uint64))
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
     frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
     frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]

@@ -41,7 +41,7 @@ def test_what_was_added_was_seen_and_little_else():
     seen = ShingleFilter(ROOM)
     parts = [drawn(1000, seed) for seed in range(1500)]
     for part in parts:
-        seen.add(part)
+        seen.remember(part)
     assert all(seen.seen(part).all() for part in parts)
     assert len(seen.layers) == 2 and seen.documents == 1500
     assert seen.seen(drawn(200_000, 9999)).mean() < 0.006
@@ -51,7 +51,7 @@ def test_what_was_added_was_seen_and_little_else():
 def test_one_full_layer_errs_as_rarely_as_is_said():
     seen = ShingleFilter(ROOM)
     for seed in range(int(FIRST_BYTES / BYTES_PER_SHINGLE / 1000)):
-        seen.add(drawn(1000, seed))
+        seen.remember(drawn(1000, seed))
     assert len(seen.layers) == 1
     assert seen.seen(drawn(500_000, 9999)).mean() == pytest.approx(1 / 450, rel=0.2)
 
@@ -59,9 +59,9 @@ def test_one_full_layer_errs_as_rarely_as_is_said():
 def test_a_filter_that_may_grow_no_more_counts_a_sample_and_forgets_the_oldest():
     seen = ShingleFilter(6 * MEGABYTE)
     first, parts = drawn(1000, 77), [drawn(1000, seed) for seed in range(1000, 9000)]
-    seen.add(first)
+    seen.remember(first)
     for part in parts:
-        seen.add(part[seen.counted(Shingles(part, np.array([1000], np.uint32)))])
+        seen.remember(part[seen.counted(Shingles(part, np.array([1000], np.uint32)))])
     assert seen.bytes <= 6 * MEGABYTE and seen.is_sampling
     assert seen.forgotten > 0 and seen.documents + seen.forgotten == 8001
     assert seen.seen(first).mean() < 0.1, "forgotten"
@@ -168,7 +168,7 @@ def known(seen: ShingleFilter) -> list[int]:
 def test_rebuilt_from_the_corpus_alone(corpus, tmp_path):
     directory, lengths = corpus
     assert len(lengths[-1]) > 1
-    seen = ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[11])
+    seen = ShingleState(tmp_path / "state", ROOM).load_filter(directory, lengths[11])
     assert known(seen) == list(range(12)) and seen.documents == 12, "and nothing that was not acknowledged"
 
 
@@ -182,9 +182,9 @@ def test_a_snapshot_and_the_text_behind_it(corpus, tmp_path):
     directory, lengths = corpus
     seen = ShingleFilter(ROOM)
     for number in (30, 31):  # in the snapshot alone
-        seen.add(shingles([PARAGRAPHS[number]]).hashes)
+        seen.remember(shingles([PARAGRAPHS[number]]).hashes)
     snapshot(tmp_path / "state", seen, lengths[4])
-    restored = ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[-1])
+    restored = ShingleState(tmp_path / "state", ROOM).load_filter(directory, lengths[-1])
     assert known(restored) == [*range(5, 20), 30, 31] and restored.documents == 17
 
 
@@ -192,7 +192,7 @@ def test_a_snapshot_takes_little_memory_beside_the_filter(tmp_path):
     """A copy of a large layer would stay with the allocator until the next snapshot."""
     seen = ShingleFilter(ROOM)
     for seed in range(8):
-        seen.add(drawn(int(MEGABYTE / BYTES_PER_SHINGLE), seed))
+        seen.remember(drawn(int(MEGABYTE / BYTES_PER_SHINGLE), seed))
     assert seen.layers[-1].words.nbytes >= 16 * MEGABYTE
     tracemalloc.start()
     try:
@@ -206,24 +206,24 @@ def test_a_snapshot_of_text_that_was_set_aside_is_not_taken_up_when_other_text_i
     """After a restored state the corpus is shorter than the snapshot says; then it grows again, and a kill comes."""
     directory, lengths = corpus
     seen = ShingleFilter(ROOM)
-    seen.add(shingles([PARAGRAPHS[39]]).hashes)
+    seen.remember(shingles([PARAGRAPHS[39]]).hashes)
     snapshot(tmp_path / "state", seen, lengths[9])
-    assert known(ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[4])) == list(range(5))
-    assert known(ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[11])) == list(range(12))
+    assert known(ShingleState(tmp_path / "state", ROOM).load_filter(directory, lengths[4])) == list(range(5))
+    assert known(ShingleState(tmp_path / "state", ROOM).load_filter(directory, lengths[11])) == list(range(12))
 
 
 def test_layers_that_did_not_change_are_not_written_again(tmp_path):
     seen = ShingleFilter(ROOM)
     for seed in range(600):
-        seen.add(drawn(1000, seed))
+        seen.remember(drawn(1000, seed))
     snapshot(tmp_path, seen, {})
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.zst")}
-    seen.add(drawn(1000, 5000))
+    seen.remember(drawn(1000, 5000))
     snapshot(tmp_path, seen, {})
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.zst")}
     assert len(before) == len(after) == 2
     assert len(before.items() & after.items()) == 1
-    assert ShingleState(tmp_path, ROOM).restore(tmp_path, {}).seen(drawn(1000, 5000)).all()
+    assert ShingleState(tmp_path, ROOM).load_filter(tmp_path, {}).seen(drawn(1000, 5000)).all()
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
@@ -253,14 +253,14 @@ async def test_the_last_snapshot_waits_for_the_one_that_is_being_written(tmp_pat
     await asyncio.gather(periodic, late, return_exceptions=is_cancelled)
     await crawl.snapshot()
     assert {path.suffix for path in (tmp_path / "job/state/shingles").iterdir()} == {".json", ".zst"}
-    assert known(ShingleState(tmp_path / "job/state/shingles", ROOM).restore(tmp_path, {})) == [0, 1]
+    assert known(ShingleState(tmp_path / "job/state/shingles", ROOM).load_filter(tmp_path, {})) == [0, 1]
 
 
 @pytest.mark.parametrize("harm", ["index", "layer", "missing", "covers too much"])
 def test_a_broken_snapshot_is_made_up_from_the_corpus(corpus, tmp_path, harm):
     directory, lengths = corpus
     seen = ShingleFilter(ROOM)
-    seen.add(shingles([PARAGRAPHS[39]]).hashes)
+    seen.remember(shingles([PARAGRAPHS[39]]).hashes)
     snapshot(tmp_path / "state", seen, lengths[-1] if harm == "covers too much" else {})
     layer = next((tmp_path / "state").glob("*.zst"))
     if harm == "index":
@@ -269,7 +269,7 @@ def test_a_broken_snapshot_is_made_up_from_the_corpus(corpus, tmp_path, harm):
         layer.write_bytes(layer.read_bytes()[:-7])
     elif harm == "missing":
         layer.unlink()
-    restored = ShingleState(tmp_path / "state", ROOM).restore(directory, lengths[9])
+    restored = ShingleState(tmp_path / "state", ROOM).load_filter(directory, lengths[9])
     assert known(restored) == list(range(10))
 
 

@@ -34,7 +34,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.segments import Kind, SegmentWriter
+from spiderling.corpus.segments import SegmentKind, SegmentWriter
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier import Frontier
@@ -385,7 +385,7 @@ def test_a_full_segment_is_followed_by_the_next_one(tmp_path):
 
 
 async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_each_for_itself(tmp_path):
-    links, jobdir = Kind("links", ".links.zst"), Jobdir(tmp_path)
+    links, jobdir = SegmentKind("links", ".links.zst"), Jobdir(tmp_path)
     store = SqliteStore(jobdir.database)
 
     def opened():

@@ -19,7 +19,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.corpus.reader import read_documents
-from spiderling.corpus.segments import Kind, SegmentWriter
+from spiderling.corpus.segments import SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
@@ -316,13 +316,13 @@ def test_an_archive_tells_where_a_checkpoint_ends(opened, compression):
         with pytest.raises(JobdirError, match=f"warc/{row.name}"):
             judged(opened.path, opened.database, "cs", False)()
     writer.close()
-    kind.ended([])
+    kind.finish([])
 
 
 def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):
     links = opened.path / "links"
     links.mkdir()
-    writer = SegmentWriter(links, "cs", 10**6, kind=Kind("links", ".links.zst"))
+    writer = SegmentWriter(links, "cs", 10**6, kind=SegmentKind("links", ".links.zst"))
     writer.append([b"{}\n"])
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME * 2)
     with pytest.raises(JobdirError, match=r"and 1 more file that"):

@@ -178,7 +178,7 @@ class Archives:
 
     def _judged(self, source: str, record: Record) -> Fetch | None:
         """The page of *record*; None if it is no page or was done before."""
-        if not self._places[source].begin(record.position):
+        if not self._places[source].begin_record(record.position):
             return None
         fetch = self._begun(source, record)
         if fetch is None:
@@ -206,7 +206,7 @@ class Archives:
 
     def _end(self, source: str, position: Position) -> None:
         place = self._places[source]
-        place.end(position)
+        place.end_record(position)
         self._crawl.note(_KEY + source, place.saved)
 
     def _note_end(self, batch: Batch) -> None:

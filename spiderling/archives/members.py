@@ -155,15 +155,15 @@ class Members:
                 self._at = len(self._piece)
                 return False
 
-    def take(self) -> bytes:
+    def take_bytes(self) -> bytes:
         """Some of the next compressed bytes; none at the end."""
         self._need(1)
         data = self._piece[self._at :]
         self._at = len(self._piece)
         return data
 
-    def give_back(self, number: int) -> None:
-        """Put back the last *number* bytes that ``take`` returned."""
+    def put_back(self, number: int) -> None:
+        """Put back the last *number* bytes that ``take_bytes`` returned."""
         self._at = len(self._piece) - number
 
     def _begins_record(self) -> bool:
@@ -282,18 +282,18 @@ class Member:
     def _decompressed(self) -> bytes:
         members = self._members
         codec = self._codec
-        taken = members.take() if codec.needs_input else b""
+        taken = members.take_bytes() if codec.needs_input else b""
         try:
             data = codec.decompress(taken, _MOST_BYTES)
         except _BROKEN:
-            members.give_back(
+            members.put_back(
                 max(0, len(taken) - (not self._has_begun))
             )  # without the beginning, or it would be found again
             self.ending = Ending.DAMAGED
             return b""
         self._has_begun = True
         if codec.eof:
-            members.give_back(len(codec.unused_data))
+            members.put_back(len(codec.unused_data))
             self.ending = Ending.WHOLE
         elif not taken and not data and codec.needs_input:
             self.ending = Ending.WHOLE if self._is_plain else Ending.CUT

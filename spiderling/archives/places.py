@@ -41,7 +41,7 @@ class Place:
         self.damaged: int = saved.get("damaged", 0)
         """Parts that could not be read."""
 
-    def begin(self, position: Position) -> bool:
+    def begin_record(self, position: Position) -> bool:
         """Begin the record at *position*; False if it was done before."""
         if position <= self.last:
             return False
@@ -52,7 +52,7 @@ class Place:
         self._advance()
         return False
 
-    def end(self, position: Position) -> None:
+    def end_record(self, position: Position) -> None:
         """The record at *position* is done."""
         self._open[position] = True
         self.records += 1

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spiderling.base.errors import StorageError
 from spiderling.base.link_batch import FOREIGN, WANTED, batch_of
 from spiderling.corpus import reader
-from spiderling.corpus.segments import Kind
+from spiderling.corpus.segments import SegmentKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ class LinkLine(NamedTuple):
     said: Sequence[int] = ()
 
 
-class LinkKind(Kind):
+class LinkKind(SegmentKind):
     """Writes (Outcome, how the URL ended, when)."""
 
     def __init__(self) -> None:

@@ -51,7 +51,7 @@ class NearDuplicates:
         """The document judged under *key* went to the checkpoint (*kept*), or ended otherwise."""
         hashes = self._pending.pop(key, None)
         if kept and hashes is not None:
-            self.filter.add(hashes)
+            self.filter.remember(hashes)
 
 
 def _see_own(found: Shingles, seen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> None:

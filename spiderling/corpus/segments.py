@@ -29,7 +29,7 @@ _PIECE_BYTES = 65536
 _NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\.warc\.zst)")
 
 
-class Kind:
+class SegmentKind:
     """One kind of segments; this one packs each batch into a zstd frame.  Only the writer's thread uses it."""
 
     def __init__(self, name: str, suffix: str) -> None:
@@ -46,10 +46,10 @@ class Kind:
         """The frames of a batch; *entries* are bytes."""
         return self._compressor.compress(b"".join(entries))
 
-    def full(self, path: Path) -> None:
+    def finish_segment(self, path: Path) -> None:
         """Called when nothing more will be added to *path*; returns at once."""
 
-    def ended(self, paths: Sequence[Path]) -> None:
+    def finish(self, paths: Sequence[Path]) -> None:
         """Called when nothing more will be added to *paths*, all segments of the crawl; raises StorageError."""
 
 
@@ -57,13 +57,18 @@ class SegmentWriter:
     """Writes entries to ``<directory>/<prefix>-00001<suffix>`` and so on; used by one thread."""
 
     def __init__(
-        self, directory: Path, prefix: str, max_bytes: int, known: Iterable[SegmentRow] = (), kind: Kind | None = None
+        self,
+        directory: Path,
+        prefix: str,
+        max_bytes: int,
+        known: Iterable[SegmentRow] = (),
+        kind: SegmentKind | None = None,
     ) -> None:
         """Go on behind *known*, the segments in the store; *kind* is the corpus unless another is given.
 
         Raises StorageError if a segment does not have its recorded length.
         """
-        self.kind = kind or Kind("corpus", SUFFIX)
+        self.kind = kind or SegmentKind("corpus", SUFFIX)
         self._directory = directory
         self._prefix = prefix
         self._max_bytes = max_bytes
@@ -112,10 +117,10 @@ class SegmentWriter:
                 self._file.close()
             self._file = None
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Close the file, of which everything was acknowledged; raises StorageError."""
         self.close()
-        self.kind.ended(self._written)
+        self.kind.finish(self._written)
 
     def _open(self) -> SegmentRow:
         """The row of the segment to append to, its file open; a new one when the last is full."""
@@ -123,7 +128,7 @@ class SegmentWriter:
         if row is None or row.length_bytes >= self._max_bytes:
             self.close()
             if row is not None:
-                self.kind.full(self._directory / row.name)
+                self.kind.finish_segment(self._directory / row.name)
             path = self._next()
             self._written.append(path)
             row = SegmentRow(path.name, 0, 0, self.kind.name)

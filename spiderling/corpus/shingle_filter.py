@@ -86,14 +86,14 @@ class ShingleFilter:
         return counted
 
     def seen(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which of *hashes* were added."""
+        """Which of *hashes* are remembered."""
         found = np.zeros(len(hashes), np.bool_)
         masks = _masks(hashes)
         for layer in self.layers:
             found |= layer.words[layer.places(hashes)] & masks == masks
         return found
 
-    def add(self, hashes: Hashes) -> None:
+    def remember(self, hashes: Hashes) -> None:
         """Remember shingles of one document, those that count."""
         layer = self._open_layer()
         np.bitwise_or.at(layer.words, layer.places(hashes), _masks(hashes))

@@ -47,7 +47,7 @@ class ShingleState:
         self.is_last_written = False
         """Whether the last snapshot of this run was written, or is about to be."""
 
-    def restore(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
+    def load_filter(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of a corpus whose segments have *lengths*; made from all its text if no snapshot can be read."""
         seen = ShingleFilter(self._max_bytes)
         covered = dict[str, int]()
@@ -131,7 +131,7 @@ def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | No
         both = zip(document.paragraphs, document.details, strict=True)
         new = [text for text, attributes in both if "dup" not in attributes]
         found = shingles(new)
-        seen.add(found.hashes[seen.counted(found)])
+        seen.remember(found.hashes[seen.counted(found)])
         number += 1
     return number
 

@@ -26,7 +26,7 @@ import zstandard
 from spiderling import __version__
 from spiderling.base.outcome import Exchange
 from spiderling.corpus.cdxj import index_all, write_index
-from spiderling.corpus.segments import Kind
+from spiderling.corpus.segments import SegmentKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ _LAST_OF_BATCH = {"batch": "ends here"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
-class WarcKind(Kind):
+class WarcKind(SegmentKind):
     """Writes pairs of an Exchange and the fields of its metadata record as three records."""
 
     def __init__(self, compression: str, about: Mapping[str, str]) -> None:
@@ -73,10 +73,10 @@ class WarcKind(Kind):
         whole = [*others, (exchange, {**said, **_LAST_OF_BATCH})]
         return b"".join(self._pack(record) for entry in whole for record in self._records(*entry))
 
-    def full(self, path: Path) -> None:
+    def finish_segment(self, path: Path) -> None:
         self._indexer.submit(write_index, path)  # seconds, for which the checkpoints shall not wait
 
-    def ended(self, paths: Sequence[Path]) -> None:
+    def finish(self, paths: Sequence[Path]) -> None:
         self._indexer.shutdown()
         index_all(paths)
 

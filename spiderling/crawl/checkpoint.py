@@ -180,7 +180,7 @@ class Checkpoint:
 
     def _end(self) -> None:
         for writer in self._writers:
-            writer.end()
+            writer.finish()
 
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
         """The frontier must hear of a batch before another one is cut off, or it would take that one for written."""

@@ -159,7 +159,7 @@ class Crawl:
         if not self.options.knows_shingles():
             return None
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
-        seen = self._shingles.restore(self.jobdir.corpus, lengths)
+        seen = self._shingles.load_filter(self.jobdir.corpus, lengths)
         corpora = [path.strip() for path in self.options.seen.split(",") if path.strip()]
         documents = self._shingles.load_corpora(seen, corpora)
         if documents:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spiderling.base.options import Options
 from spiderling.corpus.links import LinkKind
-from spiderling.corpus.segments import SUFFIX, Kind, SegmentWriter
+from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind
 from spiderling.frontier.storage.protocol import SegmentRow
 
@@ -18,8 +18,8 @@ def writers_of(options: Options, prefix: str, directory: Path, known: Sequence[S
     A kind that is now off has its *known* segments looked after all the same.  Raises StorageError, as they do.
     """
     about = {"operator": options.contact, "robots": "obey", "isPartOf": directory.absolute().name}
-    kinds: dict[Kind, bool] = {
-        Kind("corpus", SUFFIX): True,
+    kinds: dict[SegmentKind, bool] = {
+        SegmentKind("corpus", SUFFIX): True,
         LinkKind(): options.links == "on",
         WarcKind(options.warc, about): options.warc != "off",
     }

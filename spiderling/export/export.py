@@ -179,7 +179,7 @@ def _copy(
         if rule is None:
             if selection.takes(document.attributes):
                 parts.add(document)
-                tally.add(document.attributes)
+                tally.count_document(document.attributes)
         elif log is not None:
             log.write("\t".join((document.attributes.get("id", ""), document.attributes["url"], rule)) + "\n")
             dropped += 1

@@ -56,7 +56,7 @@ class Tally:
         self._dates: list[str] = []
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in (*_KINDS.values(), "optouts")}
 
-    def add(self, attributes: Mapping[str, str]) -> None:
+    def count_document(self, attributes: Mapping[str, str]) -> None:
         """Count a document by the attributes of its ``<doc>``."""
         code = attributes.get("lang", "")
         date = attributes.get("crawl_date", "")

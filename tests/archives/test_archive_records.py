@@ -178,7 +178,7 @@ BROKEN = {
 def test_what_can_be_read_is_read_and_the_rest_counted(name):
     data, expected = BROKEN[name]
     place = Place()
-    records = [entry for entry in read(data) if place.begin(entry.position)]
+    records = [entry for entry in read(data) if place.begin_record(entry.position)]
     assert ends(records) == expected
     for entry in records:
         rest = [later.position for later in read(data, entry.position) if later.position > entry.position]
@@ -218,16 +218,16 @@ def test_no_garbage_raises(block, is_packed):
 
 def test_what_is_done_is_not_done_again_and_what_was_in_work_is():
     place, positions = Place(), [Position(number * 10) for number in range(6)]
-    assert all(place.begin(position) for position in positions)
+    assert all(place.begin_record(position) for position in positions)
     for number in (0, 1, 3, 5):
-        place.end(positions[number])
+        place.end_record(positions[number])
     place.size = 60
     assert place.saved() == {"last": (10, 0), "done": [(30, 0), (50, 0)], "size": None, "records": 4, "damaged": 0}
     again = Place(place.saved())
-    assert [again.begin(position) for position in positions] == [False, False, True, False, True, False]
-    again.end(positions[2])
+    assert [again.begin_record(position) for position in positions] == [False, False, True, False, True, False]
+    again.end_record(positions[2])
     assert again.last == positions[3] and not again.is_idle
-    again.end(positions[4])
+    again.end_record(positions[4])
     again.size = 60
     assert again.saved() == {"last": (50, 0), "done": [], "size": 60, "records": 6, "damaged": 0}
     assert Place().last == BEGIN
@@ -240,13 +240,13 @@ def test_a_place_saved_at_any_moment_gives_each_record_once(rng: random.Random):
     for _ in range(4):
         place, in_work = Place(saved), []
         for position in positions[: rng.randrange(31)]:
-            if place.begin(position):
+            if place.begin_record(position):
                 in_work.append(position)
             while len(in_work) > rng.randrange(1, 6):
                 done = in_work.pop(rng.randrange(len(in_work)))
-                place.end(done)
+                place.end_record(done)
                 ended.append(done)
                 saved = place.saved()
     place = Place(saved)
-    ended += [position for position in positions if place.begin(position)]
+    ended += [position for position in positions if place.begin_record(position)]
     assert sorted(ended) == positions

@@ -1,6 +1,6 @@
 """The frontier: which URL is fetched next, and which host is left alone.
 
-Three levels, as in BUbiNG: URL -> host -> address.  A URL waits in the queue of its
+Three levels, as in BUbiNG (Boldi et al. 2018): URL -> host -> address.  A URL waits in the queue of its
 host; hosts with work stand on the workbench under the address of their first URL,
 ordered by the time at which both host and address are due.
 
@@ -8,12 +8,14 @@ States of a URL: *waiting* (in its host's queue), *in transit* (handed out by ``
 not yet reported), *ended* (with a Reason).  A mention that is refused never becomes
 one of them.  ``discovered = ends + waiting + in transit`` always (lifecycle/ledger.py).
 
-States of a host (hosts/host.py): resolving, ready, in process, snoozed, exhausted; and
-closed ones that only a person reopens: retired, blocked, forbidden.
+States of a host (hosts/host.py): resolving, ready, in process, snoozed, exhausted; and closed
+ones, in which none of its URLs is handed out: retired, spent, blocked, forbidden, mirror.
 
 How a URL passes, and who decides:
 
     frontier.py          the only door: put a URL, take the next fetch, ask whether it may start, report what came of it
+    next_fetch.py        which URL or robots.txt a host may fetch next
+    answers.py           what becomes of a fetch that is over
     discovery/           how a URL becomes known, by links, redirects, sitemaps, archives; traps; asking for robots.txt
     scope.py             whether the user wants it at all
     ranking/             what it promises: estimators, ranks, strategies

@@ -18,11 +18,11 @@ from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Shelf
 
 _FAILURES_PER_RETRY = 3
-"""A host's queue is given up after so many times (retries + 1) failures in a row."""
+"""A host's queue is given up after more than this x (retries + 1) failures in a row.  Chosen."""
 
 
 class HostClosing:
-    """Closes and reopens; what becomes of the URLs is in lifecycle/url_states.py."""
+    """Closes and reopens hosts; what becomes of their URLs is in lifecycle/url_states.py."""
 
     def __init__(
         self,
@@ -33,13 +33,14 @@ class HostClosing:
         schedule: Schedule,
         strategy: Strategy,
     ) -> None:
-        self._options, self._gives_up = options, strategy.gives_up
+        self._options = options
+        self._gives_up = strategy.gives_up
         self._own_factor = options.yield_factor() if strategy.retires else None
         self.judge_by(None)
         self._reopened: list[Host] = []
         self._floor = options.min_active_hosts
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
-        """By the milder step that would let them go on: heaps of retired hosts, best yield rate first."""
+        """Retired hosts by the milder step that would let them go on: for each a heap of (-yield rate, id)."""
         self._max_documents = options.max_host_documents
         self._max_bytes = options.max_host_bytes
         self._url_states = url_states
@@ -111,7 +112,8 @@ class HostClosing:
 
     def is_spent(self, host: Host) -> bool:
         """Whether *host* has reached one of the budgets for a host; 0 is no limit."""
-        documents, downloaded = self._max_documents, self._max_bytes
+        documents = self._max_documents
+        downloaded = self._max_bytes
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
     def restore(self, shelf: Shelf, now: float) -> None:
@@ -130,22 +132,20 @@ class HostClosing:
             if not self.is_spent(host):
                 self.reopen_host(host, now, is_pinned=host.pinned)
 
-    def relax(self, now: float) -> bool:
-        """When too few hosts are at work: reopen the best retired ones, at the next milder step first.
+    def relax(self, now: float) -> None:
+        """Reopen the best retired hosts when too few are at work, those at the next milder step first.
 
-        Whether any was.  What they gave so far stays on their account, and the Reason of their URLs on the trail.
+        What they gave so far stays on their account, and the URL log keeps the Reason of their URLs.
         """
         if not any(self._second_chances):
-            return False
+            return
         wanted = self._floor - self._url_states.host_states.at_work()
-        before = len(self._reopened)
         for step, heap in enumerate(self._second_chances):
             while wanted > 0 and heap:
                 host = self._url_states.hosts.by_id(heapq.heappop(heap)[1])
                 if host.state is HostState.RETIRED and host.queued:
                     self._give_chance(host, step, now)
                     wanted -= 1
-        return len(self._reopened) > before
 
     def take_reopened(self) -> list[Host]:
         """Hosts that were reopened for lack of URLs since the last call."""

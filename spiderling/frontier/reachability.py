@@ -3,12 +3,12 @@
 A failure of the network's kind (no name server, no such name, no connection, no answer) is held back, so that it costs
 the host and the URL nothing, until something tells whose it was:
 
-  theirs   a request that was begun after it was answered: the network is there, and the host is not
-           (of the name servers: a question that was put after it)
+  theirs   a request that began after the failure is answered: the network is there, and the host is not
+           (after a failure of name servers: a question put later is answered)
   ours     nothing answers any more, hosts that answered before included: the network is away
 
 While the network is away nothing is handed out.  Hosts are probed one at a time, with growing pauses; the first answer
-ends it.  Names that do not exist, where nothing ever answered, are neither: then there is nothing to be waited for.
+ends it.  When nothing ever answered and none of the names exists, it is neither, and there is nothing to wait for.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ MOST_HOSTS = 20
 seeds, and more than one operator's hosts that go down together."""
 DOUBT_S = 10.0
 """Seconds after which it is doubted however few hosts fail; chosen: two intervals of the only host that is left."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-"""Seconds between two probes: the pause doubles, up to that of a retry."""
+FIRST_PAUSE_S = 1.0
+"""Seconds between the first two probes; the pause doubles after each.  Chosen."""
+LONGEST_PAUSE_S = 60.0
+"""Seconds between two probes at most: the pause before a retry."""
 _REMEMBERED = 8
-"""Origins that answered lately and may be probed."""
+"""Origins that answered lately, and names, that are kept to be probed.  Chosen."""
 
 _META = "reachable"
 
@@ -67,9 +69,9 @@ class Reachability:
         self.network = Network.THERE
         self.away_since = 0.0
         self.origins: list[str] = []
-        """That answered lately, the last one at the end."""
+        """Origins that answered lately, the last one at the end."""
         self.names: list[str] = []
-        """For which a name server had an answer lately, the same."""
+        """Names for which a name server had an answer lately, the last one at the end."""
         self.has_told = False
         """Whether something was decided on since the last probe began."""
         self.has_answered = False
@@ -124,16 +126,21 @@ class Reachability:
     def give_up(self) -> None:
         """All that is held back was our fault: the network is there again, or the crawl stops."""
         self._decided += [(failure.over, False) for failure in self._held]
-        self._held, self._failing, self.network = [], {}, Network.THERE
+        self._held = []
+        self._failing = {}
+        self.network = Network.THERE
 
     def look(self, at_work: int, now: float) -> Network:
-        """What is to be thought of the network when *at_work* hosts have URLs."""
+        """Judge the network anew, by how many of the *at_work* hosts with URLs fail and for how long."""
         if not self._held or self.network is not Network.THERE:
             return self.network
-        waited_s, are_all = now - self._held[0].time, len(self._failing) >= at_work
+        waited_s = now - self._held[0].time
+        are_all = len(self._failing) >= at_work
         if not (are_all or len(self._failing) >= MOST_HOSTS or waited_s >= DOUBT_S):
             return self.network
-        self._probe_at, self._pause_s, self._probes = now, FIRST_PAUSE_S, 0
+        self._probe_at = now
+        self._pause_s = FIRST_PAUSE_S
+        self._probes = 0
         if self._witness():
             self.network = Network.DOUBTED
         elif self.has_answered or set(self._failing.values()) != {Trouble.NO_SUCH_NAME}:
@@ -143,7 +150,8 @@ class Reachability:
         return self.network
 
     def _away(self, now: float) -> None:
-        self.network, self.away_since = Network.AWAY, now
+        self.network = Network.AWAY
+        self.away_since = now
         self._decided += [(failure.over, False) for failure in self._held]
         self._held = []
 
@@ -222,7 +230,8 @@ class Reachability:
 
     def decided(self) -> list[tuple[Callable[[bool], None], bool]]:
         """What is not held back any more, with whether it was the host's fault; each is given out once."""
-        decided, self._decided = self._decided, []
+        decided = self._decided
+        self._decided = []
         return decided
 
     def fails(self, host: str) -> bool:
@@ -230,14 +239,14 @@ class Reachability:
         return host in self._failing
 
     def summary(self, at_work: int) -> str:
-        """For a person: how many hosts of those at work fail, and how; '' when the network is there."""
+        """For a person: how many of the hosts at work fail, and how; '' when the network is there."""
         if self.network in (Network.THERE, Network.DOUBTED):
             return ""
         trouble = Counter(self._failing.values()).most_common(1)[0][0]
         return f"{len(self._failing):,} of {max(at_work, len(self._failing)):,} hosts fail: {trouble.value}"
 
     def failing(self, most: int) -> str:
-        """The names of hosts that fail, at most so many."""
+        """The names of at most *most* hosts that fail."""
         names = list(self._failing)
         return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 

@@ -1,4 +1,4 @@
-"""What was asked for lately, of a bounded number and weight: who was asked for longest ago leaves first."""
+"""A cache of bounded number and weight: what was asked for longest ago leaves first."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ class Recent(Generic[Value]):
     """
 
     def __init__(self, most: int, most_weight: int) -> None:
-        self._most, self._most_weight = most, most_weight
+        self._most = most
+        self._most_weight = most_weight
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
         self.weight = 0
-        """Of all together."""
+        """The weight of all values together."""
 
     def __len__(self) -> int:
         return len(self._values)

@@ -1,18 +1,16 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-robots.txt: 4xx means no rules.  5xx and no answer mean that nothing is allowed for a time
-(the server's own, by Retry-After); after the retries the last copy counts again while it is
-not older than ``robots_stale_s`` (2.4), and without one the origin's URLs end, to be tried
-again after a day: where 2.3.1.4 would let us take a file that was unreachable for 30 days for
-missing, we stay away.
+robots.txt: a 4xx means no rules.  After a 5xx or no answer nothing is allowed for a time, which the server may set
+by Retry-After.  After the retries the last copy counts again while it is not older than ``robots_stale_s``
+(RFC 9309, 2.4).  Without such a copy the origin's URLs end, and the file is asked for again after a day.
+RFC 9309, 2.3.1.4, lets a crawler take a file that was unreachable for 30 days for missing; we stay away.
 
-tdmrep.json and ai.txt are asked for when they may bind the crawl's purpose, or are to be
-recorded, and robots.txt lets us; one that cannot be had says nothing, and is asked for again after an hour.
-Files are kept compressed; parsed ones in a bounded cache, since the parser of a file takes up to
-twenty times its size.  Every answer goes into the consent ledger.
+tdmrep.json and ai.txt are asked for if robots.txt lets us, and if they may bind the crawl's purpose or are to be
+recorded.  One that cannot be had says nothing, and is asked for again after an hour.
 
-An answer is read before anything changes.  A file that one of our parsers fails on counts as one that
-could not be had: a robots.txt allows nothing then, and the others say nothing.
+Files are kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
+Every answer goes into the consent ledger.  An answer is read before anything changes.  A file that one of our parsers
+fails on counts as one that could not be had: a robots.txt allows nothing then, and the others say nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +33,16 @@ from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Shelf
 
 FAILED_READING = "internal-error"
 """The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""
-_MAX_PARSED, _MAX_PARSED_BYTES = 4096, 8_000_000
-"""Files kept parsed, and their size as they came; of one rule a line each byte takes 12 to 20."""
-_MAX_RECORDS, _MAX_RECORD_BYTES = 20_000, 32_000_000
-"""Records kept in memory, some 300 bytes each and what their files have compressed, up to 500 kB."""
+_MAX_PARSED = 4096
+"""Files kept parsed.  Chosen."""
+_MAX_PARSED_BYTES = 8_000_000
+"""Their size as they came; parsed, a file of one rule a line takes 12 to 20 times its bytes (measured).  Chosen."""
+_MAX_RECORDS = 20_000
+"""Records kept in memory, some 300 bytes each beside their files.  Chosen."""
+_MAX_RECORD_BYTES = 32_000_000
+"""Bytes of their files, compressed, of which one may have up to 500 kB.  Chosen."""
 _ASK_AGAIN_S = 3600.0
+"""Seconds after which a file is asked for again that could not be had, while there is a copy or none is needed."""
 _EMPTY = zlib.compress(b"")
 
 
@@ -105,9 +108,11 @@ class Robots:
     """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
 
     def __init__(
-        self, options: Options, lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
+        self,
+        options: Options,
+        lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
         failed_on: Callable[[Exception, str], None] = raised,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """*lookup* gives a record that is not in memory; *failed_on* hears of errors of ours, with the file's URL.
 
         It raises those that a single file cannot be blamed for.
@@ -119,13 +124,13 @@ class Robots:
         asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
         self.records: dict[str, RobotsRecord] = {}
-        """Those in memory."""
+        """Records in memory."""
         self._bytes = 0
-        """Of their bodies, at most."""
+        """Upper bound on the bytes of their bodies."""
         self._is_whole = True
-        """Whether the store has none but those."""
+        """Whether the store has no others."""
         self._unknown: set[str] = set()
-        """Some that the store does not have either: pages of archives ask again and again."""
+        """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
         self.changed: set[str] = set()
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
@@ -151,11 +156,11 @@ class Robots:
         self._bytes += len(record.body)
 
     def look_in_store(self) -> None:
-        """From now on the store may have records that are not in memory; until then it is not asked, on the loop."""
+        """From now on the store may have records that are not in memory, and is asked for them."""
         self._is_whole = False
 
     def forget(self) -> None:
-        """Let go of records that the store has, when there are many or large ones: those that came first."""
+        """When there are many records or large ones, drop those that came first and that the store has."""
         if len(self._unknown) > _MAX_RECORDS:
             self._unknown.clear()
         if len(self.records) <= _MAX_RECORDS and self._bytes <= _MAX_RECORD_BYTES:
@@ -178,8 +183,9 @@ class Robots:
         return self._verdict(origin, url, now)
 
     def _give_up(self, origin: str, file: SiteFile, now: float) -> None:
-        """The *file* that is known fails us: until it expires it counts as one that could not be had."""
-        is_robots, expires = file is SiteFile.ROBOTS, now + self._options.robots_max_age_s
+        """A parser fails on the known *file*: until it expires it counts as one that could not be had."""
+        is_robots = file is SiteFile.ROBOTS
+        expires = now + self._options.robots_max_age_s
         status = RobotsStatus.UNREACHABLE if is_robots else RobotsStatus.STALE
         record = RobotsRecord(status, now, expires, body=b"" if is_robots else _EMPTY)
         self._note(origin, file, record, FAILED_READING, now)
@@ -241,9 +247,14 @@ class Robots:
         self._ahead = file, body, rules
 
     def note_answer(
-        self, origin: str, status: int, body: bytes, now: float, file: SiteFile = SiteFile.ROBOTS,
+        self,
+        origin: str,
+        status: int,
+        body: bytes,
+        now: float,
+        file: SiteFile = SiteFile.ROBOTS,
         retry_after_s: float = 0.0,
-    ) -> RobotsRecord:  # fmt: skip
+    ) -> RobotsRecord:
         """Note the final answer (redirects followed) to a request for *file*; *retry_after_s*: not before."""
         expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
@@ -259,11 +270,16 @@ class Robots:
         return self.note_failure(origin, now, file, str(status), retry_after_s)
 
     def note_failure(
-        self, origin: str, now: float, file: SiteFile = SiteFile.ROBOTS, answer: str = "no answer",
+        self,
+        origin: str,
+        now: float,
+        file: SiteFile = SiteFile.ROBOTS,
+        answer: str = "no answer",
         retry_after_s: float = 0.0,
-    ) -> RobotsRecord:  # fmt: skip
+    ) -> RobotsRecord:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
-        options, former = self._options, self.record(_key(origin, file))
+        options = self._options
+        former = self.record(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
         body, fetched = (former.body, min(former.fetched, now)) if former and former.body else (b"", now)
         again = min(_ASK_AGAIN_S, options.robots_max_age_s)
@@ -282,7 +298,8 @@ class Robots:
         """Fetch the robots.txt of *origin* anew if it could not be had."""
         record = self.record(origin)
         if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
-            record.failures, record.expires = 0, 0.0
+            record.failures = 0
+            record.expires = 0.0
 
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
@@ -299,7 +316,8 @@ class Robots:
         return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
 
     def _said(self, origin: str, url: str, wanted: Wanted) -> list[Statement]:
-        path, found = url[len(origin) :], []
+        path = url[len(origin) :]
+        found = []
         for file in (SiteFile.ROBOTS, *self._others):
             rules = self._rules(origin, file)
             if rules is not None:
@@ -311,9 +329,15 @@ class Robots:
         return not isinstance(rules, RobotsTxt) or rules.allows(url)
 
     def _note(
-        self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, digest: str = "",
+        self,
+        origin: str,
+        file: SiteFile,
+        record: RobotsRecord,
+        answer: str,
+        now: float,
+        digest: str = "",
         read: _Reading | None = None,
-    ) -> RobotsRecord:  # fmt: skip
+    ) -> RobotsRecord:
         key = _key(origin, file)
         self._keep(key, record)
         self._unknown.discard(key)
@@ -350,7 +374,8 @@ class Robots:
 
     def _rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
-        key, self._asked = _key(origin, file), file
+        key = _key(origin, file)
+        self._asked = file
         record = self.record(key)
         if record is None or record.body in (b"", _EMPTY):
             return None
@@ -362,7 +387,8 @@ class Robots:
         return rules
 
     def _parse(self, file: SiteFile, body: bytes) -> Rules:
-        ahead, self._ahead = self._ahead, None
+        ahead = self._ahead
+        self._ahead = None
         return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
 
 

@@ -1,4 +1,4 @@
-"""May this URL ever be fetched?  Scheme and name are settled in base/urls.py; here: TLD, file type, traps."""
+"""May this URL ever be fetched?  Scheme and name are settled in base/urls.py; here: TLD, file type, form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Scope:
         documents = media_types.parse(options.documents)
         self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
         """Kinds of the paths that may be fetched."""
-        self.max_chars, self.max_depth = options.max_url_chars, options.max_path_depth
+        self.max_chars = options.max_url_chars
+        self.max_depth = options.max_path_depth
         self._ports = parse_ports(options.ports)
 
     def allows_port(self, port: int) -> bool:

@@ -21,11 +21,12 @@ from spiderling.base.options import Options
 MAX_FILE_BYTES = 500 * 1024
 """RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
 MAX_RATE_S = 10**9
+"""Seconds of a Request-rate that are taken in at most.  Chosen."""
 MAX_RULES = 1000
-"""Of a tdmrep.json; and of usage lines in a robots.txt."""
+"""Rules of a tdmrep.json, and usage lines of a robots.txt, that are read.  Chosen."""
 MAX_STARS = 4000
-"""More stars than anybody means, in a robots.txt or ai.txt: matching them would take milliseconds a URL, so that
-nothing is allowed.  A single pattern of ours matches nothing beyond a hundredth of it."""
+"""Stars in a robots.txt or ai.txt beyond which it allows nothing: nobody means so many, and matching them takes
+milliseconds a URL.  A single path of a usage line or a tdmrep.json matches nothing above a hundredth of it.  Chosen."""
 
 # as Google's parser reads it, the token ends where no letter, '-' or '_' follows (RFC 9309, 2.2.1)
 _AGENT_LINE = re.compile(
@@ -112,7 +113,8 @@ class _UsageLine(NamedTuple):
 def _usage_lines(text: str, agent: str) -> tuple[list[_UsageLine], set[str]]:
     """The usage lines of the groups of *agent*, else of ``*``, and of no group; and the tokens that have groups."""
     lines: dict[str, list[_UsageLine]] = {"": []}
-    group, is_open = [""], False
+    group = [""]
+    is_open = False
     for line in text.splitlines():
         field, colon, value = (part.strip() for part in line.partition("#")[0].partition(":"))
         field = field.lower()
@@ -151,7 +153,8 @@ class TdmRep:
 
 
 def _said(rule: dict[str, Any]) -> list[Statement]:
-    value, policy = rule.get("tdm-reservation"), rule.get("tdm-policy")
+    value = rule.get("tdm-reservation")
+    policy = rule.get("tdm-policy")
     return reservation(Signal.TDM_FILE, value, _encodable(policy) if isinstance(policy, str) else None)
 
 

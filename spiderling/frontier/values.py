@@ -1,4 +1,4 @@
-"""What goes out of the frontier's door: Fetch and Report."""
+"""What the frontier gives out: a Fetch to be made, a Report on one that is over."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(
     for number, (domain, address, due, interval_s) in enumerate(hosts):
         host = Host(number, f"h{number}.cz", HostStates(), domain=domain, due=due)
         waiting[host] = f"10.0.0.{address}", interval_s
-        workbench.add(host, waiting[host][0])
+        workbench.add_host(host, waiting[host][0])
 
     def too_much(host: Host) -> int:
         return workbench.shares.excess((host.domain, waiting[host][0]))
@@ -218,7 +218,7 @@ def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(
         assert too_much(host) == min(map(too_much, due))
         workbench.shares.charge(host.domain, address)
         host.due = now + waiting[host][1] + 0.1
-        workbench.add(host, address)
+        workbench.add_host(host, address)
         now += 0.05
         if host.id % 7 == 0:
             workbench.forget_idle(now)

@@ -242,7 +242,7 @@ def test_counts_never_tell_more_than_there_were(steps: list[tuple[int, bool]]) -
             true[key] = 0
         else:
             true[key] += 1
-            assert 1 <= counts.add(key) <= true[key]
+            assert 1 <= counts.increment(key) <= true[key]
         assert all(counts.get(key) <= true[key] for key in range(41))
 
 

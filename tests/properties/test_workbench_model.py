@@ -53,7 +53,7 @@ def test_same_as_a_naive_model(data: st.DataObject) -> None:
         host.due = now + data.draw(TIMES)  # a charge that has passed may be forgotten
         model.places.pop(host, None)
         model.places[host] = address
-        workbench.add(host, address)
+        workbench.add_host(host, address)
 
     def remove() -> None:
         host = data.draw(st.sampled_from(hosts))
@@ -95,8 +95,8 @@ def test_same_as_a_naive_model(data: st.DataObject) -> None:
 
 def test_host_moves_when_it_is_added_again() -> None:
     workbench, host = Workbench(), Host(1, "a.cz", HostStates())
-    workbench.add(host, "10.0.0.1")
-    workbench.add(host, "10.0.0.2")
+    workbench.add_host(host, "10.0.0.1")
+    workbench.add_host(host, "10.0.0.2")
     assert workbench.pop(0.0) == (host, "10.0.0.2")
     assert workbench.pop(0.0) is None
 
@@ -107,7 +107,7 @@ def test_addresses_without_hosts_are_forgotten_after_their_interval_once_they_ar
     for address in (*many, "10.0.0.1"):
         workbench.start(address, 7.0)
         workbench.charge(address, 9.0)
-    workbench.add(host, "10.0.0.1")
+    workbench.add_host(host, "10.0.0.1")
     workbench.forget_idle(8.0)
     assert workbench.last_start(many[0]) == 7.0
     workbench.forget_idle(8.0)  # not looked through again before their number has doubled

@@ -34,12 +34,18 @@ class Admission:
         """Whether no host is out of scope."""
 
     def accept(
-        self, target: CanonicalUrl, distance: int, rank: int,
-        redirects: int = 0, payload: bytes | None = None, salt: bytes = b"", page: int = 0,
-    ) -> int | Reason:  # fmt: skip
+        self,
+        target: CanonicalUrl,
+        distance: int,
+        rank: int,
+        redirects: int = 0,
+        payload: bytes | None = None,
+        salt: bytes = b"",
+        page: int = 0,
+    ) -> int | Reason:
         """The id of the host that the URL waits for; or why not: a refused mention, or an end at once.
 
-        *page*: key of that it was found on.
+        *page*: the key of the page that it was found on, or 0.
         """
         url_states = self._url_states
         host_id = url_states.hosts.find(target.host)
@@ -100,7 +106,8 @@ class Admission:
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
-        self._is_wanted, self._takes_all = is_wanted, False
+        self._is_wanted = is_wanted
+        self._takes_all = False
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
@@ -116,7 +123,7 @@ class Admission:
         return self._url_states.hosts.by_id(self.host_id(name, distance))
 
     def host_id(self, name: str, distance: int) -> int:
-        """Its id."""
+        """The id of the host *name*, whose record is created if it is new."""
         hosts = self._url_states.hosts
         host_id = hosts.find(name)
         if not host_id:

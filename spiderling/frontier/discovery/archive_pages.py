@@ -20,7 +20,9 @@ class ArchivePages:
     """``begin`` when a page has been read, ``enter`` right before it is reported."""
 
     def __init__(self, url_states: UrlStates, admission: Admission, robots: Robots) -> None:
-        self._url_states, self._admission, self._robots = url_states, admission, robots
+        self._url_states = url_states
+        self._admission = admission
+        self._robots = robots
         self._in_work: dict[int, QueuedUrl] = {}
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:

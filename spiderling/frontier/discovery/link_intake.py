@@ -30,10 +30,12 @@ Entry = tuple[int, bytes, int]
 
 
 class Intake:
-    """Accepts what is new in a batch; a batch that a worker made up harms no more than the page's own links could."""
+    """Accepts what is new in a batch; a forged batch from a worker can do no more harm than a page with those links."""
 
     def __init__(self, url_states: UrlStates, admission: Admission, schedule: Schedule) -> None:
-        self._url_states, self._admission, self._schedule = url_states, admission, schedule
+        self._url_states = url_states
+        self._admission = admission
+        self._schedule = schedule
 
     def put(
         self, linking: LinkingPage, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
@@ -52,8 +54,10 @@ class Intake:
     def _put_columns(
         self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
-        url_states, ids = self._url_states, self._ids(source, links.hosts)
-        of_host, hashes = np.frombuffer(links.of_host, np.uint16), np.frombuffer(links.hashes, np.uint64)
+        url_states = self._url_states
+        ids = self._ids(source, links.hosts)
+        of_host = np.frombuffer(links.of_host, np.uint16)
+        hashes = np.frombuffer(links.hashes, np.uint64)
         places = url_states.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
         if len(places) < links.size:
             self._admission.refuse(Reason.SEEN, links.size - len(places))
@@ -76,7 +80,10 @@ class Intake:
         self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
     ) -> tuple[list[int], dict[int, list[Entry]]]:
         """The keys of *new* links, seen from now on, and what comes into each host's queue."""
-        numbers, digests, lines, places = new.numbers, new.digests, new.lines, new.places
+        numbers = new.numbers
+        digests = new.digests
+        lines = new.lines
+        places = new.places
         if DROPPED in ranks:
             places = [at for at, rank in zip(places, ranks, strict=True) if rank != DROPPED]
             self._admission.refuse(Reason.UNPROMISING, len(ranks) - len(places))
@@ -105,13 +112,23 @@ class Intake:
 
     def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
         """The places of those *new* links that are not refused."""
-        scope, closed, names = self._url_states.scope, self._admission.traps.closed, links.hosts
-        fetched, max_depth, max_chars = scope.fetched, scope.max_depth, scope.max_chars
-        numbers, lines, prefixes, forms, depths = new.numbers, new.lines, links.prefixes, links.forms, links.depths
+        scope = self._url_states.scope
+        closed = self._admission.traps.closed
+        names = links.hosts
+        fetched = scope.fetched
+        max_depth = scope.max_depth
+        max_chars = scope.max_chars
+        numbers = new.numbers
+        lines = new.lines
+        prefixes = links.prefixes
+        forms = links.forms
+        depths = links.depths
         gates: dict[int, tuple[Reason | None, Reason | None]] = {}
         allowed = []
         for at in new.places:
-            number, prefix, path = numbers[at], prefixes[at], lines[at]
+            number = numbers[at]
+            prefix = prefixes[at]
+            path = lines[at]
             if number not in gates:
                 gates[number] = self._gate(source, names[number], ids[number])
             chars = _PREFIX_CHARS[prefix] + len(names[number]) + len(path)

@@ -39,18 +39,23 @@ from spiderling.frontier.storage.host_table import HostTable
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
 _WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.BAD_QUALITY})
 _NOVELTY = 2
-"""Fruitless pages that one with something new outweighs."""
+"""Fruitless pages that one with something new outweighs.  Chosen."""
 _WIDE = 2
+"""Factor on ``trap_pages`` for sections that many pages share: a directory, a parameter on any path.  Chosen."""
 _DOUBTFUL = 3
-"""A link into a section with so many fruitless pages in a row bears no fruit."""
+"""From this many fruitless pages in a row on, a link into the section counts as fruitless.  Chosen."""
 _MAX_PARAMETERS = 8
+"""Parameters of a query that are looked at.  Chosen."""
 _MISMATCHES = 0.1
+"""Pages that differ, for each that is the same, up to which a host is a mirror.  Chosen."""
 _MOST_CLOSED = 20_000
 """Closed sections that are kept, at most 370 bytes each: beyond it those of the host with the first one go."""
 _MOST_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each; the one found first goes."""
-_MOST_MIRRORS, _MOST_HOSTS = 4000, 16
-"""Hosts with texts of others, at most 1.3 kB each, the first one goes; and how many others are looked at for each."""
+_MOST_MIRRORS = 4000
+"""Hosts with texts of other hosts that are kept, at most 1.3 kB each; the one found first goes."""
+_MOST_HOSTS = 16
+"""Other hosts that are compared with each of them."""
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
@@ -78,11 +83,12 @@ class Counts:
         slot = key & self._mask
         return self._counts[slot] if self._keys[slot] == key else 0
 
-    def add(self, key: int) -> int:
+    def increment(self, key: int) -> int:
         """Count *key* once more; returns how often by now (65,535 at most)."""
         slot = key & self._mask
         number = min(self.get(key) + 1, 65535)
-        self._keys[slot], self._counts[slot] = key, number
+        self._keys[slot] = key
+        self._counts[slot] = number
         return number
 
     def lower(self, key: int, by: int = 65535) -> None:
@@ -96,7 +102,9 @@ class Visit:
 
     def __init__(self, traps: Traps, host: Host, path: str, outcome: Outcome, alike: int, is_copy: bool) -> None:
         """*alike*: pages of the domain with its sketch, itself included; 0 when it has none."""
-        self.host, self.path, self.text_key = host, path, outcome.text_key
+        self.host = host
+        self.path = path
+        self.text_key = outcome.text_key
         self.is_copy = is_copy
         self.fruitful = outcome.reason is Reason.KEPT and not is_copy
         is_bare = outcome.reason in _WITHOUT_TEXT and (not alike or _DATE.search(path) is not None)
@@ -113,7 +121,8 @@ class Visit:
     def found(self, target: CanonicalUrl) -> None:
         """The page has a link to *target*, which nobody knew before."""
         if self.fruitless and self._traps.is_promising(self, target):
-            self.fruitful, self.fruitless = True, False
+            self.fruitful = True
+            self.fruitless = False
 
 
 class Mirror:
@@ -130,10 +139,14 @@ class Traps:
     """The detectors of one crawl."""
 
     def __init__(self, options: Options, hosts: HostTable) -> None:
-        self._pages, self._copies = options.trap_pages, options.trap_copies
-        self._subdomains, self._mirror = options.trap_subdomains, options.trap_mirror
+        self._pages = options.trap_pages
+        self._copies = options.trap_copies
+        self._subdomains = options.trap_subdomains
+        self._mirror = options.trap_mirror
         self._hosts = hosts
-        self._fruitless, self._alike, self._made_up = Counts(), Counts(), Counts(12)
+        self._fruitless = Counts()
+        self._alike = Counts()
+        self._made_up = Counts(12)
         self.closed: dict[int, set[int]] = {}
         """Keys of sections, by the host's id."""
         self._number_closed = 0
@@ -198,7 +211,7 @@ class Traps:
             key = _key(visit.host.name, section)
             if visit.fruitful or not visit.fruitless:
                 self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
-            elif self._fruitless.add(key) >= self._pages * factor and self._pages:
+            elif self._fruitless.increment(key) >= self._pages * factor and self._pages:
                 self._close(visit.host.id, _key(section))
         return self._mirror_of(visit) if visit.text_key and self._mirror and visit.path != "/" else None
 
@@ -212,7 +225,8 @@ class Traps:
     def _mirror_of(self, visit: Visit) -> Host | None:
         host = visit.host
         other_id, other_text = self._paths.exchange(_key(visit.path), host.id, visit.text_key)
-        known, same = self._mirrors.get(host.id), other_text == visit.text_key
+        known = self._mirrors.get(host.id)
+        same = other_text == visit.text_key
         if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
             return None
         known = self._mirrors.setdefault(host.id, Mirror())
@@ -220,7 +234,8 @@ class Traps:
             del self._mirrors[next(iter(self._mirrors))]
         if len(known.hosts) < _MOST_HOSTS:
             known.hosts.add(other_id)
-        known.same, known.differing = known.same + same, known.differing + (not same)
+        known.same += same
+        known.differing += not same
         if known.same < self._mirror or known.differing > _MISMATCHES * known.same:
             return None
         other = self._hosts.by_id(other_id)
@@ -229,11 +244,11 @@ class Traps:
 
     def _count(self, host: Host, sketch: int) -> int:
         domain = registrable_domain(host.name)
-        number = self._alike.add(_key(domain, sketch))
+        number = self._alike.increment(_key(domain, sketch))
         if host.account.pages == 1 and host.name != domain and self._subdomains:
             if number == 1:
                 self._made_up.lower(_key(domain))
-            elif self._made_up.add(_key(domain)) >= self._subdomains:
+            elif self._made_up.increment(_key(domain)) >= self._subdomains:
                 self._made_up_in[domain] = None
                 if len(self._made_up_in) > _MOST_DOMAINS:
                     del self._made_up_in[next(iter(self._made_up_in))]
@@ -245,14 +260,17 @@ class Paths:
 
     def __init__(self, bits: int = 17) -> None:
         self._mask = (1 << bits) - 1
-        self._keys, self._texts = array("Q", bytes(8 << bits)), array("Q", bytes(8 << bits))
+        self._keys = array("Q", bytes(8 << bits))
+        self._texts = array("Q", bytes(8 << bits))
         self._hosts = array("L", bytes(array("L").itemsize << bits))
 
     def exchange(self, key: int, host_id: int, text_key: int) -> tuple[int, int]:
         """Enter a page; gives the host and the text that stood at its path, 0 and 0 when none did."""
         slot = key & self._mask
         former = (self._hosts[slot], self._texts[slot]) if self._keys[slot] == key else (0, 0)
-        self._keys[slot], self._hosts[slot], self._texts[slot] = key, host_id, text_key
+        self._keys[slot] = key
+        self._hosts[slot] = host_id
+        self._texts[slot] = text_key
         return former
 
 

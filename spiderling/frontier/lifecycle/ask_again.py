@@ -27,7 +27,8 @@ def ask_again(url_states: UrlStates, schedule: Schedule, ends: Iterable[End], no
     """Let URLs wait again, each behind the others of its rank, that ended as *ends* say and did not wait since."""
     waiting = closed = 0
     for end in ends:
-        host, target = url_states.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID), canonicalize(end.url)
+        host = url_states.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID)
+        target = canonicalize(end.url)
         if target is None:
             raise ValueError(f"{end.url!r} has ended and is no URL")
         payload = b64decode(end.payload) if end.payload else None

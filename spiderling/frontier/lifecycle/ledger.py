@@ -148,9 +148,20 @@ def _reason(key: str) -> Reason:
 
 def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
     """What is known at *now*."""
-    states, totals = hosts.states.hosts_by_state(), ledger.totals
+    states = hosts.states.hosts_by_state()
+    totals = ledger.totals
     return HistoryRow(
-        int(now // TICK_S), now, totals["time_s"], totals["pages"], totals["documents"], totals["words"],
-        totals["downloaded_bytes"], totals["kept_bytes"], ledger.discovered, ledger.waiting + ledger.in_transit,
-        len(hosts), hosts.states.at_work(), states.get(HostState.RETIRED, 0),
-    )  # fmt: skip
+        int(now // TICK_S),
+        now,
+        totals["time_s"],
+        totals["pages"],
+        totals["documents"],
+        totals["words"],
+        totals["downloaded_bytes"],
+        totals["kept_bytes"],
+        ledger.discovered,
+        ledger.waiting + ledger.in_transit,
+        len(hosts),
+        hosts.states.at_work(),
+        states.get(HostState.RETIRED, 0),
+    )

@@ -15,10 +15,11 @@ GENERATION = "generation"
 
 
 class PendingChanges:
-    """Changed hosts and queues, and events; a URL that came and ended between two batches leaves only its seen key."""
+    """Changed hosts and queues, and events.  A URL that came and ended between two batches leaves only its seen key."""
 
     def __init__(self, hosts: HostTable, queues: Queues) -> None:
-        self._hosts, self._queues = hosts, queues
+        self._hosts = hosts
+        self._queues = queues
         self._events: list[tuple[float, str]] = []
 
     def note_event(self, now: float, what: str) -> None:
@@ -48,6 +49,9 @@ class PendingChanges:
             counts=ledger.counts() | {GENERATION: self._queues.generation},
             events=self._events,
         )
-        self._hosts.changed, self._hosts.nearer, self._events = set(), set(), []
-        robots.changed, robots.ledger = set(), []
+        self._hosts.changed = set()
+        self._hosts.nearer = set()
+        self._events = []
+        robots.changed = set()
+        robots.ledger = []
         return changes

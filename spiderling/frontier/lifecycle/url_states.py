@@ -83,10 +83,11 @@ class UrlStates:
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
         """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.
 
-        Where the queue is full, a URL of a worse band has to go for it, and of the worst band the oldest; requests of
-        a subclass (*is_request*) are never refused.
+        In a full queue the oldest URL of the worst band makes room for one of a better band.  Requests of a subclass
+        (*is_request*) are never refused.
         """
-        state, is_full = self.host_states.state(host_id), self.host_states.queued[host_id] >= self._max_queue
+        state = self.host_states.state(host_id)
+        is_full = self.host_states.queued[host_id] >= self._max_queue
         if state in CLOSED_STATES:
             reason = CLOSED_STATES[state]
             self.ledger.end_waiting(reason)
@@ -190,7 +191,8 @@ class UrlStates:
 
     def close_queue(self, host: Host, state: HostState) -> int:
         """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
-        number, reason = host.queued, CLOSED_STATES[state]
+        number = host.queued
+        reason = CLOSED_STATES[state]
         self.ledger.end_waiting(reason, number)
         self.url_log.log_purge(host, reason, number)
         self.hosts.set_closed(host, state)

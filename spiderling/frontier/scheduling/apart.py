@@ -1,21 +1,21 @@
-"""Hosts that wait behind others of their own group, because that holds its share of places (shares.py).
+"""Hosts that wait behind others of their own group, because it holds its share of the places (shares.py).
 
-The line of all others does not stand behind them: of a farm of twenty thousand hosts no more
-wait there than may have a place.  Each group's hosts stand in a backlog of its own, 4 bytes
-each, and come back into the line one for each place that is free.
+They do not stand in the line of all others: of a farm of twenty thousand hosts, no more wait there than
+may have a place.  Each group has a backlog of its own, 4 bytes a host.  When the group may have another
+place, its first host comes back to the end of the line.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spiderling.frontier.hosts.ranks import RANKS
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.shares import Group
 
 _LOOKS = 256
-"""Hosts that are set apart in one call at most, so that none takes long."""
+"""Hosts that are set apart in one call at most, so that none takes long.  Chosen."""
 
 
 class FairBacklog:
@@ -24,18 +24,27 @@ class FairBacklog:
     def __init__(
         self, new_line: Callable[[], Backlog], domain_of: Callable[[int], int], is_full: Callable[[Group, int], bool]
     ) -> None:
-        """*is_full*: whether a group has as many places as it may have, so many that it is to get counted."""
-        self._new_line, self._domain_of, self._is_full = new_line, domain_of, is_full
+        """*is_full*: whether a group has as many places as it may have, once it has a number of further ones."""
+        self._new_line = new_line
+        self._domain_of = domain_of
+        self._is_full = is_full
         self._line = new_line()
-        self.push, self.extend = self._line.push, self._line.extend
         self._apart: dict[Group, Backlog] = {}
         self._called: dict[int, Group] = {}
-        """Hosts that came back into the line, by id, with the group that they waited behind ..."""
+        """The group that each host, by id, waited behind before it came back into the line."""
         self._number_called: Counter[Group] = Counter()
-        """... and how many of each group."""
+        """How many hosts of each group have come back and stand in the line."""
 
     def __len__(self) -> int:
         return len(self._line) + sum(map(len, self._apart.values()))
+
+    def push(self, host_id: int, due: float, now: float) -> None:
+        """*host_id* comes to the end of the line; a host that is not due for a minute comes back when it is."""
+        self._line.push(host_id, due, now)
+
+    def extend(self, host_ids: Sequence[int]) -> None:
+        """These come to the end of the line, in this order."""
+        self._line.extend(host_ids)
 
     def has_others(self, now: float) -> bool:
         """Whether at *now* a host waits in the line."""
@@ -77,7 +86,7 @@ class FairBacklog:
         return None
 
     def _call(self, now: float) -> None:
-        """Look at one group: does it have a place to give, the first of its hosts comes to the end of the line."""
+        """Look at one group: if it may have another place, its first host comes to the end of the line."""
         if not self._apart:
             return
         group = next(iter(self._apart))

@@ -1,10 +1,10 @@
-"""Hosts that have URLs and no place on the workbench: by rank, and then first come, first served, 4 bytes each.
+"""Hosts that have URLs and no place on the workbench: by rank, then first come, first served; 4 bytes each.
 
-After BUbiNG's virtualiser (Boldi et al. 2018), which keeps the queues of most hosts on
-disk; here the hosts themselves are there as well.  Who is due much later waits apart, and
-those that are preferred (``SPIDERLING_PREFER_TLDS``) have a line of their own, which is
-served three times of four while both are waited in.  Both consist of a line for each rank,
-of which one is drawn (ranking/draws.py): nobody waits for ever.
+After BUbiNG's virtualiser (Boldi et al. 2018), which keeps the queues of most hosts on disk; here
+the hosts themselves are there as well.  A host that is not due for a minute waits apart until it is.
+Hosts under a preferred top-level domain (``SPIDERLING_PREFER_TLDS``) have a line of their own, which is
+served three times out of four while hosts wait in both.  Each of the two is made of one line for each
+rank, and which rank is served is drawn (ranking/draws.py); so no host waits for ever.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import numpy as np
 from spiderling.frontier.hosts.ranks import RANKS
 
 _APART_AFTER_S = 60.0
+"""Seconds; a host that is due later than this waits apart.  Chosen."""
 _COMPACT_ABOVE = 1024
+"""Ids at the front of a line that have left it, above which they are cut off.  Chosen."""
 PREFERRED_TURNS = 4
-"""Of so many hosts, one comes from the line of the others."""
+"""Every fourth turn goes to a host outside the preferred domains.  Chosen."""
 _RANKS_IN = [[rank for rank in range(RANKS) if mask >> rank & 1] for mask in range(1 << RANKS)]
 """The ranks that a mask stands for, bit n for rank n."""
 
@@ -51,14 +53,18 @@ class Backlog:
     """
 
     def __init__(
-        self, prefers: Callable[[int], int] = lambda host_id: 0,
-        rank_of: Callable[[int], int] = lambda host_id: 0, draw: Callable[[Sequence[int]], int] = min,
-    ) -> None:  # fmt: skip
-        self._prefers, self._rank_of, self._draw = prefers, rank_of, draw
+        self,
+        prefers: Callable[[int], int] = lambda host_id: 0,
+        rank_of: Callable[[int], int] = lambda host_id: 0,
+        draw: Callable[[Sequence[int]], int] = min,
+    ) -> None:
+        self._prefers = prefers
+        self._rank_of = rank_of
+        self._draw = draw
         self._lines = [[_Line() for _ in range(RANKS)] for _ in range(2)]
-        """Of the others, and of those that are preferred; by rank."""
+        """The line of the others and that of preferred hosts, each by rank."""
         self._waited_in = [0, 0]
-        """A mask of the ranks whose line is not empty: this is asked several times a request."""
+        """A mask of the ranks whose line is not empty; kept, since it is asked for several times a request."""
         self._number = 0
         self._turn = 0
         self._snoozed: list[tuple[float, int]] = []
@@ -71,7 +77,8 @@ class Backlog:
         if due > now + _APART_AFTER_S:
             heapq.heappush(self._snoozed, (due, host_id))
         else:
-            which, rank = self._prefers(host_id), self._rank_of(host_id)
+            which = self._prefers(host_id)
+            rank = self._rank_of(host_id)
             self._lines[which][rank].ring.append(host_id)
             self._waited_in[which] |= 1 << rank
             self._number += 1

@@ -23,9 +23,12 @@ MIN_PAGES = 8
 _FEWEST = 32
 _SAMPLE = 64
 """Requests between two changes of the number of places."""
-_LATE, _EARLY = 1.0, 0.25
-"""Mean lateness, in intervals of a host, above which places are taken away, and below which they are added."""
-_SHRINK, _GROW = 0.9, 1.1
+_LATE = 1.0
+"""Mean lateness, in intervals of a host, above which places are taken away."""
+_EARLY = 0.25
+"""Mean lateness, in intervals of a host, below which places are added."""
+_SHRINK = 0.9
+_GROW = 1.1
 
 
 class Crowd:
@@ -58,7 +61,9 @@ class Crowd:
         self._asked += 1
         if self._asked < _SAMPLE:
             return
-        mean_s, self._late_s, self._asked = self._late_s / self._asked, 0.0, 0
+        mean_s = self._late_s / self._asked
+        self._late_s = 0.0
+        self._asked = 0
         if mean_s > _LATE * interval_s:
             self.places = max(min(_FEWEST, self._most), int(min(used, self.places) * _SHRINK))
         elif mean_s < _EARLY * interval_s and used >= self.places:

@@ -30,18 +30,23 @@ from spiderling.frontier.ranking.strategy import Strategy
 _STEP = 1.7
 """What one rank promises over the next (ranking/worth.py)."""
 _POWER = 3
-"""Of a host's share of the border, when it is below: its share of an interval's requests."""
+"""Below the border, a kind's requests shrink with (value / border) to this power."""
 _POOR = 1 / 12
-"""Of what the best give: who gives less is poor."""
+"""A kind of hosts already read is poor if it yields less than this part of the best kind's text per byte."""
 _LAST_KIND = 2 * LAST_RANK + 1
-_OF_POOR, _OF_LAST = 1 / 500, 1 / 10_000
-"""Requests to poor hosts, and to those of the last rank, for one to the better ones and for each host of haste."""
+_OF_POOR = 1 / 500
+"""At most this x haste requests to poor hosts per request to a better one."""
+_OF_LAST = 1 / 10_000
+"""At most this x haste requests to poor hosts of the last rank per request to a better one."""
 _LONGEST_S = 86_400.0
-_PROMISED_BYTES, _COUNTED_BYTES = 1_000_000, 30_000_000
-"""Downloaded bytes for which counts what a rank promises, and those after which what it gave counts half."""
-_OFTEN, _REMEMBERED = 16, 10_000
-"""Requests between two judgements of what kinds give, and those after which what all gave counts half: who is held back
-gives too little to be judged anew by."""
+_PROMISED_BYTES = 1_000_000
+"""Weight of what a rank promises, in downloaded bytes."""
+_COUNTED_BYTES = 30_000_000
+"""Downloaded bytes of a kind after which its counts are halved."""
+_OFTEN = 16
+"""Requests between two estimates of what kinds give."""
+_REMEMBERED = 10_000
+"""Requests after which all counts are halved: a kind that is held back makes too few to correct its own."""
 _KINDS = 2 * RANKS
 _PROMISED = [_STEP ** -(kind >> 1) for kind in range(_KINDS)]
 
@@ -54,10 +59,13 @@ class Holding:
 
     def __init__(self, strategy: Strategy, interval_s: Callable[[], float]) -> None:
         """*interval_s*: between two requests to a host."""
-        self._haste, self._interval_s = strategy.haste, interval_s
+        self._haste = strategy.haste
+        self._interval_s = interval_s
         self._at = [0] * _KINDS
         """Hosts with a place."""
-        self._kept, self._downloaded, self._learnt = [0.0] * _KINDS, [0.0] * _KINDS, 0
+        self._kept = [0.0] * _KINDS
+        self._downloaded = [0.0] * _KINDS
+        self._learnt = 0
         self._values = _PROMISED
         """Text for bytes, in any unit."""
         self._best_first = list(range(_KINDS))
@@ -101,7 +109,8 @@ class Holding:
 
     def _judge(self) -> None:
         """Work out what hosts of each kind give."""
-        kept, downloaded = self._kept, self._downloaded
+        kept = self._kept
+        downloaded = self._downloaded
         promised = math.fsum(map(mul, downloaded, _PROMISED))
         unit = _PROMISED_BYTES * (math.fsum(kept) + 1.0) / (promised + 1.0)  # as much as all hosts together did give
         self._values = [
@@ -113,7 +122,10 @@ class Holding:
 
     def _hold(self) -> None:
         """Work out for how long hosts of each kind are held back."""
-        at, values, interval_s, haste = self._at, self._values, self._interval_s(), self._haste
+        at = self._at
+        values = self._values
+        interval_s = self._interval_s()
+        haste = self._haste
         self._holds_s = [0.0] * _KINDS
         kinds = [kind for kind in self._best_first if at[kind]]
         if not kinds:
@@ -123,9 +135,11 @@ class Holding:
             poor |= {_LAST_KIND}.intersection(kinds[1:])  # each of them has shown that it gives little
         poor_ones = sum(at[kind] for kind in poor if kind != _LAST_KIND)
         hosts = better = given = 0.0
-        """At work, by parts of an interval: so many requests are made in one."""
+        """Per interval, over the kinds so far: requests, requests to kinds that are not poor, expected text."""
         for kind in sorted(kinds, key=poor.__contains__):
-            number, value, border = at[kind], values[kind], given / (hosts + haste)
+            number = at[kind]
+            value = values[kind]
+            border = given / (hosts + haste)
             work = float(number)
             if value < border:
                 work = min(work, (hosts + haste) * (value / border) ** _POWER)

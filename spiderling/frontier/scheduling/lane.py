@@ -1,4 +1,4 @@
-"""A lane of the workbench: hosts with work, ordered by the time they are due, and of those that are due by rank.
+"""A lane of the workbench: hosts with work, ordered by the time at which they are due; those that are due, by rank.
 
 Two nested heaps, after BUbiNG (Boldi et al. 2018; Mercator's back queues before it):
 addresses ordered by the later of their own due time and that of their first host;
@@ -48,16 +48,17 @@ Entry = tuple[float, int, _Queue]
 
 
 class Lane:
-    """Hosts under their addresses."""
+    """Hosts, each under the address of its next request."""
 
     def __init__(self, rank_of: Callable[[Host], int], serial: Callable[[], int]) -> None:
         """*serial* numbers what comes in, so that of those due at one time the first comes first."""
-        self._rank_of, self._serial = rank_of, serial
+        self._rank_of = rank_of
+        self._serial = serial
         self._queues: dict[str, _Queue] = {}
         self._heap: list[Entry] = []
         self._ready: list[list[Entry]] = [[] for _ in range(RANKS)]
 
-    def add(self, host: Host, address: Address) -> None:
+    def add_host(self, host: Host, address: Address) -> None:
         """*host* comes in under *address*; its version is a new one."""
         queue = self._queues.get(address.name)
         if queue is None:
@@ -73,7 +74,7 @@ class Lane:
 
     def ripen(self, now: float) -> list[int]:
         """The ranks that hold a host that is due at *now*, best first."""
-        ranks = self.waited_in()  # who stands there no more goes back to the heap, maybe to be due at once
+        ranks = self.waited_in()  # before the loop: an address whose entry is stale goes back to the heap
         while (due := self._front(self._heap)) is not None and due <= now:
             entry = heapq.heappop(self._heap)
             rank = self._rank_of(entry[2].hosts[0][3])
@@ -88,11 +89,11 @@ class Lane:
         return [rank for rank in range(first, RANKS) if ready[rank] and self._front(ready[rank]) is not None]
 
     def waits_since(self, rank: int) -> tuple[float, int]:
-        """When the first host of *rank*, in which one waits, was due, and its number."""
+        """(due, serial number) of the first address of *rank*; one must wait there."""
         return self._ready[rank][0][:2]
 
-    def take(self, rank: int) -> tuple[Host, str]:
-        """The host of *rank*, in which one waits, that has waited longest, and its address; it leaves."""
+    def pop_rank(self, rank: int) -> tuple[Host, str]:
+        """The host of *rank* that has waited longest, and its address; it leaves.  One must wait there."""
         queue = heapq.heappop(self._ready[rank])[2]
         queue.key = -1.0
         host = heapq.heappop(queue.hosts)[3]
@@ -112,7 +113,7 @@ class Lane:
         return set(self._queues)
 
     def _front(self, heap: list[Entry]) -> float | None:
-        """When the first of *heap* is due, once those are dropped that stand elsewhere by now."""
+        """When the first of *heap* is due; stale entries before it are dropped."""
         while heap:
             due, _, queue = heap[0]
             if due == queue.key:

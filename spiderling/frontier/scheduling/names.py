@@ -14,6 +14,7 @@ from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host
 
 _MAX_NAMES = 50_000
+"""Names that are kept; of more, the older half goes unless a host waits for it.  Chosen."""
 
 
 class NameStatus(Enum):
@@ -70,7 +71,8 @@ class Names:
 
     def take_wanted(self) -> list[str]:
         """The names to be resolved now; each is given out once."""
-        wanted, self._wanted = self._wanted, []
+        wanted = self._wanted
+        self._wanted = []
         return wanted
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> set[Host]:
@@ -91,10 +93,13 @@ class Names:
         known = self._names.setdefault(name, Name())
         known.failures += 1
         if permanent or known.failures > self._retries:
-            known.status, known.expires, known.failures = NameStatus.DEAD, now + self._dead_for_s, 0
+            known.status = NameStatus.DEAD
+            known.expires = now + self._dead_for_s
+            known.failures = 0
         else:
             pause = min(self._retry_delay_s * 2.0 ** (known.failures - 1), self._max_pause_s)
-            known.status, known.expires = NameStatus.PAUSED, now + pause
+            known.status = NameStatus.PAUSED
+            known.expires = now + pause
         return _release(known)
 
     def fallback(self, name: str, address: str) -> str:
@@ -116,5 +121,6 @@ class Names:
 
 
 def _release(known: Name) -> set[Host]:
-    waiting, known.hosts = known.hosts, set()
+    waiting = known.hosts
+    known.hosts = set()
     return waiting

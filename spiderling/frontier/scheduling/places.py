@@ -11,7 +11,7 @@ from spiderling.frontier.scheduling.shares import Group
 _LET_IN = 4
 """Every fourth host of an address that has enough hosts is let in all the same; chosen."""
 _LEAST = 8
-"""Places that a group may hold, however few there are: with ten of them, a tenth would be one host an address."""
+"""Places that a group may hold, however few there are: a tenth of ten would be one host an address.  Chosen."""
 
 
 class Places:
@@ -25,12 +25,12 @@ class Places:
         """Places by group."""
         self._passed_over = 0
 
-    def take(self, host: Host) -> None:
+    def acquire(self, host: Host) -> None:
         """*host* gets a place, under the address that it had last."""
         self._count(host.domain, 1)
         self.move(host, host.address)
 
-    def leave(self, host: Host) -> None:
+    def release(self, host: Host) -> None:
         """*host* gives its place up."""
         self._count(host.domain, -1)
         self.move(host, "")
@@ -42,7 +42,7 @@ class Places:
         host.place = address
 
     def is_full(self, group: Group, more: int = 0) -> bool:
-        """Whether *group* would have its share of the places with so many *more*."""
+        """Whether *group* has its share of the places, or more, once it has *more* of them."""
         return bool(group) and self.held.get(group, 0) + more >= max(_LEAST, self._most * self._crowd.places)
 
     def full_group(self, host: Host) -> Group | None:

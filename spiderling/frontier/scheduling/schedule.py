@@ -1,11 +1,11 @@
 """Where each host stands: on the workbench, waiting for its name's address, in the backlog, or at rest.
 
-The workbench has a bounded number of places, whose hosts are in memory; the other hosts
-with URLs wait in the backlog for a place, first come, first served.  While hosts wait
-there, a place is given up after some requests, or when its host is not due for long; so
-every host with URLs is served.  Hosts whose address holds as many places as it can use
-are passed over, three times out of four; and those whose address or registrable domain
-holds its share of all places wait in lines of their own (apart.py, places.py).
+The workbench has a bounded number of places; the hosts that hold one are in memory.  The other
+hosts with URLs wait in the backlog for a place, first come, first served.  While hosts wait
+there, a host gives its place up after some requests, or when it is not due for long; so
+every host with URLs is served.  A host whose address holds as many places as it can use is
+passed over three times out of four.  Hosts whose address or registrable domain holds its share
+of all places wait in lines of their own (apart.py, places.py).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
 
 _RESOLVE_AHEAD_S = 60.0
-"""Names of hosts that are due later than this are not resolved yet."""
+"""Seconds; the name of a host that is due later than this is not resolved yet.  Chosen."""
 _LONG_S = 60.0
-"""A host that is due later than this makes room at once."""
+"""Seconds; a host that is due later than this gives its place up at once.  Chosen."""
 _LOOKS_PER_STEP = 16
-"""Hosts of the backlog that are looked at in one call, so that none takes long."""
+"""Hosts of the backlog that are looked at in one call, so that none takes long.  Chosen."""
 _NOTHING = YieldAccount()
 
 
@@ -103,14 +103,14 @@ class Schedule:
         self._make_room(now)
         self._fill(now)
         while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
-            pass  # better ones have come since it was let go
+            pass  # better hosts have come since it was released
         if found is not None:
-            host = found[0]  # the time in the backlog, for its name or for a slow answer is not ours to shorten
+            host = found[0]  # waiting in the backlog, for its name or for a slow answer does not count as late
             self.crowd.asked(now - max(host.due, host.benched), self.intervals.of(host), self._places_used)
         return found
 
     def _make_room(self, now: float) -> None:
-        """Where all places are taken, a host that has waited in vain gives its own to one that is worth more."""
+        """When all places are taken, a waiting host gives its own up if a host of a better rank is in the backlog."""
         if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
             host = self._holding.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
             if host is not None:
@@ -149,7 +149,7 @@ class Schedule:
         states = self._hosts.states
         is_at_rest = states.is_at_rest(host_id)
         if not is_at_rest and rank >= states.heads[host_id]:
-            return  # it has as good a one already
+            return  # it has a URL as good as that already
         if self._strategy.ranks_hosts:
             self._rank(host_id, rank, now, is_at_rest)
         if not is_at_rest:
@@ -165,8 +165,9 @@ class Schedule:
             self._put_back(host_id, self.intervals.due(live, now) if live else now, now)
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
-        """What the host is worth with new work of *rank*; if that is more than it was, where it waits."""
-        states, live = self._hosts.states, self._hosts.live(host_id)
+        """Work out the host's rank with new work of *rank*; if it is better than before, the host is placed anew."""
+        states = self._hosts.states
+        live = self._hosts.live(host_id)
         worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
         states.heads[host_id] = rank
         if is_at_rest:
@@ -228,23 +229,23 @@ class Schedule:
         if address != host.place:
             self._places.move(host, address)
         if host.due > now + _LONG_S + self.intervals.of(host):
-            self._holding.count(host, None)  # nobody waits for the sake of one that does not answer
+            self._holding.count(host, None)  # nobody is held back for a host that does not answer
         if not self._keeps(host, address, now):
             self._bench(host, address, now)
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
-        """Whether *host* is held back, which it is not while another host waits for a file that it redirects to it."""
+        """Whether *host* is held back; it is not while another host waits for a file that redirects to it."""
         is_awaited = bool(host.tasks) and host.tasks[0].redirects > 0
         return not is_awaited and self._holding.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
-        """*host* waits for what another one is asked for; nobody waits for its sake meanwhile."""
+        """*host* waits for a file that another host is asked for; nobody is held back for it meanwhile."""
         host.state = HostState.SNOOZED
         self._holding.count(host, None)
 
     def _bench(self, host: Host, address: str, now: float) -> None:
         host.benched = now
-        self._workbench.add(host, address)
+        self._workbench.add_host(host, address)
 
     def rest(self, host: Host) -> None:
         """*host* has no work or is closed."""
@@ -283,14 +284,15 @@ class Schedule:
             self._give_place(host, now)
 
     def _is_crowded(self, address: str) -> bool:
-        """Whether *address* holds twice as many places as its interval lets it use; not always, so that all get in."""
+        """Whether a host is passed over because *address* holds twice as many places as its interval lets it use."""
         return self._places.is_crowded(address, 2 * self.intervals.host_s / max(self.intervals.ip_s, 0.001) + 8)
 
     def _give_place(self, host: Host, now: float) -> None:
         host.due = self.intervals.first_due(host, now)
-        host.active, host.turns = True, 0
+        host.active = True
+        host.turns = 0
         self._places_used += 1
-        self._places.take(host)
+        self._places.acquire(host)
         self.place(host, now)
 
     def _leave_place(self, host: Host) -> None:
@@ -298,7 +300,7 @@ class Schedule:
         if host.active:
             host.active = False
             self._places_used -= 1
-            self._places.leave(host)
+            self._places.release(host)
             self._holding.count(host, None)
             self._hosts.changed.add(host)
             self._hosts.release_host(host)

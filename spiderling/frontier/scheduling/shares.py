@@ -1,15 +1,13 @@
 """How much of what is handed out may go to one group of hosts while hosts of others are due.
 
-A group is an address, or a registrable domain: a link farm has thousands of hosts, each of
-which looks like any other, but they stand on one address or under one domain.  Each request
-counts for both.  A group may have ``SPIDERLING_MAX_SHARE`` of the requests, and is allowed
-BURST of them beyond; who has had more is passed over while any host of another group is due,
-and is served at full pace when none is (workbench.py): what it gets then is not held against
-it.  This is a token bucket whose clock is the number of requests (ITU-T I.371, the generic
-cell rate algorithm).
+A group is an address, or a registrable domain: a link farm has thousands of hosts, each of which looks like any
+other, but they stand on one address or under one domain.  Each request counts for both.  A group may have
+``SPIDERLING_MAX_SHARE`` of the requests, and BURST beyond.  A group that has had more is passed over while a host of
+any other group is due.  When none is, it is served at full pace, and that is not held against it (workbench.py).
+This is a token bucket whose clock is the number of requests (ITU-T I.371, the generic cell rate algorithm).
 
-A domain is told by 16 bits of its name's hash, two bytes for every host (``HostStates.domains``):
-one in 65,536 hosts shares the turns of a farm.
+A domain is told by 16 bits of its name's hash, two bytes for every host (``HostStates.domains``): one in 65,536 hosts
+shares the turns of a farm.
 """
 
 from __future__ import annotations

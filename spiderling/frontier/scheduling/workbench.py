@@ -1,10 +1,10 @@
 """The workbench: hosts with work, in lanes (lane.py), and the times at which their addresses may be connected to.
 
 All hosts stand in one lane, until some group of them has had more than its share of the
-requests (shares.py); then its hosts come into a lane of their own, where one finds them
-at once when the group has its turn again.  Of the lanes that hold a host that is due, those
-that have had too much are passed over as long as there are others.  Which rank is next is drawn
-(ranking/draws.py), among all lanes that may be served.
+requests (shares.py); then its hosts come into a lane of their own, so that they are found
+at once when the group has its turn again.  Lanes of groups that have had too much are passed over
+while another lane holds a host that is due.  Which rank is next is drawn (ranking/draws.py), among
+all lanes that may be served.
 
 Invariant: a host stands on the workbench at most once.
 """
@@ -24,18 +24,22 @@ NO_ADDRESS = ""
 """Hosts whose next step needs no connection (dead names, names to be asked again)."""
 
 _PRUNE_ABOVE = 1000
+"""Addresses above which idle ones are looked for.  Chosen."""
 _COMMON: shares.Lane = ()
 
 
 class Workbench:
-    """Acquire with ``pop``, give back with ``add``; times are the caller's."""
+    """Hosts leave with ``pop`` and come with ``add_host``; times are the caller's."""
 
     def __init__(
-        self, draw: Callable[[Sequence[int]], int] = min, rank_of: Callable[[Host], int] = lambda host: 0,
+        self,
+        draw: Callable[[Sequence[int]], int] = min,
+        rank_of: Callable[[Host], int] = lambda host: 0,
         most: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """*draw* chooses one of several ranks; *most*: the share of one address and of one domain."""
-        self._draw, self._rank_of = draw, rank_of
+        self._draw = draw
+        self._rank_of = rank_of
         self.shares = Shares(most)
         self._addresses: dict[str, Address] = {}
         self._serial = itertools.count(1).__next__
@@ -43,10 +47,10 @@ class Workbench:
         self._lanes = {_COMMON: self._common}
         self._prune_above = _PRUNE_ABOVE
 
-    def add(self, host: Host, address: str) -> None:
+    def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.renew_version()
-        self._lane(self.shares.lane(host.domain, address)).add(host, self._address(address))
+        self._lane(self.shares.lane(host.domain, address)).add_host(host, self._address(address))
 
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
@@ -80,13 +84,13 @@ class Workbench:
         return entry.last_connect if entry else -math.inf
 
     def pop(self, now: float) -> tuple[Host, str] | None:
-        """A host that is due at *now*, of its rank the one that has waited longest, and its address; it leaves."""
+        """A host that is due at *now*, the one of its rank that has waited longest, and its address; it leaves."""
         while (found := self._next(now)) is not None:
             groups, rank = found
-            host, address = self._lanes[groups].take(rank)
+            host, address = self._lanes[groups].pop_rank(rank)
             if self.shares.lane(host.domain, address) == groups:
                 return host, address
-            self.add(host, address)  # since it came, one of its groups has had too much, or has paid for all
+            self.add_host(host, address)  # since it came, one of its groups has had too much, or has paid for all
         return None
 
     def _next(self, now: float) -> tuple[shares.Lane, int] | None:
@@ -106,9 +110,9 @@ class Workbench:
 
     def pop_worse(self, rank: int) -> Host | None:
         """A host of the worst rank that was due at the last ``pop``, if that is worse than *rank*; it leaves."""
-        worst = max(((ranks[-1], lane) for lane in self._lanes.values() if (ranks := lane.waited_in(rank + 1))),
-                    key=lambda found: found[0], default=None)  # fmt: skip
-        return None if worst is None else worst[1].take(worst[0])[0]
+        waited_in = ((lane.waited_in(rank + 1), lane) for lane in self._lanes.values())
+        worst = max(((ranks[-1], lane) for ranks, lane in waited_in if ranks), key=lambda found: found[0], default=None)
+        return None if worst is None else worst[1].pop_rank(worst[0])[0]
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
@@ -116,9 +120,9 @@ class Workbench:
         return min((due for due in dues if due is not None), default=None)
 
     def forget_idle(self, now: float) -> None:
-        """Drop lanes without hosts, and addresses without whose interval has passed: memory follows the active hosts.
+        """Drop lanes without hosts, and addresses without hosts whose interval is over.
 
-        Looks through all addresses only when their number has doubled since.
+        All addresses are looked through only when their number has doubled since the last time.
         """
         if len(self._lanes) > 1:
             self._lanes = {

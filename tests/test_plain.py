@@ -384,7 +384,7 @@ CRAWL = """
 import asyncio, json, sys
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
-from spiderling import plain
+from spiderling.engine import fast_scrapy as plain
 from test_plain import Redirecting, Site, Visitor
 
 class Installing:

@@ -176,7 +176,7 @@ SCRIPT = """
 import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
-from spiderling import deduplication as d, export
+from spiderling.export import deduplication as d, export
 from spiderling.commands.dedup import Command
 name, after, step = sys.argv[3], int(sys.argv[4]), sys.argv[5]
 d._CHUNK_SHINGLES, d._RANGE_ROWS, d._BYTES_PER_SHINGLE = 500, 300, 400_000

@@ -1,11 +1,11 @@
-"""Worth of a link: estimators of how much new text it promises, each a pure function of its Cues.
+"""Estimators of how much new text a link promises; each is a pure function of the link's Cues.
 
-After the FocusedWalker of HeidiX (Schäfer et al. 2014, section 5), a container of pluggable
-weight estimators: host yield, quality of the linking page, the block of the link and the
-language guessed from the URL are the paper's, the others ours.  An estimator gives -1 to 1,
-0 when it knows nothing; worth.py weighs them and makes a rank of the sum.  It is arithmetic
-without branches, so that Cues of numbers give a number, and those of arrays (an entry for
-each link of a page) an array.
+The idea is that of HeidiX' FocusedWalker (Schäfer et al. 2014, section 5), a container of pluggable estimators.  From
+that paper are host yield, quality of the linking page, block of the link, and the language guessed from the URL.  The
+others are our own.
+
+An estimator returns -1 to 1, and 0 if it knows nothing.  worth.py adds them up with weights and makes the sum a rank.
+An estimator has no branches, so that it also works with arrays, which have an entry for each link of a page.
 """
 
 from __future__ import annotations
@@ -26,52 +26,58 @@ _QUALITY = {
     Reason.BOILERPLATE_ONLY: 0.2,  # home pages and hubs lead to the articles
     Reason.WRONG_LANGUAGE: -1.0,
 }
+"""Quality of a page, as a cue for its links, by how the page ended (chosen)."""
 _WORST_BADNESS = 40.0
-_USUAL_ANCHOR, _LONG_ANCHOR = 15, 60
+"""Badness from which on a page counts as the worst (chosen)."""
+_USUAL_ANCHOR = 15
+"""Characters of a link's text that tell nothing (chosen)."""
+_LONG_ANCHOR = 60
+"""Characters from which on a link's text tells the most (chosen)."""
 ANCHORS = [0.0] + [max(-1.0, min(1.0, (n - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR))) for n in range(1, 256)]
-"""What the characters of a link's text, 255 at most, tell as a Cue."""
+"""``Cues.anchor`` by the number of characters of a link's text, 255 at most."""
 _FAR = 10
+"""Host hops from which on a distance counts as far (chosen)."""
 Signal: TypeAlias = Any
 """A number, or an array of numbers."""
 
 
 @dataclass(slots=True)
 class Cues:
-    """What is known of a link before it is followed."""
+    """What is known of a link before its URL is fetched."""
 
     same_host: Signal = False
     quality: Signal = 0.0
-    """Of the linking page, as ``page_quality`` has it."""
+    """``page_quality`` of the linking page."""
     distance: Signal = 0
-    """Host hops of the linking page's host."""
+    """Distance of the linking page's host from the seeds, in host hops."""
     block: Signal = 0.0
-    """Probability that the link stands in running text, 0 to 1."""
+    """Probability that the link is in running text, 0 to 1."""
     anchor: Signal = 0.0
-    """Length of its text, -1 to 1 (ANCHORS)."""
+    """Length of the link's text, -1 to 1 (ANCHORS)."""
     host: Signal = 0.0
-    """What the target's host has given for its bytes beside the whole crawl, -1 to 1 ..."""
+    """Yield rate of the target's host compared with the whole crawl's, -1 to 1."""
     trust: Signal = 0.0
-    """... and how far that is known, 0 (new host) to 1."""
+    """How much is known of the target's host, 0 (nothing) to 1."""
     language: Signal = 0.0
-    """How much oftener its host's pages were in a wanted language than those of the whole crawl, -1 to 1."""
+    """Share of the target host's pages in a wanted language compared with the whole crawl's, -1 to 1."""
     section: Signal = 0.0
-    """The same of the target's path section beside its host."""
+    """Yield rate of the target's section (first part of the path) compared with its host's, -1 to 1."""
     repeats: Signal = 0.0
-    """Share of that section's pages that repeated others, 0 to 1."""
+    """Share of the section's pages that repeat others, 0 to 1."""
     url: Signal = 0.0
-    """What the words of the URL say of its language, those of a known host's name less (url_words.py), -1 to 1."""
+    """The language guessed from the words of the URL, -1 to 1; the name of a known host counts less (url_words.py)."""
     said: Signal = 0
-    """What hreflang says: 1 a wanted language, -1 another one, 0 nothing."""
+    """The language by hreflang: 1 a wanted one, -1 another one, 0 not given."""
 
 
 def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
-    """The quality of a page by how it ended: -1 in another language, 1 for text whose function words are as usual."""
+    """Quality of a page, -1 (in another language) to 1 (text with usual function words), by how it ended."""
     quality = _QUALITY.get(reason, 0.2 if relevant else 0.0)
     return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
 
 
 def _stands_in_text(cues: Cues) -> Signal:
-    """1 or -1: as in F14, Table 3, the likelier is taken for certain; how sure that makes is for the weight to say."""
+    """1 or -1: the likelier case is taken as certain, as in Schäfer et al. 2014, Table 3."""
     return 2.0 * (cues.block >= 0.5) - 1.0
 
 
@@ -89,10 +95,11 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),
     "novelty": (lambda cues: -cues.repeats, 1.0),
 }
-"""Name -> estimator, and its weight before anything was learnt, in log-odds."""
+"""Name -> estimator, and its weight before anything was learnt, in log-odds (chosen)."""
 OF_HOST = frozenset({"host", "language", "page-inside", "page-outside", "distance"})
-"""Those that say the same of all links of a page to one host."""
+"""Estimators that are the same for all links of a page to one host."""
 HIGHEST_WEIGHT = 8.0
+"""The highest weight that a user may set and that is learnt (chosen)."""
 
 
 def parse_weights(text: str) -> dict[str, float]:

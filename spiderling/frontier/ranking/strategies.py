@@ -1,12 +1,11 @@
 """Strategies: in which order a crawl fetches what it has found, and what it leaves out.
 
-A Strategy is a small object without I/O or clock that the Frontier asks: for the rank of
-each link of a page, or whether to drop it; whether a host is worth no more requests;
-whether hosts are retired by yield.  ``parse("lswc:s=3,t=5")`` makes one; the fields of
-its dataclass are what a user may set.  docs/strategies.md says how to write another.
+The Frontier asks a Strategy for the rank of each link of a page, or whether to drop it; for the rank of a host; and
+whether to retire a host.  ``parse("lswc:s=3,t=5")`` makes one; the fields of its dataclass are the parameters that a
+user may set.  docs/strategies.md says how to write another.
 
-``distance`` in this module is the number of links from the latest relevant ancestor of a
-URL, 1 when it was found on a relevant page.  It travels as the URL's rank.
+``distance`` in this module is the number of links from the latest relevant ancestor of a URL, 1 if it was found on a
+relevant page.  It is kept as the URL's rank.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from spiderling.frontier.ranking.draws import chance
 from spiderling.frontier.ranking.estimators import ESTIMATORS, parse_weights
 from spiderling.frontier.ranking.linking_page import LinkingPage as LinkingPage
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
-from spiderling.frontier.ranking.strategy import _RANK, DROPPED, STATE, BatchRanker, Ranker, Strategy
+from spiderling.frontier.ranking.strategy import DROPPED, STATE, USUAL_RANK, BatchRanker, Ranker, Strategy
 from spiderling.frontier.ranking.worth import Worth
 
 if TYPE_CHECKING:
@@ -51,22 +50,31 @@ class Yield(Strategy):
 
 @dataclass
 class Heidix(Strategy):
-    """Quality of the linking page and block, host yield and the URL's language; nobody is retired (F14, section 5)."""
+    """Ranks by quality of the linking page and block, host yield and the URL's language (Schäfer et al. 2014, 5).
+
+    No host is retired.
+    """
 
     power: float = 1.0
-    """The better ranks are drawn with probability 1 / rank to this power."""
+    """A rank is drawn with a probability proportional to 1 / (rank + 1) to this power."""
     estimators: ClassVar[tuple[str, ...]] = (
-        "host", "page-inside", "page-outside", "block-inside", "block-outside", "url"
-    )  # fmt: skip
+        "host",
+        "page-inside",
+        "page-outside",
+        "block-inside",
+        "block-outside",
+        "url",
+    )
     learns: ClassVar[bool] = False
     ranks_hosts = True
 
     def weights(self, options: Options) -> dict[str, float]:
-        """Of the estimators, before anything was learnt."""
+        """Weights of the estimators before anything was learnt."""
         return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
-        learns, tlds = self.learns and options.learning == "on", parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
+        learns = self.learns and options.learning == "on"
+        tlds = parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
         self.worth = Worth(self.weights(options), learns, crawl, options.lang.split(","), tlds)
 
     def ranker(self, page: LinkingPage) -> Ranker:
@@ -75,7 +83,7 @@ class Heidix(Strategy):
     def batch_ranker(self, page: LinkingPage) -> BatchRanker:
         return lambda links: self.worth.ranks(page, links)
 
-    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         return self.worth.host_rank(host_id, account, head)
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
@@ -91,19 +99,19 @@ class Heidix(Strategy):
 
 @dataclass
 class Spiderling(Heidix):
-    """All estimators with weights that the crawl learns, and hosts of low yield rate are retired."""
+    """Ranks by all estimators, with weights that the crawl learns; retires hosts of low yield rate."""
 
     power: float = 20.0
     haste: int = 400
     patience: int = 10
-    """Pages in other languages after which a host that gave none in a wanted one is left alone; 0: it is not."""
+    """Pages in other languages after which a host without a page in a wanted one is retired; 0: never."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True
     retires = True
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
         super().begin(crawl, options)
-        if options.yield_profile == "off":  # who wants nobody retired means this too
+        if options.yield_profile == "off":  # the user wants no host retired, so also not for this
             self.patience = 0
 
     def gives_up(self, host: Host) -> bool:
@@ -112,11 +120,11 @@ class Spiderling(Heidix):
 
 @dataclass
 class _ByHead(Strategy):
-    """Hosts by the rank of what they have next, so that the order is one over the whole crawl."""
+    """A host's rank is that of its best queued URL: one order over the whole crawl."""
 
     ranks_hosts = True
 
-    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         return head
 
 
@@ -125,7 +133,7 @@ class Hard(Strategy):
     """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        rank = _RANK if page.is_relevant else DROPPED
+        rank = USUAL_RANK if page.is_relevant else DROPPED
         return lambda link: rank
 
 
@@ -134,7 +142,7 @@ class Soft(_ByHead):
     """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        rank = _RANK - 1 if page.is_relevant else _RANK + 1
+        rank = USUAL_RANK - 1 if page.is_relevant else USUAL_RANK + 1
         return lambda link: rank
 
 
@@ -149,12 +157,13 @@ class Dfs(_ByHead):
 
 @dataclass
 class RandomWalk(_ByHead):
-    """Random walks, as many at once as requests (ClaraX, Schäfer et al. 2014, 5), with weights against their bias.
+    """Random walks, as many at a time as requests (ClaraX, Schäfer et al. 2014, 5), with weights against their bias.
 
-    A page's walk goes on to one of its links, drawn among all; with the probability *jump*, and when the link drawn
-    is known, it ends, and another begins at a link that was passed by (back-tracking).  A walk meets a page the more
-    often the more links it has (Henzinger et al. 2000): its weight is 1 / links.  Theirs also count the links to it,
-    and come back to pages; here each is fetched once.
+    From a page, the walk goes on to one of its links, drawn among all of them.  The walk ends with the probability
+    *jump*, and when the link is known already.  Then another walk begins at a link that was not drawn before
+    (back-tracking).  A walk comes to a page the more often the more links the page has (Henzinger et al. 2000), so a
+    page has the weight 1 / links.  The walks of that paper also count links to the page and come back to pages; here
+    each page is fetched once.
     """
 
     jump: float = 0.1
@@ -167,7 +176,8 @@ class RandomWalk(_ByHead):
         self._links = batch_of(outcome.links).number
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        left, self._links = self._links, 0
+        left = self._links
+        self._links = 0
         goes_on = self._random() >= self.jump
 
         def rank(link: FoundLink) -> int:
@@ -185,7 +195,7 @@ class RandomWalk(_ByHead):
 
 @dataclass
 class Distance(_ByHead):
-    """URLs nearest to a relevant page first, farther ones than *t* dropped (left open by Somboonviwat et al.)."""
+    """URLs at the smallest distance first; those farther than *t* are dropped (left open by Somboonviwat et al.)."""
 
     t: int = LAST_RANK
 
@@ -199,15 +209,15 @@ class Distance(_ByHead):
 class Lswc(_ByHead):
     """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
 
-    Servers that gave text go first.  Ranks: 1 and 2 on relevant pages, within their server
-    and to others; then d + 2 at distance d, one less where a relevant page led to an English
-    one and that to the URL.
+    Servers that gave text or a relevant page go first.  Links of relevant pages have the rank 1 within their server and
+    2 to others.  Links at distance d have the rank d + 2, or one less if a relevant page linked to an English page, and
+    that page to the URL.
     """
 
     s: int = 1
-    """Downloads without a relevant page after which a server that never gave one is left alone."""
+    """Downloads after which a server that gave no relevant page is retired."""
     t: int = 1
-    """Longest distance that is not dropped."""
+    """The longest distance that is not dropped."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
         name = page.host.name
@@ -220,7 +230,7 @@ class Lswc(_ByHead):
 
     @staticmethod
     def distance(rank: int) -> int:
-        """The distance that the rank of a URL stands for."""
+        """The distance of a URL with this *rank*."""
         return 1 if rank <= 2 else max(2, rank - 2)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
@@ -230,7 +240,7 @@ class Lswc(_ByHead):
         if page.is_relevant:
             self._relevant.add(page.host.id)
 
-    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         return 0 if account.kept_bytes or host_id in self._relevant else head
 
     def gives_up(self, host: Host) -> bool:
@@ -239,24 +249,24 @@ class Lswc(_ByHead):
 
 @dataclass
 class Cyclic(Strategy):
-    """Breadth first in phases; each new one begins with what the good pages linked to (Schäfer et al. 2014, 3).
+    """Breadth first in phases; each phase begins with the links of good pages (Schäfer et al. 2014, 3).
 
-    Links of good pages, from blocks of running text, have the rank 1 and stay; the others have
-    the rank 2 + phase, and end when their turn comes in a later phase.
+    Links of good pages in blocks of running text have the rank 1 and stay.  Other links have the rank 2 + phase and are
+    passed over if their turn comes in a later phase.
     """
 
     burn_in: int = 1_000_000
-    """Pages of the first phase ..."""
+    """Pages of the first phase."""
     phase: int = 10_000_000
-    """... and of each of the others."""
+    """Pages of each later phase."""
     phases: int = 4
-    """Phases after the first; the last one has no end."""
+    """Number of later phases; the last one has no end."""
     badness: float = 10.0
-    """Highest badness of a good page."""
+    """The highest badness of a good page."""
     power: float = 0.0
 
     def number(self, pages: int) -> int:
-        """The phase after *pages*, 0 for the burn-in."""
+        """The number of the phase after *pages* pages of the crawl; 0: the burn-in."""
         return 0 if pages < self.burn_in else min(self.phases, 1 + (pages - self.burn_in) // self.phase)
 
     def ranker(self, page: LinkingPage) -> Ranker:
@@ -269,11 +279,21 @@ class Cyclic(Strategy):
 
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    "spiderling": Spiderling, "yield": Yield, "bfs": Bfs, "heidix": Heidix, "lswc": Lswc, "hard": Hard, "soft": Soft,
-    "dfs": Dfs, "random-walk": RandomWalk, "distance": Distance, "cyclic": Cyclic,
-}  # fmt: skip
+    "spiderling": Spiderling,
+    "yield": Yield,
+    "bfs": Bfs,
+    "heidix": Heidix,
+    "lswc": Lswc,
+    "hard": Hard,
+    "soft": Soft,
+    "dfs": Dfs,
+    "random-walk": RandomWalk,
+    "distance": Distance,
+    "cyclic": Cyclic,
+}
 """By the name that ``-a strategy=`` takes."""
 _HIGHEST = {"power": 100, "jump": 1, "haste": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
+"""The highest value of a parameter; of those not listed it is 10**12."""
 
 
 def parse(text: str) -> Strategy:

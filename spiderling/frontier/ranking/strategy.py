@@ -1,4 +1,4 @@
-"""What every strategy has: how links are ranked, and which hosts are retired."""
+"""The base of all strategies: what the frontier asks of them."""
 
 from __future__ import annotations
 
@@ -20,43 +20,34 @@ if TYPE_CHECKING:
 
 
 STATE = "strategy"
-"""Key under which the store keeps the weights that a strategy learnt."""
-
-
+"""Key in the store's ``meta`` of the weights that a strategy learnt."""
 DROPPED = -1
-"""In place of a rank: the link is refused (``unpromising``), and may be accepted when it is found elsewhere."""
-
-
-_RANK = 5
-"""Of all links where none is better than another."""
-
-
+"""Instead of a rank: the link is refused (``unpromising``); the URL may be accepted when it is found elsewhere."""
+USUAL_RANK = 5
+"""The rank of all links where none is better than another."""
 Ranker = Callable[[FoundLink], int]
-"""A rank, 0 to 9, 0 first; or DROPPED."""
-
-
+"""Returns the rank of a link, 0 (best) to 9, or DROPPED."""
 BatchRanker = Callable[[NewLinks], list[int]]
-"""The same for links side by side."""
+"""Returns the rank of each link, or DROPPED."""
 
 
 class CrawlView(Protocol):
-    """What a strategy may see of its crawl."""
+    """What a strategy sees of its crawl."""
 
     @property
     def totals(self) -> Counter[str]:
-        """Sums over all pages up to now: ``downloaded_bytes``, ``kept_bytes`` and others (lifecycle/ledger.py)."""
+        """Sums over all pages so far: ``downloaded_bytes``, ``kept_bytes`` and others (lifecycle/ledger.py)."""
 
     def account_at_hand(self, host_id: int) -> YieldAccount | None:
         """The account of a host that is in memory or new; None for the others."""
 
     def rank_of_host(self, host_id: int) -> int:
-        """The rank of the best URL in the host's queue."""
+        """The rank of the host, as ``Strategy.host_rank`` computed it last."""
 
 
 class Strategy:
-    """What the frontier asks; by itself breadth first: links as they were found, hosts as they are due.
-
-    One object serves one crawl.
+    """Decides the order of a crawl.  The base itself is breadth first: links in the order in which they were found,
+    hosts as they are due.  One object serves one crawl.
     """
 
     retires: ClassVar[bool] = False
@@ -64,52 +55,55 @@ class Strategy:
 
     @property
     def power(self) -> float:
-        """How strictly better ranks go before others, within a host and among hosts that are due (draws.py)."""
+        """How strictly better ranks are preferred, within a host and among hosts that are due (draws.py)."""
         return math.inf
 
     haste: int = 0
-    """What time is worth: the bytes of so many hosts at work. Who gives too little beside that is held back; 0: nobody.
+    """Price of crawl time, in hosts; 0: no host is deferred.
 
-    A crawl that holds nobody back leaves no request unmade, however little it promises.
+    A host is deferred if its text per byte is below (text of the better hosts) / (their number + this).
     """
 
     ranks_hosts: ClassVar[bool] = False
-    """Whether ``host_rank`` tells hosts apart; without, they take turns."""
+    """Whether ``host_rank`` orders hosts; if not, they take turns."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
-        """How the links of *page* are ranked."""
-        return lambda link: _RANK
+        """The function that ranks the links of *page*."""
+        return lambda link: USUAL_RANK
 
     def batch_ranker(self, page: LinkingPage) -> BatchRanker:
-        """``ranker`` for all links at once: to be overridden where that is faster."""
+        """``ranker`` for all links at once; override it where that is faster."""
         rank = self.ranker(page)
         return lambda links: [rank(link) for link in links]
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
-        """The strategy is that of this *crawl* from now on."""
+        """Called once, before all others: the crawl begins."""
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
-        """What came of *target*, the page whose links are ranked next."""
+        """*outcome* is how *target* ended; it is the page whose links are ranked next."""
 
     def state(self) -> dict[str, str]:
-        """What was learnt since the last call, for the next checkpoint: entries, in JSON, of the store's ``meta``."""
+        """Entries of the store's ``meta``, in JSON, with what was learnt since the last call."""
         return {}
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        """Take up what ``state`` gave before a restart; damage must not stop the crawl."""
+        """After a restart: restore what ``state`` returned; damage must not stop the crawl."""
 
-    def host_rank(self, host_id: int, account: YieldAccount, head: int = _RANK) -> int:
-        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*; no better for a worse one."""
+    def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
+        """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*.
+
+        It must not become better when *head* becomes worse.
+        """
         return 0
 
     def gives_up(self, host: Host) -> bool:
-        """Whether *host* is left alone from now on, asked after each of its pages; it ends as retired."""
+        """Whether *host* is retired now; asked after each of its pages."""
         return False
 
     def is_stale(self, rank: int, pages: int) -> bool:
-        """Whether a URL of *rank*, whose turn has come after *pages* of the crawl, ends unfetched (``passed-over``)."""
+        """Whether a URL of *rank* ends as ``passed-over`` when its turn comes after *pages* pages of the crawl."""
         return False
 
     def weight(self, links: int) -> float:
-        """What a document with so many links counts in a sample without bias; 0 when the crawl draws none."""
+        """Sampling weight of a document of a page with *links* links; 0: the crawl draws no sample."""
         return 0.0

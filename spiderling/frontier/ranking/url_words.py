@@ -1,8 +1,8 @@
-"""Whether a page is in a wanted language, from the words of its URL alone.
+"""Guesses whether a page is in a wanted language, from the words of its URL alone.
 
-After Baykan, Henzinger & Weber 2008, whose features are the words of host and path.  They
-are not trained beforehand but counted while the crawl goes on, over the pages that it has
-read, and begin with what is known of old: the languages' top-level domains and codes.
+The features are those of Baykan, Henzinger & Weber 2008: the words of host and path.  There is no training beforehand:
+words are counted during the crawl over the pages that it has read.  At the start the top-level domains and codes of the
+languages are known.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from spiderling.base.url_features import BITS, OF_NAME, word_hash
 
 _PRIOR = 8
-"""Pages that a word known beforehand counts for."""
+"""Pages as which a word counts that is known at the start (chosen)."""
 _SURE = 3.0
-"""Log-odds that stand for certainty."""
+"""Log-odds that count as certainty, 1 or -1 (chosen)."""
 _SEEN_AT_MOST = 20_000.0
+"""Pages up to which a word is counted (chosen)."""
 
 
 class UrlWords:
@@ -28,9 +29,12 @@ class UrlWords:
 
     def __init__(self, languages: Iterable[str], top_level_domains: Iterable[str]) -> None:
         """*languages*: codes of the wanted ones."""
-        self._good, self._bad = array("f", bytes(4 << BITS)), array("f", bytes(4 << BITS))
+        self._good = array("f", bytes(4 << BITS))
+        """For each word, pages in a wanted language."""
+        self._bad = array("f", bytes(4 << BITS))
+        """For each word, other pages."""
         self._odds = array("d", bytes(16 << BITS))
-        """What is worked out of the two: each word's log-odds, and, beside them, how far they are known, 0 to 1."""
+        """For each word two numbers: its log-odds, and how well they are known, 0 to 1."""
         self._columns = np.frombuffer(self._odds, np.complex128)
         self._pages = [1.0, 1.0]
         wanted = {*(f"/{code}" for code in languages), *(f".{name}" for name in top_level_domains)}
@@ -43,13 +47,14 @@ class UrlWords:
 
     def _count(self, table: array[float], place: int, pages: float) -> None:
         table[place] += pages
-        one, other = self._good[place], self._bad[place]
+        one = self._good[place]
+        other = self._bad[place]
         if one + other >= 2.0:
             self._odds[2 * place] = math.log((one + 0.5) / (other + 0.5))
             self._odds[2 * place + 1] = 1.0 - 1.0 / (one + other)
 
     def count_page(self, words: Iterable[int], is_wanted: bool) -> None:
-        """A page was read whose URL has *words*."""
+        """Count a page whose URL has these *words*."""
         table = self._good if is_wanted else self._bad
         self._pages[not is_wanted] += 1
         for place in words:
@@ -57,31 +62,39 @@ class UrlWords:
                 self._count(table, place, 1.0)
 
     def columns(self) -> list[bytes]:
-        """All counts."""
+        """All counts, packed for the store."""
         return [self._good.tobytes(), self._bad.tobytes(), array("d", self._pages).tobytes()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        """Take up what ``columns`` gave; raises ValueError for what that cannot be."""
-        good, bad, pages = array("f", columns[0]), array("f", columns[1]), array("d", columns[2])
+        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
+        good = array("f", columns[0])
+        bad = array("f", columns[1])
+        pages = array("d", columns[2])
         counts = np.concatenate((good, bad, pages))
         if not len(good) == len(bad) == 1 << BITS or not ((counts >= 0) & (counts < np.inf)).all():
             raise ValueError("counts that are none")
         one, other = pages
         if not (one and other):
             raise ValueError("no pages")
-        self._good, self._bad, self._pages = good, bad, [one, other]
+        self._good = good
+        self._bad = bad
+        self._pages = [one, other]
         for place in np.flatnonzero(np.array(good) + np.array(bad)).tolist():
             self._count(good, place, 0.0)
 
     def guesser(self) -> Callable[..., float]:
-        """``guess`` by the hashes of a URL's words, until more is learnt; those of the name count *doubt*, 0 to 1.
+        """The function that guesses the language of a URL: from -1 (not wanted) to 1.
 
-        Who knows a host need not guess by its name, but its paths may lead to several languages.
+        It takes the words of the URL and *doubt*, 0 to 1, the weight of the words of the host's name: a known host
+        tells more than its name, but its paths may still lead to several languages.  The guess is the sum of the words'
+        log-odds.  The function is valid until the next page is counted.
         """
-        table, bias = self._odds, math.log(self._pages[1] / self._pages[0])
+        table = self._odds
+        bias = math.log(self._pages[1] / self._pages[0])
 
         def guess(words: Sequence[int], doubt: float) -> float:
-            odds, weight = 0.0, doubt
+            odds = 0.0
+            weight = doubt
             for at, word in enumerate(words):
                 if at == OF_NAME:
                     weight = 1.0
@@ -92,7 +105,7 @@ class UrlWords:
         return guess
 
     def guesses(self, words: NDArray[np.uint16], doubts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``guess`` for the URLs of which each row of *words* holds the hashes."""
+        """The guesses of ``guesser`` for many URLs; each row of *words* has the words of one."""
         found = self._columns.take(words)
         sums = found[:, :OF_NAME].sum(1) * doubts + found[:, OF_NAME:].sum(1)
         odds = sums.real + math.log(self._pages[1] / self._pages[0]) * sums.imag

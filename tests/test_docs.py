@@ -21,6 +21,7 @@ from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
+from spiderling.extensions.control import ControlFile
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
@@ -166,6 +167,11 @@ def test_every_opt_out_is_explained_with_its_rule(signal):
     page = (ROOT / "docs/opt-outs.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{signal.value}` |"))
     assert row.split("|")[3].strip() == signal.rule
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in fields(ControlFile)])
+def test_every_entry_of_the_control_file_is_explained(name):
+    assert f"`{name}: " in (ROOT / "docs/operate.md").read_text(encoding="utf-8")
 
 
 def test_options_named_in_the_documents_exist():

@@ -29,7 +29,7 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import crawl_of
 
 _LOOK_S = 0.1
 _NOT_OWNED = (ModuleType, type, FunctionType, BuiltinFunctionType, MethodType, CodeType)
@@ -60,7 +60,6 @@ class Weighing:
 
     async def _look(self) -> None:
         crawl = crawl_of(self._crawler)
-        assert crawl is not None
         wanted = self._every
         while True:
             await asyncio.sleep(_LOOK_S)

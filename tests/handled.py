@@ -7,7 +7,6 @@ import datetime
 import ipaddress
 import ssl
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 
 import pytest
 from scrapy import Request
@@ -22,7 +21,12 @@ from scrapy.exceptions import (
 )
 from scrapy.utils.test import get_crawler
 
-from spiderling.engine.download_handler import DownloadHandler
+from spiderling.base import media_types
+from spiderling.base.addresses import AddressPolicy, HostMap
+from spiderling.base.options import Options
+from spiderling.engine.download_handler import DownloadHandler, Parts
+from spiderling.fetch.resolver import Resolver
+from spiderling.workers.converter import usable
 
 DOWNLOAD_ERRORS = (
     CannotResolveHostError,
@@ -99,17 +103,51 @@ async def serving(answer, *, host="127.0.0.1", tls=None):
 
 
 @asynccontextmanager
-async def handling(scrapy_settings=None, **options):
+async def handling(scrapy_settings=None, gate=None, **options):
     ours = {"ALLOW_NETWORKS": "127.0.0.0/8,::1", "HOSTS": "*.test=127.0.0.1", "MAX_BODY_BYTES": LIMIT, **options}
     settings = {f"SPIDERLING_{name}": value for name, value in ours.items()}
     crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
-    crawler.engine = SimpleNamespace(scheduler=None)
     crawler.spider = crawler._create_spider("test")
-    handler = DownloadHandler(crawler)
+    parts = parts_of(Options.from_settings(settings), gate or Due())
+    handler = DownloadHandler(crawler, parts)
     try:
         yield handler
     finally:
         await handler.close()
+        await parts.resolver.close()
+
+
+class Due:
+    """The crawl's gate: what was started (the first address is also kept before), and whether a second may be."""
+
+    def __init__(self, second=True):
+        self.started_at = []
+        self.also_asked = []
+        self._second = second
+
+    def started(self, request, address):
+        self.started_at.append(address)
+
+    def connect_in(self, request):
+        return 0.0
+
+    def may_also_connect(self, request, address):
+        self.also_asked.append(address)
+        return self._second
+
+
+def parts_of(options, gate):
+    """What a crawl in Czech would hand in."""
+    host_map = HostMap.parse(options.hosts)
+    return Parts(
+        options=options,
+        accepted=frozenset({"cs"}),
+        documents=usable(media_types.parse(options.documents))[0],
+        addresses=AddressPolicy.parse(options.allow_networks, public=bool(options.contact)),
+        host_map=host_map,
+        resolver=Resolver.from_options(options, host_map),
+        gate=gate,
+    )
 
 
 async def fetch(answer, *, url=None, options=None, headers=None, **meta):

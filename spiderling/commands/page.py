@@ -19,9 +19,9 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import options_of
 from spiderling.engine.command import SpiderlingCommand, named_values, read_input
-from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.outcomes import DropPage
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
 from spiderling.pipelines.clean import check_text, declared_charset
 from spiderling.pipelines.language import check_language
@@ -148,18 +148,16 @@ class PageSpider(SpiderlingSpider):
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         self.answer = response
-        crawl = crawl_of(self.crawler)
-        self.site = crawl.frontier.statements(response.url) if crawl is not None else []
+        self.site = crawl_of(self.crawler).frontier.statements(response.url)
         return iter(())
 
     def closed(self, reason: str) -> None:
         """Note why no page came, while the crawl is still there to be asked."""
-        crawl = crawl_of(self.crawler)
-        scheduler = self.crawler.engine.scheduler
-        if crawl is None:
-            self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
+        if not has_crawl(self.crawler):
+            self.failure = error_of(self.crawler)
             return
-        ends = [end for end in (*crawl.frontier.ends, *crawl.frontier.refused_links) if end is not Reason.REDIRECTED]
+        ledger = crawl_of(self.crawler).frontier.ledger
+        ends = [end for end in (*ledger.ends, *ledger.refused_links) if end is not Reason.REDIRECTED]
         why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
         self.failure = SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 

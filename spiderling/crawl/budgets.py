@@ -1,8 +1,7 @@
-"""When is a crawl's budget spent?  Words, documents, pages, bytes, time, and what the last bytes gave."""
+"""When is a crawl's budget spent?  Words, documents, pages, bytes, time, and the yield of the last bytes."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 
 _STEPS = 20
-"""A window of the marginal yield moves on in so many steps."""
+"""Steps in which the window of the marginal yield moves on.  Chosen."""
 _LIMITS = {
     "words": "max_words",
     "documents": "max_documents",
@@ -30,12 +29,19 @@ class Spent(NamedTuple):
 
 
 class Budgets:
-    """The budgets of one crawl over all its sessions; ``marks`` must survive a restart."""
+    """The budgets of one crawl, whose totals count from its first start; ``marks`` must survive a restart."""
 
     def __init__(self, options: Options, marks: Iterable[tuple[int, int]] = ()) -> None:
         self._options = options
-        self.marks: deque[tuple[int, int]] = deque((int(down), int(kept)) for down, kept in marks)
+        self.marks = tuple((int(down), int(kept)) for down, kept in marks)
         """(bytes downloaded, bytes kept) at each step within the window, oldest first."""
+        self._control: dict[str, float] = {}
+        """Limits that control.yaml sets beside the options, by total."""
+
+    def set_control_limits(self, pages: float | None, downloaded_mb: float | None) -> None:
+        """Take the limits of control.yaml; None or 0 is no limit."""
+        given = {"pages": pages or 0, "downloaded_bytes": (downloaded_mb or 0) * 1e6}
+        self._control = {total: limit for total, limit in given.items() if limit}
 
     def spent(self, totals: Mapping[str, int]) -> Spent | None:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""
@@ -45,26 +51,28 @@ class Budgets:
                 name = option.removeprefix("max_").removesuffix("_s").removesuffix("_bytes")
                 message = f"{PREFIX}{option.upper()}={limit:g} is reached; a larger one lets the crawl go on"
                 return Spent(f"budget-{name}", message)
-        return self._marginal(totals)
+        if any(totals.get(total, 0) >= limit for total, limit in self._control.items()):
+            message = "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
+            return Spent("budget", message)
+        return self._marginal(totals) if self._options.marginal_bytes else None
 
     def _marginal(self, totals: Mapping[str, int]) -> Spent | None:
-        window, down, kept = (
-            self._options.marginal_bytes,
-            totals.get("downloaded_bytes", 0),
-            totals.get("kept_bytes", 0),
-        )
-        if not window:
-            return None
+        """Whether the bytes of the window, downloaded last, gave less than the marginal yield."""
+        window = self._options.marginal_bytes
+        down = totals.get("downloaded_bytes", 0)
+        kept = totals.get("kept_bytes", 0)
         if not self.marks or down - self.marks[-1][0] >= window / _STEPS:
-            self.marks.append((down, kept))
+            self.marks = (*self.marks, (down, kept))
         while len(self.marks) > 1 and down - self.marks[1][0] >= window:
-            self.marks.popleft()
-        first_down, first_kept = self.marks[0]
-        if down - first_down < window or (kept - first_kept) / (down - first_down) >= self._options.marginal_yield:
+            self.marks = self.marks[1:]
+        downloaded = down - self.marks[0][0]
+        if downloaded < window:
             return None
-        rate = (kept - first_kept) / (down - first_down)
+        rate = (kept - self.marks[0][1]) / downloaded
+        if rate >= self._options.marginal_yield:
+            return None
         message = (
-            f"the last {(down - first_down) / 1e6:,.1f} MB gave {rate:.4f} of their bytes, less than "
+            f"the last {downloaded / 1e6:,.1f} MB gave {rate:.4f} of their bytes, less than "
             f"{PREFIX}MARGINAL_YIELD={self._options.marginal_yield:g}; a smaller one, or a larger "
             f"{PREFIX}MARGINAL_BYTES, lets the crawl go on"
         )

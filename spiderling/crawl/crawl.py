@@ -1,7 +1,7 @@
 """One crawl, assembled: options, languages, directory, store, frontier, checkpoint.
 
 The scheduler opens it before anything else and every other component finds it there
-(``crawl_of``).  ``finish`` is the one way in which a finished request is accounted for.
+(``engine.component.crawl_of``).  ``finish`` is the one way in which a finished request is accounted for.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from spiderling.base.options import Options
 from spiderling.corpus.near_duplicates import NearDuplicates
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import verdict
+from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.outputs import writers_of
@@ -69,14 +70,20 @@ class Crawl:
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
         self.options = options
-        self.policy = options.policy()
+        self.opt_outs = options.policy()
+        """Which statements on the use of a text are looked for, and which are obeyed."""
         self.failed = failed
         self.errors = InternalErrors(failed)
         self.clock = Clock()
         self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
+        self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))
-        policy = AddressPolicy.parse(options.allow_networks) if is_offline else _address_policy(options)
+        if not is_offline:
+            _check_contact(options)
+        self.addresses = AddressPolicy.parse(options.allow_networks, public=bool(options.contact))
+        """Addresses that may be connected to."""
+        judged = AddressPolicy.parse(options.allow_networks) if is_offline else self.addresses
         only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
         self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
         """Hosts that the user never wants to be asked; control.yaml may name more."""
@@ -91,9 +98,10 @@ class Crawl:
             changed = _compare_options(options, state.meta, directory, archives is not None)
             self.known_digests = DigestSet(state.digests)
             """Digests of kept pages and texts; pipeline 400 adds to it."""
-            documents = self._documents()
-            spelled = spelled_out(options, self.accepted, documents)
-            self.frontier = Frontier(spelled, policy.allows, store, failed_on=self.errors.note)
+            self.documents = self._usable_documents()
+            """The kinds of documents that are wanted and can be read here."""
+            spelled = spelled_out(options, self.accepted, self.documents)
+            self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
             self.near = self._open_near(state)
             """What knows near-duplicates; None when the crawl does not look for them."""
@@ -104,8 +112,9 @@ class Crawl:
             self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, rest, self.jobdir.still_here
         )
         self.errors.attach(self.frontier, self.checkpoint, state.meta)
-        self.archives = self._open_archives(archives, documents, policy, state) if archives is not None else None
+        self.archives = self._open_archives(archives, judged, state) if archives is not None else None
         """What the pages come from; None: from the web."""
+        self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._note_manifest(state, changed, settled)
         self.requests_before = self.frontier.totals["requests"]
         self.stopping = False
@@ -136,19 +145,16 @@ class Crawl:
             self.frontier.restore(state, self.clock.now())
         self.frontier.block_where(self.blocked.holds)
 
-    def _open_archives(
-        self, sources: Sequence[str], documents: frozenset[str], policy: AddressPolicy, state: State
-    ) -> Archives:
-        # it needs FastWARC, which no crawl of the web does
-        from spiderling.archives.archives import CrawlSide, open_archives
+    def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
+        from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
 
-        side = CrawlSide(self.checkpoint.note, self.finish, self.clock.now)
-        return open_archives(
-            sources, self.options, documents, self.frontier.archive_pages, policy.allows, state.meta, side
-        )
+        captures = self.frontier.archive_pages
+        archives = open_archives(sources, self.options, self.documents, captures, judged.allows, state.meta)
+        archives.attach(self.checkpoint.note, self.finish, self.clock.now)
+        return archives
 
-    def _documents(self) -> frozenset[str]:
-        """The kinds of documents that are wanted and can be read here."""
+    def _usable_documents(self) -> frozenset[str]:
+        """What ``documents`` holds; a warning for each kind that cannot be read."""
         documents, notices = usable(media_types.parse(self.options.documents))
         for notice in notices:
             logger.warning(notice)
@@ -249,7 +255,6 @@ class Crawl:
         note("version", __version__)
         note("models", model_digests(self.accepted))
         self._seeds: list[dict[str, object]] = noted(state.meta, "seeds", list[dict[str, object]]())
-        self.marginal_marks: list[tuple[int, int]] = noted(state.meta, "marginal", list[tuple[int, int]]())
         note("from_archives", self.archives is not None)
         note("purposes", sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}))
         if "created" not in state.meta:
@@ -294,17 +299,15 @@ def log_reopened(crawl: Crawl) -> None:
         logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
 
 
-def _address_policy(options: Options) -> AddressPolicy:
-    if options.contact:
-        if not _CONTACT.fullmatch(options.contact):
-            raise BadInput(
-                f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
-                "says who crawls and how to reach them."
-            )
-        return AddressPolicy.parse(options.allow_networks)
-    if not options.allow_networks:
+def _check_contact(options: Options) -> None:
+    """Raises BadInput for a crawl of public addresses that does not say whose it is."""
+    if options.contact and not _CONTACT.fullmatch(options.contact):
+        raise BadInput(
+            f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
+            "says who crawls and how to reach them."
+        )
+    if not options.contact and not options.allow_networks:
         raise BadInput(
             "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
             "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
         )
-    return AddressPolicy.parse(options.allow_networks, public=False)

@@ -13,6 +13,7 @@ import functools
 import ipaddress
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -26,14 +27,14 @@ from scrapy.utils._download_handlers import check_stop_download, normalize_bind_
 
 from spiderling import signals as our_signals
 from spiderling.base import media_types
-from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
+from spiderling.base.addresses import literal_address
 from spiderling.base.digits import whole_number
-from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
 from spiderling.base.running_time import running_time
 from spiderling.corpus.warc import EXCHANGE
-from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.engine.component import dispatcher_of
+from spiderling.engine.requests import fetch_of
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
@@ -45,9 +46,7 @@ from spiderling.fetch.errors import (
     is_of_the_connection,
     translated,
 )
-from spiderling.fetch.resolver import Resolver
 from spiderling.text.declared import language_of_tag
-from spiderling.workers.converter import usable
 
 if sys.version_info >= (3, 11):
     from asyncio import Timeout, timeout
@@ -63,6 +62,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from spiderling.base.addresses import AddressPolicy, HostMap
+    from spiderling.base.options import Options
+    from spiderling.engine.connection_gate import ConnectionGate
+    from spiderling.fetch.resolver import Resolver
+
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
@@ -70,6 +74,21 @@ _NOT_SENT = frozenset({
     b"Proxy-Authorization", b"Accept-Encoding", b"Host", b"Connection", b"Content-Length", b"Transfer-Encoding",
     b"Expect",
 })  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a handler works with: the parts of the crawl that it belongs to."""
+
+    options: Options
+    accepted: frozenset[str]
+    """Codes of the languages that are wanted."""
+    documents: frozenset[str]
+    """Kinds of documents that are wanted and can be read here (base/media_types.py)."""
+    addresses: AddressPolicy
+    host_map: HostMap
+    resolver: Resolver
+    gate: ConnectionGate
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -84,13 +103,11 @@ class DownloadHandler(BaseDownloadHandler):
 
     lazy = True
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, parts: Parts) -> None:
         super().__init__(crawler)
-        self._options = Options.from_settings(crawler.settings)
-        self._documents = usable(media_types.parse(self._options.documents))[0]
-        self._host_map = HostMap.parse(self._options.hosts)
-        self._policy = AddressPolicy.parse(self._options.allow_networks, public=bool(self._options.contact))
-        self._resolver = Resolver.from_options(self._options, self._host_map)
+        self._parts = parts
+        self._options = parts.options
+        self._gate = parts.gate
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
         self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
@@ -98,6 +115,22 @@ class DownloadHandler(BaseDownloadHandler):
         self._is_cutting = False
         self._archives = self._options.warc != "off"
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> DownloadHandler:
+        """How Scrapy makes it, with the first request: the crawl is open by then."""
+        dispatcher = dispatcher_of(crawler)
+        crawl = dispatcher.crawl
+        parts = Parts(
+            options=crawl.options,
+            accepted=crawl.codes,
+            documents=crawl.documents,
+            addresses=crawl.addresses,
+            host_map=dispatcher.host_map,
+            resolver=dispatcher.resolver,
+            gate=dispatcher.gate,
+        )
+        return cls(crawler, parts)
 
     async def download_request(self, request: Request) -> Response:
         """The response to *request*, its body decoded; raises only the errors listed above."""
@@ -128,9 +161,8 @@ class DownloadHandler(BaseDownloadHandler):
             task.cancel()
 
     async def close(self) -> None:
-        """Close all connections and the resolver."""
+        """Close all connections."""
         self._cut()
-        await self._resolver.close()
 
     async def _fetch(self, request: Request) -> Response:
         if request.meta.get("proxy"):
@@ -155,9 +187,8 @@ class DownloadHandler(BaseDownloadHandler):
         """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
         may_connect = functools.partial(self._may_connect, request, addresses[0])
-        target = ConnectTarget(
-            addresses, port or 80, may_connect, functools.partial(self._started, request), self._bind_address
-        )
+        started = functools.partial(self._gate.started, request)
+        target = ConnectTarget(addresses, port or 80, may_connect, started, self._bind_address)
         if url.scheme == "https":
             name = (url.raw_host or "").rstrip(".")
             target.tls = self._ssl_context
@@ -168,36 +199,30 @@ class DownloadHandler(BaseDownloadHandler):
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
         name = url.raw_host or ""
         given = [str(request.meta[key]) for key in ("address", "fallback_address") if request.meta.get(key)]
-        known = tuple(given) if given else (await self._resolver.resolve(name)).addresses
-        addresses = tuple(filter(self._policy.allows, known))
+        known = tuple(given) if given else (await self._parts.resolver.resolve(name)).addresses
+        addresses = tuple(filter(self._parts.addresses.allows, known))
         if not addresses or (given and addresses[0] != given[0]):
             raise AddressForbidden(
                 f"{name} is at {', '.join(known)}; only networks of SPIDERLING_ALLOW_NETWORKS and, "
                 "with SPIDERLING_CONTACT, public addresses may be fetched."
             )
-        mapped = self._host_map.lookup(name)
+        mapped = self._parts.host_map.lookup(name)
         return addresses[: len(given) or 1], (mapped and mapped.port) or url.port
 
     def _may_connect(self, request: Request, first: str, address: str) -> bool:
         """Whether *address* may be connected to: the *first* was granted with the request, another may not be due."""
         if address == first:
             return True
-        scheduler = self.crawler.engine.scheduler
-        return bool(getattr(scheduler, "may_also_connect", lambda request, address: True)(request, address))
-
-    def _started(self, request: Request, address: str) -> None:
-        """Tell the scheduler that a connection to *address* was begun just before: an interval counts from now."""
-        getattr(self.crawler.engine.scheduler, "started", lambda request, address: None)(request, address)
+        return self._gate.may_also_connect(request, address)
 
     async def _its_turn(self, request: Request, address: str) -> None:
         """Return when *address* is due, and keep it for this connection; it counts again from when that is begun.
 
         Another connection, granted before this one, may have been opened late.
         """
-        wait_s = getattr(self.crawler.engine.scheduler, "connect_in", lambda request: 0.0)
-        while (seconds := wait_s(request)) > 0:
+        while (seconds := self._gate.connect_in(request)) > 0:
             await asyncio.sleep(seconds)
-        self._started(request, address)
+        self._gate.started(request, address)
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers(raw_response.raw_headers)
@@ -253,15 +278,14 @@ class DownloadHandler(BaseDownloadHandler):
             return True
         tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
         declared = {code for code in map(language_of_tag, tags) if code}
-        crawl = crawl_of(self.crawler)
-        return crawl is None or not declared or any(info.code in declared for info in crawl.accepted)
+        return not declared or not declared.isdisjoint(self._parts.accepted)
 
     def _document_kind(self, content_type: str, disposition: str, request: Request) -> str | None:
         """The kind of document that is announced, if it is one of those wanted."""
-        if not self._documents:
+        if not self._parts.documents:
             return None
         kind = media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
-        return kind if kind in self._documents else None
+        return kind if kind in self._parts.documents else None
 
     async def _body(
         self, raw_response: RawResponse, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None

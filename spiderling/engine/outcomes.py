@@ -25,7 +25,7 @@ from spiderling.base.outcome import Follow, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.warc import EXCHANGE
-from spiderling.engine.lookup import fetch_of
+from spiderling.engine.requests import fetch_of
 
 if TYPE_CHECKING:
     from scrapy import Request

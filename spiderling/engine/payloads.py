@@ -12,6 +12,7 @@ from scrapy.utils.request import request_from_dict
 
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine import requests
+from spiderling.engine.requests import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DISTANCE = "spiderling_distance"
-"""Key in ``meta`` of a seed: its distance."""
-PAGES = "spiderling_pages"
-"""Meta key: how many PageItems a request's response has given so far."""
-_OWN_META = frozenset({
-    "spiderling_fetch", "address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot",
-    "download_latency", "is_start_request", "spiderling_errback", PAGES, EXCHANGE,
-})  # fmt: skip
+_OWN_META = frozenset(
+    {
+        *("address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot"),
+        *("download_latency", "is_start_request", FETCH, ERRBACK, PAGES, EXCHANGE),
+    }
+)
+"""Meta keys that belong to one attempt; they are not written to disk."""
 
 
 class Payloads:
@@ -50,8 +50,9 @@ class Payloads:
                 pass
         logger.warning(
             "%r cannot be written to disk (its callbacks must be methods of the spider, its meta picklable): "
-            "it is kept in memory and fetched without them if the crawl is interrupted.", request,
-        )  # fmt: skip
+            "it is kept in memory and fetched without them if the crawl is interrupted.",
+            request,
+        )
         token = uuid.uuid4().bytes
         self._unpicklable[token] = request
         return token
@@ -71,8 +72,7 @@ class Payloads:
 
 def is_plain(request: Request) -> bool:
     """Whether nothing but the URL matters."""
-    own_meta = request.meta.keys() - _OWN_META - {"spiderling_source", DISTANCE, "depth"}
-    return not (
-        request.callback or request.errback or request.cb_kwargs or request.body or request.headers or request.cookies
-        or own_meta or request.method != "GET"
-    )  # fmt: skip
+    others_meta = request.meta.keys() - _OWN_META - {SOURCE, DISTANCE, "depth"}
+    callbacks = request.callback or request.errback or request.cb_kwargs
+    sent = request.body or request.headers or request.cookies or request.method != "GET"
+    return not (callbacks or sent or others_meta)

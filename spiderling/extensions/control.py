@@ -6,10 +6,7 @@ import asyncio
 import ipaddress
 import logging
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from scrapy import signals
 
 from spiderling.base.errors import BadInput
 from spiderling.base.host_lists import HostList
@@ -18,10 +15,10 @@ from spiderling.base.reasons import Reason
 from spiderling.base.small_yaml import read_yaml
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.asking_again import MAY_BE_ASKED, ask_again
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import Extension
+from spiderling.extensions.budget import stop_if_spent
 
 if TYPE_CHECKING:
-    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from spiderling.crawl.crawl import Crawl
@@ -73,42 +70,28 @@ class ControlFile:
         return cls(**{key: _checked(key, value) for key, value in data.items() if value is not None})
 
 
-class Control:
+class Control(Extension):
     """Polls the file and applies what changed."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._task: asyncio.Task[None] | None = None
+        super().__init__(crawler)
         self._stamp: tuple[int, int] | None = None
         self._applied = ControlFile()
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-        crawler.signals.connect(self._keep_budget, signals.response_received)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Control:
-        return cls(crawler)
-
-    async def _opened(self, spider: Spider) -> None:
-        crawl = crawl_of(self._crawler)
-        if crawl is None:
-            return
+    async def opened(self) -> None:
+        crawl = self.crawl
         with crawl.errors.changing():
             if not crawl.jobdir.control.exists():
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
             await self._look(crawl)  # before the crawl can find that no URL waits
-            self._keep_budget()
-        self._task = crawl.errors.watched(self._poll(crawl), "control.yaml")
-
-    def _closed(self, spider: Spider) -> None:
-        if self._task is not None:
-            self._task.cancel()
+            stop_if_spent(self.dispatcher)  # also when it was before the start
+        self.keep_running(self._poll(crawl), "control.yaml")
 
     async def _poll(self, crawl: Crawl) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
             await self._look(crawl)
-            self._keep_budget()
+            stop_if_spent(self.dispatcher)
 
     async def _look(self, crawl: Crawl) -> None:
         path = crawl.jobdir.control
@@ -120,25 +103,28 @@ class Control:
             self._stamp = stamp
             if status.st_size > _MAX_BYTES:
                 raise BadInput(f"it is larger than {_MAX_BYTES} bytes")
-            wanted = ControlFile.parse(_read(path))
+            wanted = ControlFile.parse(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return
         except (BadInput, OSError, UnicodeDecodeError) as error:
             logger.error("%s is left aside until it is mended: %s", path, _why(error))
             return
-        former, self._applied = self._applied, wanted
+        former = self._applied
+        self._applied = wanted
         self._apply(crawl, former, wanted)
         if crawl.archives is None:
             await ask_again(crawl, [Reason.of(key) for key in wanted.ask_again if key not in former.ask_again])
-            self._crawler.engine.scheduler.wake()  # type: ignore[union-attr]
+            self.dispatcher.wake()
 
     def _apply(self, crawl: Crawl, former: ControlFile, wanted: ControlFile) -> None:
         for spec in fields(ControlFile):
-            old, new = getattr(former, spec.name), getattr(wanted, spec.name)
+            old = getattr(former, spec.name)
+            new = getattr(wanted, spec.name)
             if old != new:
                 crawl.event(f"control.yaml: {spec.name}: {old!r} -> {new!r}")
         self._apply_rates(crawl, wanted)
         self._apply_blocks(crawl, wanted)
+        crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)
         for url in wanted.seeds:
             if url not in former.seeds and crawl.archives is None:
                 refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
@@ -147,7 +133,7 @@ class Control:
         for name in wanted.reopen:
             if name not in former.reopen:
                 self._reopen(crawl, name)
-        self._crawler.engine.scheduler.wake()  # type: ignore[union-attr]
+        self.dispatcher.wake()
 
     def _apply_rates(self, crawl: Crawl, wanted: ControlFile) -> None:
         options = crawl.options
@@ -158,7 +144,8 @@ class Control:
         crawl.frontier.judge_by(wanted.yield_profile)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
-        listed, named = crawl.blocked.holds, _hosts(wanted.block)
+        listed = crawl.blocked.holds
+        named = _hosts(wanted.block)
         for host in crawl.frontier.block_where(lambda name: listed(name) or named.holds(name)):
             crawl.event(f"blocked {host.name}")
         networks = [ipaddress.ip_network(text, strict=False) for text in wanted.block_networks]
@@ -175,23 +162,6 @@ class Control:
             return
         number = crawl.frontier.reopen_host(host, crawl.clock.now())
         crawl.event(f"reopened {host.name} with {number} URLs")
-
-    def _keep_budget(self) -> None:
-        """Stop the crawl when the budget is spent: at once, also right after a start."""
-        crawl, wanted = crawl_of(self._crawler), self._applied
-        if crawl is None or crawl.stopping or (wanted.max_pages is None and wanted.max_downloaded_mb is None):
-            return
-        totals, unlimited = crawl.frontier.totals, float("inf")
-        pages, mb = totals["pages"], totals["downloaded_bytes"] / 1e6
-        if pages >= (wanted.max_pages or unlimited) or mb >= (wanted.max_downloaded_mb or unlimited):
-            crawl.event("the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on")
-            scheduler = self._crawler.engine.scheduler
-            scheduler.stop()  # type: ignore[union-attr]
-            self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason="budget"))
-
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def _checked(key: str, value: Any) -> Any:

@@ -12,11 +12,10 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from spiderling.base.urls import registrable_domain
-from spiderling.engine.lookup import crawl_of
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.component import Extension, error_of
+from spiderling.engine.scheduler import close_reason
 
 if TYPE_CHECKING:
-    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from spiderling.crawl.crawl import Crawl
@@ -27,35 +26,28 @@ _COLLECTED_OBJECTS = 3000
 """Garbage is collected when there are so many more objects than before: 6 ms at a time, and some 30 every tenth."""
 
 
-class Lifecycle:
+class Lifecycle(Extension):
     """Closes the spider when the crawl could not be opened; else keeps ``crawl.log`` and makes checkpoints."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._log: logging.Handler | None = None
-        self._ticking: asyncio.Task[None] | None = None
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
+        crawler.signals.connect(self._refuse, signals.spider_opened)
         crawler.signals.connect(self._ended, signals.engine_stopped)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Lifecycle:
-        return cls(crawler)
+    def _refuse(self) -> None:
+        """Close the spider of a crawl that could not be opened, or has failed before its first request."""
+        error = error_of(self._crawler)
+        if error is not None:
+            raise CloseSpider(close_reason(error))
 
-    def _opened(self, spider: Spider) -> None:
-        crawl, scheduler = crawl_of(self._crawler), self._crawler.engine.scheduler
-        if isinstance(scheduler, Scheduler) and scheduler.error is not None:
-            raise CloseSpider(scheduler.close_reason)
-        if crawl is None:
+    def opened(self) -> None:
+        if error_of(self._crawler) is not None:
             return
         registrable_domain("example.com")  # reads the list of suffixes, else while the first page is settled
         _collect_less_often()
-        self._log = _file_log(crawl)
-        self._ticking = crawl.errors.watched(self._tick(crawl), "the checkpoints' clock")
-
-    def _closed(self, spider: Spider) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
+        self._log = _file_log(self.crawl)
+        self.keep_running(self._make_checkpoints(), "the checkpoints' clock")
 
     def _ended(self) -> None:
         """The summary is written by now."""
@@ -63,10 +55,10 @@ class Lifecycle:
             logging.getLogger().removeHandler(self._log)
             self._log.close()
 
-    async def _tick(self, crawl: Crawl) -> None:
+    async def _make_checkpoints(self) -> None:
         while True:
-            await asyncio.sleep(crawl.options.checkpoint_s)
-            crawl.checkpoint.tick()
+            await asyncio.sleep(self.crawl.options.checkpoint_s)
+            self.crawl.checkpoint.tick()
 
 
 class _FileLog(logging.FileHandler):

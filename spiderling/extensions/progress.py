@@ -8,16 +8,13 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scrapy import signals
-
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import Extension
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
 
 if TYPE_CHECKING:
-    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from spiderling.crawl.crawl import Crawl
@@ -28,29 +25,22 @@ _BUSY = 0.9
 """Share of a core from which the main process, which cannot use more than one, is what holds the crawl up."""
 
 
-class Progress:
+class Progress(Extension):
     """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._task: asyncio.Task[None] | None = None
-        self._last_pages = self._last_bytes_read = 0
-        self._last_cpu_s = self._last_time_s = 0.0
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._closed, signals.spider_closed)
+        super().__init__(crawler)
+        self._last_pages = 0
+        self._last_bytes_read = 0
+        self._last_cpu_s = 0.0
+        self._last_time_s = 0.0
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Progress:
-        return cls(crawler)
-
-    def _opened(self, spider: Spider) -> None:
-        crawl = crawl_of(self._crawler)
-        if crawl is None:
-            return
+    def opened(self) -> None:
+        crawl = self.crawl
         logger.info(start_line(crawl))
         self._last_pages = crawl.frontier.totals["pages"]
         self._busy()
-        self._task = crawl.errors.watched(self._report(crawl), "the progress line")
+        self.keep_running(self._report(crawl), "the progress line")
 
     async def _report(self, crawl: Crawl) -> None:
         while True:
@@ -58,19 +48,17 @@ class Progress:
             logger.info(self._line(crawl))
             self._to_stats(crawl)
 
-    def _closed(self, spider: Spider, reason: str) -> None:
-        if self._task is not None:
-            self._task.cancel()
-        crawl = crawl_of(self._crawler)
-        if crawl is None or reason == "bad-input":
-            return
-        self._to_stats(crawl)
-        logger.info("%s", summary(crawl, reason))
+    def closed(self, reason: str) -> None:
+        if reason != "bad-input":
+            self._to_stats(self.crawl)
+            logger.info("%s", summary(self.crawl, reason))
 
     def _line(self, crawl: Crawl) -> str:
-        totals = crawl.frontier.totals
-        pages, self._last_pages = totals["pages"] - self._last_pages, totals["pages"]
-        states = Counter(crawl.frontier.hosts_by_state())
+        ledger = crawl.frontier.ledger
+        totals = ledger.totals
+        pages = totals["pages"] - self._last_pages
+        self._last_pages = totals["pages"]
+        states = Counter(crawl.frontier.hosts.states.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         away = crawl.frontier.network_trouble()
@@ -86,15 +74,18 @@ class Progress:
     def _source(self, crawl: Crawl) -> str:
         """What the next pages come from."""
         if crawl.archives is None:
-            return f"{crawl.frontier.balance.waiting:,} URLs wait"
-        read, self._last_bytes_read = crawl.archives.bytes_read - self._last_bytes_read, crawl.archives.bytes_read
+            return f"{crawl.frontier.ledger.waiting:,} URLs wait"
+        read = crawl.archives.bytes_read - self._last_bytes_read
+        self._last_bytes_read = crawl.archives.bytes_read
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
 
     def _busy(self) -> float:
         """Share of a core that this thread, the event loop's, has used since the last call."""
-        cpu_s, time_s = time.thread_time(), time.monotonic()
+        cpu_s = time.thread_time()
+        time_s = time.monotonic()
         share = (cpu_s - self._last_cpu_s) / max(time_s - self._last_time_s, 1e-9)
-        self._last_cpu_s, self._last_time_s = cpu_s, time_s
+        self._last_cpu_s = cpu_s
+        self._last_time_s = time_s
         return share
 
     def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
@@ -126,7 +117,7 @@ class Progress:
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
-    factor = crawl.frontier.yield_factor
+    factor = crawl.frontier.host_closing.rule.factor
     strategy = crawl.options.strategy
     if factor is None:
         rule = "no host is retired for its yield"
@@ -145,10 +136,9 @@ def start_line(crawl: Crawl) -> str:
 
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
-    frontier = crawl.frontier
-    totals = frontier.totals
-    states = frontier.hosts_by_state()
-    retired = states.get(HostState.RETIRED, 0)
+    ledger = crawl.frontier.ledger
+    totals = ledger.totals
+    retired = crawl.frontier.hosts.states.hosts_by_state().get(HostState.RETIRED, 0)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),

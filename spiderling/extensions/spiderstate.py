@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 
 from spiderling.base.atomic_files import replacing
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import Component
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class SpiderState:
+class SpiderState(Component):
     """Loads the spider's dict ``state`` at the start and saves it at a clean end, whole or not at all."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> SpiderState:
-        return cls(crawler)
 
     def _opened(self, spider: Spider) -> None:
         state: Any = {}
@@ -43,7 +39,8 @@ class SpiderState:
         spider.state = state  # type: ignore[attr-defined]
 
     def _closed(self, spider: Spider) -> None:
-        path, state = self._path(), getattr(spider, "state", None)
+        path = self._path()
+        state = getattr(spider, "state", None)
         if path is None or not (state or path.exists()):
             return
         try:
@@ -53,5 +50,4 @@ class SpiderState:
             logger.warning("%s cannot be written (%s); the spider's former state stays", path, error)
 
     def _path(self) -> Path | None:
-        crawl = crawl_of(self._crawler)
-        return crawl.jobdir.path / "spider.state" if crawl is not None else None
+        return self.crawl.jobdir.path / "spider.state" if self.has_crawl else None

@@ -1,7 +1,7 @@
-"""What a page gave goes back to the frontier: four of the five exits of a request, by Scrapy's signals.
+"""Reports to the frontier and the checkpoint how each page ended: as one Outcome, when Scrapy's signal comes.
 
-item_scraped, item_dropped, item_error and spider_error; the fifth, the errback, is
-``Scheduler.failed``.  A callback without a page ends in middlewares/exits.py.
+These are four of the five ways in which a request ends: item_scraped, item_dropped, item_error and spider_error.  The
+fifth is the errback (engine/failures.py).  A callback that yields no page is reported by middlewares/exits.py.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from scrapy.http import Response
 
 from spiderling.base.error_origin import is_ours
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import PutBack, further, of_item, of_response
-from spiderling.engine.payloads import PAGES
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.requests import PAGES, fetch_of
 from spiderling.items import PageItem
 
 if TYPE_CHECKING:
@@ -24,22 +23,17 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from spiderling.base.outcome import Outcome
-    from spiderling.crawl.crawl import Crawl
 
 
-class YieldFeed:
+class YieldFeed(Component):
     """Turns each exit into one Outcome and settles it."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         crawler.signals.connect(self._scraped, signals.item_scraped)
         crawler.signals.connect(self._dropped, signals.item_dropped)
         crawler.signals.connect(self._item_error, signals.item_error)
         crawler.signals.connect(self._spider_error, signals.spider_error)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> YieldFeed:
-        return cls(crawler)
 
     def _scraped(self, item: Any) -> None:
         if isinstance(item, PageItem):
@@ -53,11 +47,11 @@ class YieldFeed:
                 self._end(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE, str(exception))
 
     def _item_error(self, item: Any, failure: Failure) -> None:
-        crawl, error = crawl_of(self._crawler), failure.value
-        if not isinstance(item, PageItem) or crawl is None:
+        if not isinstance(item, PageItem):
             return
+        error = failure.value
         if error is not None and is_ours(error):
-            crawl.errors.note(error, item.response.url)
+            self.crawl.errors.note(error, item.response.url)
             self._end(item, Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         else:
             self._end(item, Reason.ITEM_ERROR)
@@ -70,33 +64,31 @@ class YieldFeed:
 
     def _end(self, item: PageItem, reason: Reason, detail: str = "") -> None:
         """The page ended as *reason*, unless we fail to say so before anything has changed."""
-        crawl = crawl_of(self._crawler)
-        if crawl is None:
-            return
+        crawl = self.crawl
         try:
             outcome = of_item(item, reason, detail)
         except Exception as error:
             crawl.errors.note(error, item.response.url)
             outcome = of_response(item.response, Reason.INTERNAL_ERROR)
         with crawl.errors.changing(outcome.url, outcome.url_id):
-            self._remember(crawl, item, outcome.reason is Reason.KEPT)
+            self._remember(item, kept=outcome.reason is Reason.KEPT)
         self._settle(outcome)
 
-    def _remember(self, crawl: Crawl, item: PageItem, kept: bool) -> None:
+    def _remember(self, item: PageItem, kept: bool) -> None:
         """A page that is not kept does not make others duplicates."""
+        crawl = self.crawl
         if not kept:
             crawl.known_digests.difference_update(item.digests)
         if crawl.near is not None:
             crawl.near.settle(id(item), kept=kept)
 
     def _give_back(self, item: PageItem) -> None:
-        scheduler, fetch = self._crawler.engine.scheduler, fetch_of(item.response.request)
-        if isinstance(scheduler, Scheduler) and fetch is not None and scheduler.crawl is not None:
-            with scheduler.crawl.errors.changing(fetch.url, fetch.id):
-                self._remember(scheduler.crawl, item, kept=False)
-            scheduler.give_back(fetch)
+        fetch = fetch_of(item.response.request)
+        if fetch is not None:
+            with self.crawl.errors.changing(fetch.url, fetch.id):
+                self._remember(item, kept=False)
+            self.dispatcher.in_transit.give_back(fetch)
 
     def _settle(self, outcome: Outcome) -> None:
-        scheduler = self._crawler.engine.scheduler
-        if isinstance(scheduler, Scheduler) and scheduler.crawl is not None:
-            scheduler.settle(outcome if scheduler.is_active(outcome.url_id) else further(outcome))
+        in_transit = self.dispatcher.in_transit
+        in_transit.settle(outcome if in_transit.holds(outcome.url_id) else further(outcome))

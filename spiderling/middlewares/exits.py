@@ -11,26 +11,17 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import fetch_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import of_response
-from spiderling.engine.payloads import PAGES
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.requests import PAGES, SOURCE, fetch_of
 from spiderling.items import PageItem
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 
-class ExitsMiddleware:
+class ExitsMiddleware(Component):
     """Counts what a callback yields for one response."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> ExitsMiddleware:
-        return cls(crawler)
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
         for entry in result:
@@ -45,14 +36,13 @@ class ExitsMiddleware:
         self._end(response)
 
     def _end(self, response: Response) -> None:
-        scheduler = self._crawler.engine.scheduler
-        paged = response.request is not None and response.request.meta.get(PAGES)
-        if not paged and fetch_of(response.request) is not None and isinstance(scheduler, Scheduler):
-            scheduler.settle(of_response(response, Reason.NO_PAGE))
+        has_pages = response.request is not None and response.request.meta.get(PAGES)
+        if not has_pages and fetch_of(response.request) is not None:
+            self.dispatcher.in_transit.settle(of_response(response, Reason.NO_PAGE))
 
 
 def _note(response: Response, entry: Any) -> None:
     if isinstance(entry, PageItem) and response.request is not None:
         response.request.meta[PAGES] = response.request.meta.get(PAGES, 0) + 1
     elif isinstance(entry, Request):
-        entry.meta["spiderling_source"] = response.url
+        entry.meta[SOURCE] = response.url

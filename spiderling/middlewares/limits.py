@@ -10,12 +10,12 @@ import ada_url
 
 from spiderling.base.digits import whole_number
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import fetch_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import Refused
+from spiderling.engine.requests import fetch_of
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -23,15 +23,8 @@ _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
 _RETRY_AFTER_OBEYED = {429, 503}
 
 
-class LimitsMiddleware:
+class LimitsMiddleware(Component):
     """Raises Refused for what is no page; requests that ask for such statuses (handle_httpstatus_list) get them."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> LimitsMiddleware:
-        return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
         if 200 <= response.status < 300 or fetch_of(request) is None:

@@ -7,43 +7,36 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
-from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import NotMade
+from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from spiderling.crawl.crawl import Crawl
     from spiderling.frontier import Fetch
 
 
-class PolitenessMiddleware:
+class PolitenessMiddleware(Component):
     """Holds a request back until its address is due again; a request that must not be made goes back.
 
     Next to the socket, it also sees first that an answer is complete, which tells how slow the host is.
     """
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> PolitenessMiddleware:
-        return cls(crawler)
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """None when the request may start now; else to be awaited until it may.
 
         Raises NotMade when its host was closed or the crawl is stopping.
         """
-        crawl, fetch = crawl_of(self._crawler), fetch_of(request)
-        if crawl is None or fetch is None or _may_start(crawl, fetch) == 0:
+        fetch = fetch_of(request)
+        if fetch is None or _may_start(self.crawl, fetch) == 0:
             return None
-        return self._its_turn(crawl, fetch)
+        return self._its_turn(self.crawl, fetch)
 
     async def _its_turn(self, crawl: Crawl, fetch: Fetch) -> None:
         while (wait := _may_start(crawl, fetch)) != 0:
@@ -60,8 +53,9 @@ class PolitenessMiddleware:
             self._answered(request)
 
     def _answered(self, request: Request) -> None:
-        crawl, fetch = crawl_of(self._crawler), fetch_of(request)
-        if crawl is not None and fetch is not None:
+        fetch = fetch_of(request)
+        if fetch is not None:
+            crawl = self.crawl
             with crawl.errors.changing(fetch.url, fetch.id):
                 crawl.frontier.answered(fetch, crawl.clock.now())
 

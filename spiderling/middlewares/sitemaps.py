@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.engine.lookup import fetch_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import FileTaken, exchange_of, of_response
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.requests import fetch_of
 from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.middlewares.limits import may_pass, redirect_target
 from spiderling.text.sitemap import Sitemap, read_sitemap
@@ -29,49 +29,46 @@ _BATCH_URLS = 200
 """Some milliseconds of the event loop."""
 
 
-class SitemapMiddleware:
+class SitemapMiddleware(Component):
     """Sits inside LimitsMiddleware, which sees of sitemaps only redirects within the host and failures that may pass.
 
     Sitemaps are read one at a time, in a thread, so that they take neither the loop's time nor much memory.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._one_at_a_time = asyncio.Lock()
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> SitemapMiddleware:
-        return cls(crawler)
-
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        fetch, scheduler = fetch_of(request), self._crawler.engine.scheduler
-        if fetch is None or not is_sitemap(fetch) or not isinstance(scheduler, Scheduler) or scheduler.crawl is None:
+        fetch = fetch_of(request)
+        if fetch is None or not is_sitemap(fetch):
             return response
-        return self._settle(scheduler, scheduler.crawl, fetch, request, response)
+        return self._settle(self.crawl, fetch, request, response)
 
-    async def _settle(
-        self, scheduler: Scheduler, crawl: Crawl, fetch: Fetch, request: Request, response: Response
-    ) -> Response:
+    async def _settle(self, crawl: Crawl, fetch: Fetch, request: Request, response: Response) -> Response:
         redirect = canonicalize(redirect_target(response) or "")
         if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
             return response
-        detail, reason = f"HTTP {response.status}", Reason.SITEMAP
+        detail = f"HTTP {response.status}"
+        reason = Reason.SITEMAP
         if 200 <= response.status < 300:
             async with self._one_at_a_time:
                 try:
                     sitemap = await asyncio.to_thread(read_sitemap, response.body)
                 except Exception as error:
                     crawl.errors.note(error, request.url)
-                    detail, reason = f"{type(error).__name__}: {error}", Reason.INTERNAL_ERROR
+                    detail = f"{type(error).__name__}: {error}"
+                    reason = Reason.INTERNAL_ERROR
                 else:
                     detail = await self._take(crawl, fetch, sitemap)
         outcome = of_response(response, reason)  # which has no request yet
-        scheduler.settle(replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request)))
+        outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
+        self.dispatcher.in_transit.settle(outcome)
         raise FileTaken(f"{request.url} is a sitemap")
 
     async def _take(self, crawl: Crawl, fetch: Fetch, sitemap: Sitemap) -> str:
         """Give the frontier what *sitemap* names; after a crash it is read again, since its URL has not ended."""
-        sitemaps = crawl.frontier.sitemaps
+        discovery = crawl.frontier.discovery
         urls = sitemap.urls
         with crawl.errors.changing(fetch.url, fetch.id):
             if sitemap.is_index:

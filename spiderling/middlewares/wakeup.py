@@ -6,52 +6,45 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from spiderling.engine.scheduler import WAKE_UP, Scheduler
+from spiderling.engine.component import Component
+from spiderling.engine.dispatcher import WAKE_UP
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
+    from spiderling.engine.dispatcher import Dispatcher
 
 _LONGEST_SLEEP_S = 5.0
 _GATHERING_S = 0.01
 """Changes that come so close together wake the engine once; it also looks by itself at the end of each request."""
 
 
-class WakeUp:
+class WakeUp(Component):
     """Keeps ``start`` alive until the crawl is finished: the spider is never idle while a host waits for its turn."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> WakeUp:
-        return cls(crawler)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """The spider's own seeds, then WAKE_UP whenever something is due."""
-        scheduler = self._crawler.engine.scheduler
-        if not isinstance(scheduler, Scheduler) or scheduler.crawl is None:
+        if not self.has_crawl:
             return
+        dispatcher = self.dispatcher
         try:
             async for item_or_request in start:
                 yield item_or_request
-            while scheduler.has_pending_requests():
-                await self._sleep(scheduler)
+            while not dispatcher.crawl.is_finished:
+                await self._sleep(dispatcher)
                 yield WAKE_UP
         except (asyncio.CancelledError, GeneratorExit):
-            scheduler.stop()
+            dispatcher.stop()
             raise
 
-    async def _sleep(self, scheduler: Scheduler) -> None:
+    async def _sleep(self, dispatcher: Dispatcher) -> None:
         """Until the next host is due, or a moment after the frontier changed."""
-        crawl = scheduler.crawl
-        assert crawl is not None
+        crawl = dispatcher.crawl
         due = None
         with crawl.errors.changing():
             due = crawl.frontier.next_due()
         pause = _LONGEST_SLEEP_S if due is None else min(max(due - crawl.clock.now(), 0.001), _LONGEST_SLEEP_S)
-        scheduler.changed.clear()
+        dispatcher.changed.clear()
         try:
-            await asyncio.wait_for(scheduler.changed.wait(), pause)
+            await asyncio.wait_for(dispatcher.changed.wait(), pause)
         except asyncio.TimeoutError:
             return
         await asyncio.sleep(_GATHERING_S)

@@ -10,7 +10,7 @@ from scrapy.exceptions import CloseSpider
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage, PutBack
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.items import PageItem
@@ -30,16 +30,12 @@ logger = logging.getLogger(__name__)
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 
 
-class CleanPipeline:
+class CleanPipeline(Component):
     """Sets ``item.page``; drops pages without running text."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
         self._workers: WorkerPool | None = None
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> CleanPipeline:
-        return cls(crawler)
 
     async def open_spider(self) -> None:
         """Start the workers, while the first hosts are asked for their robots.txt.
@@ -47,9 +43,9 @@ class CleanPipeline:
         When one cannot be started (a damaged model) the crawl stops with the reason.  A crawl of archives waits for
         them, and raises CloseSpider.
         """
-        crawl = crawl_of(self._crawler)
-        if crawl is None:
+        if not self.has_crawl:
             return
+        crawl = self.crawl
         options = crawl.options
         accepted = [info.code for info in crawl.accepted]
         try:
@@ -76,19 +72,19 @@ class CleanPipeline:
         """
         if not isinstance(item, PageItem) or self._workers is None:
             return item
-        response, crawl = item.response, crawl_of(self._crawler)
+        response = item.response
+        crawl = self.crawl
         try:
             item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
         except WorkerCrash as error:
             raise DropPage(Reason.WORKER_CRASH, str(error)) from error
         except SpiderlingError as error:
-            if crawl is None or crawl.archives is not None:
+            if crawl.archives is not None:
                 raise
             if not crawl.stopping:
                 crawl.failed(error)
             raise PutBack(str(error)) from None
-        if crawl is not None:
-            obey_opt_outs(item, crawl)
+        obey_opt_outs(item, crawl)
         check_text(item.page)
         return item
 

@@ -6,7 +6,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.urls import top_level_domain
-from spiderling.engine.lookup import crawl_of, fetch_of
+from spiderling.engine.component import Component
+from spiderling.engine.requests import fetch_of
 from spiderling.export import feed_items
 from spiderling.fetch.tls import FLAG
 from spiderling.items import PageItem
@@ -19,22 +20,16 @@ CAPTURED = "spiderling_captured"
 """Meta key of pages from an archive: when they were fetched, in seconds since 1970."""
 
 
-class CorpusPipeline:
+class CorpusPipeline(Component):
     """Sets ``item.attributes``, ``item.document`` and ``item.kept_bytes``; the checkpoint writes the document."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CorpusPipeline:
         feed_items.register()
         return cls(crawler)
 
-    def open_spider(self) -> None:
-        self._crawl = crawl_of(self._crawler)
-
     def process_item(self, item: Any) -> Any:
-        if not isinstance(item, PageItem) or item.page is None or self._crawl is None:
+        if not isinstance(item, PageItem) or item.page is None:
             return item
         item.kept_bytes = item.page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item)
@@ -43,13 +38,14 @@ class CorpusPipeline:
         return item
 
     def _attributes(self, item: PageItem) -> dict[str, object]:
-        response, page = item.response, item.page
-        assert page is not None and self._crawl is not None
+        response = item.response
+        page = item.page
+        assert page is not None
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
-        weight = self._crawl.frontier.sample_weight(page.batch.number)
+        weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
-        time = datetime.fromtimestamp(captured or self._crawl.clock.now(), timezone.utc)
+        time = datetime.fromtimestamp(captured or self.crawl.clock.now(), timezone.utc)
         return {
             "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
             "url": response.url,

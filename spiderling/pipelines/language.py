@@ -5,41 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from scrapy.crawler import Crawler
-
     from spiderling.base.options import Options
     from spiderling.text import Page
 
 
-class LanguagePipeline:
+class LanguagePipeline(Component):
     """Sets ``item.language``; drops pages of other languages."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._accepted: frozenset[str] = frozenset()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> LanguagePipeline:
-        return cls(crawler)
-
-    def open_spider(self) -> None:
-        crawl = crawl_of(self._crawler)
-        if crawl is not None:
-            self._options = crawl.options
-            self._accepted = frozenset(info.code for info in crawl.accepted)
 
     def process_item(self, item: Any) -> Any:
         """Raises DropPage(WRONG_LANGUAGE)."""
         if not isinstance(item, PageItem) or item.page is None:
             return item
-        check_language(item.page, self._accepted, self._options)
+        check_language(item.page, self.crawl.codes, self.crawl.options)
         item.language = item.page.language
         return item
 

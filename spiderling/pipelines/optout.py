@@ -31,7 +31,8 @@ _KEYS = Headers(dict.fromkeys(_HEADERS, b"")).keys()
 def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     """Set ``item.statements`` and ``item.follow``; raises DropPage(NOINDEX or OPTED_OUT)."""
     assert item.page is not None
-    policy, response = crawl.policy, item.response
+    policy = crawl.opt_outs
+    response = item.response
     said = page_statements(headers_of(response), item.page.meta, crawl.options, crawl.clock.now())
     item.statements = [statement for statement in said if policy.sees(statement.signal)]
     item.follow = follow(item.statements, policy)

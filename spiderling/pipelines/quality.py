@@ -5,38 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
 from spiderling.text.spam import GOOGLE
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
     from spiderling.base.options import Options
     from spiderling.text import Page
 
 
-class QualityPipeline:
+class QualityPipeline(Component):
     """Drops pages that are too short or too bad."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> QualityPipeline:
-        return cls(crawler)
-
-    def open_spider(self) -> None:
-        crawl = crawl_of(self._crawler)
-        if crawl is not None:
-            self._options = crawl.options
 
     def process_item(self, item: Any) -> Any:
         """Raises DropPage(BAD_QUALITY)."""
         if not isinstance(item, PageItem) or item.page is None:
             return item
-        check_quality(item.page, self._options)
+        check_quality(item.page, self.crawl.options)
         return item
 
 

@@ -20,9 +20,8 @@ from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.outcomes import DropPage
-from spiderling.engine.scheduler import Scheduler
 from spiderling.items import PageItem
 from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
@@ -117,10 +116,8 @@ class CheckSpider(SpiderlingSpider):
 
     def closed(self, reason: str) -> None:
         self._bar.close()
-        crawl = crawl_of(self.crawler)
-        scheduler = self.crawler.engine.scheduler
-        self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
-        self.is_whole = crawl is not None and crawl.is_finished
+        self.failure = error_of(self.crawler)
+        self.is_whole = has_crawl(self.crawler) and crawl_of(self.crawler).is_finished
 
 
 def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:

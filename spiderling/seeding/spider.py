@@ -14,8 +14,7 @@ from tqdm import tqdm
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.reasons import Reason
-from spiderling.engine.lookup import crawl_of
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
 from spiderling.spiders.spiderling import SpiderlingSpider
 
@@ -70,18 +69,15 @@ class SeedSpider(SpiderlingSpider):
             self.failure = error
             assert response.request is not None
             yield self._asked(response.request.replace(dont_filter=True))  # again, when the command is repeated
-            crawl = crawl_of(self.crawler)
-            if crawl is not None:
-                crawl.failed(error)
+            crawl_of(self.crawler).failed(error)
 
     def closed(self, reason: str) -> None:
         """Note how it went, while the crawl is still there to be asked."""
         self._bar.close()
-        crawl = crawl_of(self.crawler)
-        scheduler = self.crawler.engine.scheduler
-        if crawl is None:
-            self.failure = scheduler.error if isinstance(scheduler, Scheduler) else None
+        if not has_crawl(self.crawler):
+            self.failure = error_of(self.crawler)
             return
+        crawl = crawl_of(self.crawler)
         self.is_whole = crawl.is_finished and self.failure is None
         counts = crawl.frontier.ends + crawl.frontier.refused_links
         self.failures = {end: number for end, number in counts.items() if end not in (*_NO_FAILURES, Reason.SEEN)}

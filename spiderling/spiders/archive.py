@@ -10,7 +10,8 @@ from scrapy import Request
 from scrapy.responsetypes import responsetypes
 
 from spiderling.archives.sources import archives_of
-from spiderling.engine.lookup import crawl_of
+from spiderling.engine.component import crawl_of
+from spiderling.engine.requests import FETCH
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.items import PageItem
 from spiderling.pipelines.corpus import CAPTURED
@@ -49,9 +50,9 @@ class ArchiveSpider(CorpusSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         """A PageItem for each page."""
-        crawl, engine = crawl_of(self.crawler), self.crawler.engine
-        if crawl is None or crawl.archives is None:
-            return
+        crawl = crawl_of(self.crawler)
+        engine = self.crawler.engine
+        assert crawl.archives is not None
         self._closing = asyncio.ensure_future(self._let_close())
         try:
             async for fetch, record in crawl.archives.pages(engine.needs_backout):
@@ -75,10 +76,14 @@ class ArchiveSpider(CorpusSpider):
 
 def response_of(fetch: Fetch, record: Record) -> Response:
     """*record* as if it had just been fetched."""
-    meta = {"spiderling_fetch": fetch, "wire_bytes": record.length, CAPTURED: record.captured}
+    meta = {FETCH: fetch, "wire_bytes": record.length, CAPTURED: record.captured}
     request = Request(fetch.url, meta=meta, dont_filter=True)
     kind = responsetypes.from_args(headers=record.headers, url=fetch.url, body=record.body)
     return kind(
-        fetch.url, status=record.status, headers=record.headers, body=record.body, request=request,
+        fetch.url,
+        status=record.status,
+        headers=record.headers,
+        body=record.body,
+        request=request,
         ip_address=record.address,
-    )  # fmt: skip
+    )

@@ -9,8 +9,8 @@ from scrapy import Request, Spider
 
 from spiderling.base.errors import BadInput
 from spiderling.crawl.arguments import declared_arguments
-from spiderling.engine.lookup import crawl_of
-from spiderling.engine.payloads import DISTANCE
+from spiderling.engine.component import crawl_of
+from spiderling.engine.requests import DISTANCE
 from spiderling.items import PageItem
 from spiderling.languages.seeds import distances, few_hosts, model_seeds, read_seeds
 
@@ -67,10 +67,9 @@ class SpiderlingSpider(CorpusSpider):
     async def start(self) -> AsyncIterator[Any]:
         """A Request for each seed."""
         crawl = crawl_of(self.crawler)
-        if crawl is None:
-            return
-        seeds, self._seeds = self._seeds, []  # there may be millions
-        if not seeds and not crawl.frontier.knows_hosts:  # a crawl that has begun gets new seeds only when told so
+        seeds = self._seeds
+        self._seeds = []  # there may be millions
+        if not seeds and not crawl.frontier.hosts:  # a crawl that has begun gets new seeds only when told so
             try:
                 seeds = model_seeds(crawl.accepted)
             except BadInput as error:

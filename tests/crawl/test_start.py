@@ -10,9 +10,11 @@ import pytest
 from conftest import ROOT, Crawl, page, serving
 from madelines import EXTENSIONS
 
+from spiderling.base.addresses import HostMap
 from spiderling.base.options import Options
 from spiderling.crawl.crawl import Crawl as OpenCrawl
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.dispatcher import Dispatcher
+from spiderling.fetch.resolver import Resolver
 from webs.web import FixedWeb
 
 
@@ -33,18 +35,18 @@ async def test_only_a_new_crawl_begins_at_once(tmp_path):
 async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop(tmp_path):
     """134 connections that were opened in one turn stopped the loop for 86 ms."""
     options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0, ramp_up_per_s=1000)
-    scheduler = Scheduler(SimpleNamespace(engine=SimpleNamespace(downloader=None)))
-    scheduler.crawl = crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
-    scheduler._offline = scheduler._naming = SimpleNamespace(look=lambda: None, ask=lambda: None)
-    scheduler._opened_at = now = crawl.clock.now()
+    crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
+    crawler = SimpleNamespace(engine=SimpleNamespace(downloader=None), settings={})
+    dispatcher = Dispatcher(crawler, crawl, Resolver(HostMap.parse("")), HostMap.parse(""))
+    now = crawl.clock.now()
     for number in range(30):
         crawl.frontier.put_seed(f"http://h{number}.test/", now)
     for name in crawl.frontier.names_wanted():
         crawl.frontier.resolved(name, ("127.84.9.2",), 600, now)
     turns = []
     for _ in range(5):
-        turns.append(len(list(iter(scheduler.next_request, None))))
-        assert scheduler.changed.is_set() == any(turns[:-1])  # the engine is woken for what is left
+        turns.append(len(list(iter(dispatcher.next_request, None))))
+        assert dispatcher.changed.is_set() == any(turns[:-1])  # the engine is woken for what is left
         await asyncio.sleep(0)
     assert turns == [8, 8, 8, 6, 0]
     crawl.checkpoint._store.close()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
-from handled import DOWNLOAD_ERRORS, PAGE, Site, handling, reply, serving
+from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, reply, serving
 from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -83,27 +83,11 @@ def two_addresses(site, address="127.0.0.1", fallback="::1"):
     return Request(site.url, meta={"address": address, "fallback_address": fallback})
 
 
-class Due:
-    """The scheduler's side: what was started (the first address is also kept before), and whether a second may be."""
-
-    def __init__(self, second=True):
-        self.started_at = []
-        self.also_asked = []
-        self._second = second
-
-    def started(self, request, address):
-        self.started_at.append(address)
-
-    def may_also_connect(self, request, address):
-        self.also_asked.append(address)
-        return self._second
-
-
 @pytest.mark.parametrize(("first", "second", "body"), [("127.0.0.1", "::1", b"four"), ("::1", "127.0.0.1", b"six")])
 async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families, first, second, body):
     four, six = both_families
-    async with handling() as handler:
-        handler.crawler.engine.scheduler = due = Due()
+    due = Due()
+    async with handling(gate=due) as handler:
         response = await handler.download_request(two_addresses(four, first, second))
     assert (response.body, str(response.ip_address)) == (body, first)
     assert due.started_at == [first, first] and not due.also_asked
@@ -112,8 +96,8 @@ async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families
 
 
 async def test_the_second_address_is_used_when_the_first_refuses():
-    async with serving(reply(b"four")) as four, handling() as handler:
-        handler.crawler.engine.scheduler = due = Due()
+    due = Due()
+    async with serving(reply(b"four")) as four, handling(gate=due) as handler:
         response = await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
     assert (response.body, str(response.ip_address)) == (b"four", "127.0.0.1")
     assert due.started_at == ["::1", "::1", "127.0.0.1"]
@@ -128,9 +112,9 @@ async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch)
         for sock in stuffing:
             sock.setblocking(False)
             sock.connect_ex(("127.0.0.3", port))
-        async with serving_on(port, reply(b"six")) as site, handling() as handler:
+        due = Due()
+        async with serving_on(port, reply(b"six")) as site, handling(gate=due) as handler:
             site.port = port
-            handler.crawler.engine.scheduler = due = Due()
             begin = time.monotonic()
             response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
             assert (response.body, str(response.ip_address)) == (b"six", "::1")
@@ -142,8 +126,8 @@ async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch)
 
 async def test_a_second_address_that_is_not_due_is_not_connected_to(both_families):
     four, six = both_families
-    async with handling() as handler:
-        handler.crawler.engine.scheduler = due = Due(second=False)
+    due = Due(second=False)
+    async with handling(gate=due) as handler:
         with pytest.raises(DownloadConnectionRefusedError):
             await handler.download_request(two_addresses(four, "127.0.0.9", "::1"))
     assert due.started_at == ["127.0.0.9", "127.0.0.9"] and due.also_asked == ["::1"]
@@ -205,8 +189,8 @@ async def test_a_start_is_told_before_and_again_right_behind_the_packet_that_ope
             except BlockingIOError:
                 came.append(False)
 
-        async with handling() as handler:
-            handler.crawler.engine = SimpleNamespace(scheduler=SimpleNamespace(started=started))
+        gate = SimpleNamespace(started=started, connect_in=lambda request: 0.0)
+        async with handling(gate=gate) as handler:
             url = f"http://site.test:{listener.getsockname()[1]}/"
             with pytest.raises(DOWNLOAD_ERRORS):
                 await handler.download_request(Request(url, meta={"address": "127.0.0.1"}))

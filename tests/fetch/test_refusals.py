@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from types import SimpleNamespace
 
 import pytest
 from handled import LIMIT, OK, PAGE, failing, fetch, handling, reply, serving
@@ -92,9 +91,7 @@ async def test_type_is_judged_only_on_request_and_for_200():
     [(b"de", False), (b"de, sk-SK", False), (b"cs", True), (b"de,cs-CZ", True), (b"", True), (b"x-none", True)],
 )
 @pytest.mark.parametrize("option", ["obey", "ignore"])
-async def test_declared_language_is_judged_at_the_headers_if_told_so(monkeypatch, header, obeyed, option):
-    accepted = SimpleNamespace(accepted=[SimpleNamespace(code="cs")])
-    monkeypatch.setattr("spiderling.engine.download_handler.crawl_of", lambda crawler: accepted)
+async def test_declared_language_is_judged_at_the_headers_if_told_so(header, obeyed, option):
     answer = reply(PAGE, b"Content-Language: " + header)
     options = {"CONTENT_LANGUAGE": option}
     if obeyed or option == "ignore":

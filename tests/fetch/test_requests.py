@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 from handled import DOWNLOAD_ERRORS, OK, PAGE, fetch, handling, reply, serving
@@ -154,7 +156,10 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
 CRAWL = """
 import asyncio, sys
 import scrapy
+from handled import Due, parts_of
 from scrapy.crawler import AsyncCrawlerProcess
+from spiderling.base.options import Options
+from spiderling.engine.download_handler import DownloadHandler
 from spiderling.fetch.errors import ResponseRefused
 
 OK = b"HTTP/1.1 200 OK\\r\\nContent-Type: "
@@ -179,9 +184,13 @@ class S(scrapy.Spider):
     def failed(self, failure):
         print("failed", failure.type.__name__, getattr(failure.value, "reason", ""))
 
-handler = "spiderling.engine.download_handler.DownloadHandler"
+class Alone(DownloadHandler):
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler, parts_of(Options.from_settings(crawler.settings), Due()))
+
 process = AsyncCrawlerProcess({
-    "DOWNLOAD_HANDLERS": {"http": handler, "https": handler}, "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
+    "DOWNLOAD_HANDLERS": {"http": Alone, "https": Alone}, "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
     "RETRY_ENABLED": False, "LOG_LEVEL": "WARNING",
     "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8", "SPIDERLING_HOSTS": "*.test=127.0.0.1",
     "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False,
@@ -193,7 +202,8 @@ process.start()
 
 def test_real_crawl_on_uvloop():
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", CRAWL]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
     lines = run.stdout.splitlines()
     assert lines[0] == "uvloop", run.stderr
     assert sorted(lines[1:]) == [

@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from spiderling.engine.scheduler import Scheduler
+from spiderling.engine.connection_gate import ConnectionGate
 
 EXTENSIONS = '{"tests.web.busyloop.BusyLoop": 1}'
 SHARE, LEAST_S, MOST_S = 0.25, 0.005, 0.06
@@ -19,12 +19,12 @@ class BusyLoop:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BusyLoop:
-        rng, inner = random.Random(5), Scheduler.started
+        rng, inner = random.Random(5), ConnectionGate.started
 
-        def started(scheduler: Scheduler, *args: Any) -> None:
-            inner(scheduler, *args)
+        def started(gate: ConnectionGate, *args: Any) -> None:
+            inner(gate, *args)
             if rng.random() < SHARE:
                 time.sleep(rng.uniform(LEAST_S, MOST_S))
 
-        Scheduler.started = started  # type: ignore[method-assign]
+        ConnectionGate.started = started  # type: ignore[method-assign]
         return cls()

@@ -1,0 +1,112 @@
+"""What the components of Scrapy are made of: how they find the crawl, and what becomes of them without one.
+
+Where no crawl could be opened (bad input, or a command of Scrapy's own that names no language) the spider is closed
+at once: no request and no item is made, extensions stay off, and only what runs at the opening asks `has_crawl`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from scrapy import signals
+
+from spiderling.base.errors import BadInput
+from spiderling.engine.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Coroutine
+
+    from scrapy.crawler import Crawler
+
+    from spiderling.base.errors import SpiderlingError
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.engine.dispatcher import Dispatcher
+
+_Made = TypeVar("_Made", bound="Component")
+
+
+def error_of(crawler: Crawler) -> SpiderlingError | None:
+    """Why the crawl could not be opened, or had to stop; None if neither."""
+    return _scheduler_of(crawler).error
+
+
+def has_crawl(crawler: Crawler) -> bool:
+    """Whether a crawl could be opened."""
+    return _scheduler_of(crawler).dispatcher is not None
+
+
+def crawl_of(crawler: Crawler) -> Crawl:
+    """The open crawl; raises the SpiderlingError for which there is none."""
+    return dispatcher_of(crawler).crawl
+
+
+def dispatcher_of(crawler: Crawler) -> Dispatcher:
+    scheduler = _scheduler_of(crawler)
+    if scheduler.dispatcher is None:
+        raise scheduler.error or BadInput("no crawl is open yet: ask for it when the spider is opened, or later.")
+    return scheduler.dispatcher
+
+
+def _scheduler_of(crawler: Crawler) -> Scheduler:
+    scheduler = crawler.engine.scheduler
+    if not isinstance(scheduler, Scheduler):
+        raise BadInput(f"SCHEDULER is {type(scheduler).__name__}; the components of a crawl need {Scheduler.__name__}.")
+    return scheduler
+
+
+class Component:
+    """A middleware, pipeline or extension of one crawler."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls: type[_Made], crawler: Crawler) -> _Made:
+        """How Scrapy makes it."""
+        return cls(crawler)
+
+    @property
+    def has_crawl(self) -> bool:
+        """Whether a crawl could be opened."""
+        return has_crawl(self._crawler)
+
+    @property
+    def crawl(self) -> Crawl:
+        """The open crawl."""
+        return self.dispatcher.crawl
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """What hands out the requests of the open crawl."""
+        return dispatcher_of(self._crawler)
+
+
+class Extension(Component):
+    """An extension that works while the spider is open; without a crawl neither `opened` nor `closed` is called."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._tasks: list[asyncio.Task[None]] = []
+        crawler.signals.connect(self._spider_opened, signals.spider_opened)
+        crawler.signals.connect(self._spider_closed, signals.spider_closed)
+
+    def opened(self) -> Awaitable[None] | None:
+        """The spider is open; an awaitable is waited for before the first request is made."""
+        raise NotImplementedError
+
+    def closed(self, reason: str) -> None:
+        """The spider is closed for *reason*, and everything is durable."""
+
+    def keep_running(self, coroutine: Coroutine[None, None, None], what: str) -> None:
+        """Run *coroutine* until the spider is closed; if it fails, the crawl stops and says *what* it was."""
+        self._tasks.append(self.crawl.errors.watched(coroutine, what))
+
+    def _spider_opened(self) -> Awaitable[None] | None:
+        return self.opened() if self.has_crawl else None
+
+    def _spider_closed(self, reason: str) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self.has_crawl:
+            self.closed(reason)

@@ -1,0 +1,42 @@
+"""Which addresses a request may connect to, and when: the frontier's intervals count from these connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spiderling.engine.requests import fetch_of
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from spiderling.crawl.crawl import Crawl
+
+
+class ConnectionGate:
+    """Of one crawl.  Requests that did not come from the frontier pass, and count for no interval."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    def started(self, request: Request, address: str) -> None:
+        """A connection to *address* has begun for *request*, or is about to begin."""
+        fetch = fetch_of(request)
+        if fetch is not None:
+            with self._crawl.errors.changing(fetch.url, fetch.id):
+                self._crawl.frontier.schedule.started(fetch.host, address, self._crawl.clock.now())
+
+    def connect_in(self, request: Request) -> float:
+        """Seconds until the connection for *request* may be opened."""
+        fetch = fetch_of(request)
+        if fetch is None:
+            return 0.0
+        return self._crawl.frontier.schedule.connect_in(fetch.address, self._crawl.clock.now())
+
+    def may_also_connect(self, request: Request, address: str) -> bool:
+        """Whether *request* may be sent to its second address too; if so, that counts as begun."""
+        fetch = fetch_of(request)
+        if fetch is None:
+            return True
+        with self._crawl.errors.changing(fetch.url, fetch.id):
+            return self._crawl.frontier.schedule.may_also_start(address, self._crawl.clock.now())
+        return False

@@ -1,0 +1,199 @@
+"""Hands out the requests of an open crawl when they are due, takes new ones in, and wakes the engine.  No policy.
+
+The engine asks for requests when something happens, else every five seconds.  So that a quiet crawl keeps its pace,
+the spider middleware ``WakeUp`` sleeps in ``process_start`` until the next host is due and then yields WAKE_UP, which
+``enqueue`` swallows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+from spiderling import signals
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import log_reopened
+from spiderling.engine import requests
+from spiderling.engine.connection_gate import ConnectionGate
+from spiderling.engine.downloader import DirectDownloader
+from spiderling.engine.failures import Failures
+from spiderling.engine.in_transit import InTransit
+from spiderling.engine.naming import Naming
+from spiderling.engine.offline import Offline
+from spiderling.engine.payloads import Payloads, is_plain
+from spiderling.frontier.discovery.sitemaps import is_sitemap
+from spiderling.frontier.hosts.host import identity
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from spiderling.base.addresses import HostMap
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.fetch.resolver import Resolver
+    from spiderling.frontier import Fetch
+
+logger = logging.getLogger(__name__)
+
+_SWALLOWED = "spiderling_swallowed"
+"""Meta key of requests that only wake the engine."""
+WAKE_UP = Request("data:,", dont_filter=True, meta={_SWALLOWED: True})
+_STARTS_PER_TURN = 8
+"""Requests handed out in one turn of the event loop.  Chosen: often a hundred are due at once, and each takes most of
+a millisecond."""
+
+
+class Dispatcher:
+    """Of one crawl.  While archives are read, nothing is handed out and no request is taken in."""
+
+    def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
+        self._crawler = crawler
+        self.crawl = crawl
+        self.resolver = resolver
+        self.host_map = host_map
+        self.changed = asyncio.Event()
+        """Set when something may be due earlier than it was."""
+        codes = [info.code for info in crawl.accepted]  # in the user's order
+        self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
+        self._payloads = Payloads(crawler)
+        self.in_transit = InTransit(crawler, crawl, self.wake)
+        self.gate = ConnectionGate(crawl)
+        self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
+        self._naming = Naming(crawl, resolver, self._offline, self.wake)
+        self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
+        self._opened_at = crawl.clock.now()
+        self._handed_out = 0
+        """Requests in this turn of the event loop."""
+
+    def wake(self) -> None:
+        """Look again for what is due."""
+        self.changed.set()
+
+    # -- requests come in
+
+    def enqueue(self, request: Request) -> bool:
+        """Put *request* into the frontier; False when it was refused (seen, not http ...)."""
+        if request.meta.get(_SWALLOWED):
+            return True
+        if self.crawl.archives is not None:
+            return False
+        refusal: Reason | None = Reason.INTERNAL_ERROR
+        is_start = request.meta.get("is_start_request", False)
+        payload = None if is_start and is_plain(request) else self._payloads.of(request)
+        with self.crawl.errors.changing(request.url):
+            refusal = self._put(request, payload)
+        if refusal is not None:
+            is_told = is_start and refusal in (Reason.PORT_FORBIDDEN, Reason.INTERNAL_ERROR)
+            level = logging.WARNING if is_told else logging.DEBUG
+            logger.log(level, "Refused %s: %s", request.url, refusal.help)
+        self.wake()
+        return refusal is None
+
+    def _put(self, request: Request, payload: bytes | None) -> Reason | None:
+        frontier = self.crawl.frontier
+        now = self.crawl.clock.now()
+        if payload is None:
+            return frontier.put_seed(request.url, now, request.meta.get(requests.DISTANCE, 0))
+        source = request.meta.get(requests.SOURCE)
+        return frontier.put_request(request.url, payload, requests.salt(request), source, now)
+
+    # -- requests go out
+
+    def next_request(self) -> Request | None:
+        """A request that is due now, or None; robots.txt and its like are sent off without the engine."""
+        engine = self._crawler.engine
+        while (fetch := self._next_fetch()) is not None:
+            request = self._request(fetch)
+            if request is None:
+                continue
+            if fetch.robots is None or not isinstance(engine.downloader, DirectDownloader):
+                return request
+            engine.downloader.fetch_file(request, self._failures.file_over)
+            if engine.needs_backout():
+                return None
+        return None
+
+    def _next_fetch(self) -> Fetch | None:
+        crawl = self.crawl
+        if crawl.stopping or crawl.archives is not None:
+            return None
+        self._offline.look()
+        self._naming.ask()
+        now = crawl.clock.now()
+        if len(self.in_transit) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
+            return None
+        if self._handed_out == _STARTS_PER_TURN:
+            return None
+        try:
+            fetch = crawl.frontier.take(now)
+        except Exception as error:  # the URL that was looked at is to blame, if the disk is not
+            head = crawl.frontier.examined
+            crawl.errors.stop(error, *(() if head is None else identity(head)))
+            return None
+        log_reopened(crawl)
+        self._naming.ask()
+        if fetch is not None:
+            self.in_transit.add(fetch)
+            if not self._handed_out:
+                asyncio.get_running_loop().call_soon(self._end_turn)
+            self._handed_out += 1
+        return fetch
+
+    def _end_turn(self) -> None:
+        """Other tasks have had their turn: more may be handed out."""
+        if self._handed_out == _STARTS_PER_TURN:
+            self.wake()
+        self._handed_out = 0
+
+    def _request(self, fetch: Fetch) -> Request | None:
+        """The request to make for *fetch*; None if that failed and the URL has ended."""
+        try:
+            return self._made(fetch)
+        except Exception as error:
+            self.crawl.errors.note(error, fetch.url)
+            self.in_transit.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
+            return None
+
+    def _made(self, fetch: Fetch) -> Request:
+        meta: dict[str, Any] = {requests.FETCH: fetch, "address": fetch.address, "verbatim_url": True}
+        meta["fallback_address"] = self.crawl.frontier.schedule.fallback_of(fetch.url, fetch.address)
+        if fetch.payload is not None and not is_sitemap(fetch):
+            request = self._payloads.restored(fetch)
+            request.meta.update(meta)
+            request.meta[requests.ERRBACK] = request.errback
+            request.errback = self._failures.errback
+        else:
+            meta["judge_type"] = fetch.robots is None and fetch.payload is None
+            request = Request(fetch.url, meta=meta, dont_filter=True, errback=self._failures.errback)
+        for name, value in self._headers.items():
+            request.headers.setdefault(name, value)
+        return request
+
+    # -- the end
+
+    def stop(self) -> None:
+        """The crawl is being stopped: nothing new is handed out, transfers may finish for ``stop_timeout_s``."""
+        if self.crawl.stopping:
+            return
+        self.crawl.stopping = True
+        self._offline.end()
+        asyncio.get_running_loop().call_later(self.crawl.options.stop_timeout_s, self._cut_transfers)
+
+    def _cut_transfers(self) -> None:
+        self._crawler.signals.send_catch_log(signals.transfers_cut)
+
+    def close_spider(self, reason: str) -> None:
+        """Stop the crawl, and let Scrapy close the spider with the finish reason *reason*."""
+        self.stop()
+        self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
+
+    async def close(self) -> None:
+        """Make everything durable; raises SpiderlingError."""
+        self._naming.end()
+        if isinstance(downloader := self._crawler.engine.downloader, DirectDownloader):
+            await downloader.files_over()
+        await self.resolver.close()
+        await self.crawl.close()

@@ -1,0 +1,111 @@
+"""What becomes of a request that gave no page: its URL ends, waits again, or leads on to a redirect's target."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.engine.log_format import is_heard
+from spiderling.engine.offline import trouble_of
+from spiderling.engine.outcomes import FileTaken, NotMade, of_failure, reason_of, redirected
+from spiderling.engine.requests import ERRBACK, fetch_of
+from spiderling.fetch.errors import TransferCut
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from twisted.python.failure import Failure
+
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.engine.in_transit import InTransit
+    from spiderling.engine.offline import Offline
+    from spiderling.engine.payloads import Payloads
+    from spiderling.frontier import Fetch
+    from spiderling.frontier.reachability import Trouble
+
+logger = logging.getLogger(__name__)
+
+
+class Failures:
+    """Of one crawl.  A failure that may be the network's is settled when it is known whose fault it was."""
+
+    def __init__(self, crawl: Crawl, in_transit: InTransit, offline: Offline, payloads: Payloads) -> None:
+        self._crawl = crawl
+        self._in_transit = in_transit
+        self._offline = offline
+        self._payloads = payloads
+
+    def errback(self, failure: Failure) -> Any:
+        """Settle a request; its own errback is called unless it waits again or was redirected."""
+        request, error = failure.request, failure.value  # type: ignore[attr-defined]
+        fetch = fetch_of(request)
+        if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
+            self.file_over(request, error)
+        elif self._in_transit.holds(fetch.id) and error is not None:
+            if is_heard(logger):
+                logger.debug("%s: %s", request.url, error)
+            trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
+            if trouble is not None:
+                return self._once_known(failure, fetch, error, trouble)
+            return self._ended(failure, fetch, error)
+        return None
+
+    def file_over(self, request: Request, error: BaseException | None) -> None:
+        """A request is over that no page came of: FileTaken, not made, or a robots.txt without an answer."""
+        fetch = fetch_of(request)
+        if fetch is None or isinstance(error, FileTaken):
+            return
+        if isinstance(error, (NotMade, TransferCut)):
+            self._in_transit.give_back(fetch)
+            return
+        if error is not None and reason_of(error) is Reason.INTERNAL_ERROR:
+            self._crawl.errors.note(error.__cause__ or error, request.url)
+        trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
+        if trouble is None:
+            self._robots_failed(fetch, True)
+        else:
+            over = functools.partial(self._robots_failed, fetch)
+            self._offline.failed(fetch.host.name, trouble, fetch.host.last_start, over)
+
+    def _ended(self, failure: Failure, fetch: Fetch, error: BaseException) -> Any:
+        request = failure.request  # type: ignore[attr-defined]
+        errback = request.meta.get(ERRBACK)
+        end = self._in_transit.settle(self._outcome(request, fetch, error))
+        return errback(failure) if errback is not None and end not in (None, Reason.REDIRECTED) else None
+
+    async def _once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
+        """As `_ended`, when it is known that the failure was the host's; else the URL waits again."""
+        if await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start):
+            return self._ended(failure, fetch, error)
+        self._in_transit.give_back(fetch)
+        return None
+
+    def _robots_failed(self, fetch: Fetch, is_theirs: bool) -> None:
+        if is_theirs:
+            self._in_transit.settle_robots(fetch, 0, b"", None)
+        else:
+            self._in_transit.give_back(fetch)
+
+    def _outcome(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:
+        """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
+        try:
+            outcome = self._with_redirect(request, fetch, of_failure(request, error))
+        except Exception as ours:
+            outcome = Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR)
+            error = ours
+        if outcome.reason is Reason.INTERNAL_ERROR:
+            self._crawl.errors.note(error.__cause__ or error, request.url)
+        return outcome
+
+    def _with_redirect(self, request: Request, fetch: Fetch, outcome: Outcome) -> Outcome:
+        """*outcome* with the request that is to be made of a redirect's target, if that is another one."""
+        if outcome.redirect_to is None or fetch.payload is None:
+            return outcome
+        goes_on = redirected(request, outcome)
+        if goes_on is None:
+            return outcome
+        goes_on = goes_on.replace(errback=request.meta.get(ERRBACK))
+        return replace(outcome, redirect_payload=self._payloads.of(goes_on))

@@ -9,7 +9,6 @@ duplicate.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,10 +41,6 @@ class ShingleState:
         self._max_bytes = max_bytes
         self.loaded: list[str] = []
         """Earlier corpora whose text the filter holds."""
-        self.one_at_a_time = asyncio.Lock()
-        """Held while a snapshot is written; two at once would write the same files."""
-        self.is_last_written = False
-        """Whether the last snapshot of this run was written, or is about to be."""
 
     def load_filter(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of a corpus whose segments have *lengths*; made from all its text if no snapshot can be read."""

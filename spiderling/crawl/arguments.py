@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spiderling.base.addresses import AddressPolicy
 from spiderling.base.errors import BadInput
 from spiderling.base.hints import nearest
-from spiderling.base.option_values import PREFIX
+from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
 from spiderling.text.boilerplate.rules import parse_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
+    from spiderling.languages import LanguageInfo
+
 
 _ARGUMENTS = {
-    "lang": "LANG", "recognise": "RECOGNISE", "seen": "SEEN", "words": "MAX_WORDS", "tlds": "TLDS", "follow": "FOLLOW",
-    "hosts": "ONLY_HOSTS", "strategy": "STRATEGY", "urls": "ARCHIVE_URLS",
-}  # fmt: skip
-"""Arguments of the spider that are options."""
+    "lang": "LANG",
+    "recognise": "RECOGNISE",
+    "seen": "SEEN",
+    "words": "MAX_WORDS",
+    "tlds": "TLDS",
+    "follow": "FOLLOW",
+    "hosts": "ONLY_HOSTS",
+    "strategy": "STRATEGY",
+    "urls": "ARCHIVE_URLS",
+}
+"""Argument of the spider -> the option that it stands for."""
+_CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
@@ -71,3 +86,45 @@ def declared_arguments(cls: type[Spider]) -> set[str]:
 def directory_of(settings: BaseSettings, options: Options, suffix: str = "") -> Path:
     """JOBDIR, by default ``crawls/<lang><suffix>``."""
     return Path(settings.get("JOBDIR") or f"crawls/{options.lang.replace(',', '+').replace(' ', '')}{suffix}")
+
+
+def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
+    """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
+    national = [tld for info in accepted for tld in info.tlds]
+    if "national" in options.tlds and not national:
+        raise BadInput(
+            f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
+            "domain; write them, such as -a tlds=cz,sk."
+        )
+    only = parse_tlds(options.tlds, "TLDS", national)
+    first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
+    return replace(
+        options,
+        lang=",".join(info.code for info in accepted),
+        documents=",".join(sorted(documents)),
+        tlds="all" if only is None else ",".join(sorted(only)),
+        prefer_tlds=",".join(sorted(first)),
+    )
+
+
+def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
+    """Which addresses may be connected to; raises BadInput if public ones may, and nobody says whose crawl it is.
+
+    *is_offline*: the crawl connects to none, so it needs no contact.
+    """
+    if not is_offline:
+        _check_contact(options)
+    return AddressPolicy.parse(options.allow_networks, public=bool(options.contact))
+
+
+def _check_contact(options: Options) -> None:
+    if options.contact and not _CONTACT.fullmatch(options.contact):
+        raise BadInput(
+            f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
+            "says who crawls and how to reach them."
+        )
+    if not options.contact and not options.allow_networks:
+        raise BadInput(
+            "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
+            "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
+        )

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spiderling import __version__, languages, signals
+from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.atomic_files import sync_directory
 from spiderling.base.clock import Clock
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import SpiderlingError
 from spiderling.base.host_lists import HostList, read_host_list
-from spiderling.base.option_values import PREFIX, parse_tlds
+from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.corpus.near_duplicates import NearDuplicates
-from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import verdict
+from spiderling.crawl.arguments import addresses_of, spelled_out
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
+from spiderling.crawl.near_duplicates import NearDuplicateFilter
 from spiderling.crawl.outputs import writers_of
 from spiderling.crawl.resume import _compare_options
 from spiderling.frontier import Frontier, Report
@@ -43,27 +42,25 @@ from spiderling.jobdir.surplus import undo
 from spiderling.workers.converter import usable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from scrapy.crawler import Crawler
+    from collections.abc import Callable, Mapping, Sequence
 
     from spiderling.archives.archives import Archives
     from spiderling.base.outcome import Exchange, Outcome
-    from spiderling.corpus.shingle_filter import ShingleFilter
     from spiderling.languages import LanguageInfo
 
 logger = logging.getLogger(__name__)
-
-_CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
 class Crawl:
     """An open crawl; ``close`` makes everything durable and releases the directory."""
 
     def __init__(
-        self, options: Options, directory: Path, failed: Callable[[SpiderlingError], None],
+        self,
+        options: Options,
+        directory: Path,
+        failed: Callable[[SpiderlingError], None],
         archives: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Open or resume the crawl in *directory*; *failed* is called when it cannot go on.
 
         *archives*: WARC files and URLs of such, whose pages it takes instead of fetching any.
@@ -79,9 +76,7 @@ class Crawl:
         self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))
-        if not is_offline:
-            _check_contact(options)
-        self.addresses = AddressPolicy.parse(options.allow_networks, public=bool(options.contact))
+        self.addresses = addresses_of(options, is_offline)
         """Addresses that may be connected to."""
         judged = AddressPolicy.parse(options.allow_networks) if is_offline else self.addresses
         only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
@@ -103,7 +98,8 @@ class Crawl:
             spelled = spelled_out(options, self.accepted, self.documents)
             self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
             self._restore(state, only)
-            self.near = self._open_near(state)
+            self._filter = NearDuplicateFilter(options, self.jobdir, state)
+            self.near = self._filter.near
             """What knows near-duplicates; None when the crawl does not look for them."""
             settled = self._begin_writing(store)
             corpus, *rest = writers_of(options, self._prefix, self.jobdir.path, state.segments)
@@ -160,37 +156,9 @@ class Crawl:
             logger.warning(notice)
         return documents
 
-    def _open_near(self, state: State) -> NearDuplicates | None:
-        self._shingles = ShingleState(self.jobdir.state / "shingles", self.options.filter_bytes())
-        if not self.options.knows_shingles():
-            return None
-        lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
-        seen = self._shingles.load_filter(self.jobdir.corpus, lengths)
-        corpora = [path.strip() for path in self.options.seen.split(",") if path.strip()]
-        documents = self._shingles.load_corpora(seen, corpora)
-        if documents:
-            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
-        return NearDuplicates(seen)
-
     async def snapshot(self) -> None:
-        """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError.
-
-        One at a time, for they write the same files; its thread ends even if the caller is cancelled, so it counts
-        until then.
-        """
-        if self.near is not None:
-            await asyncio.shield(self._write_snapshot(self.near.filter))
-
-    async def _write_snapshot(self, seen: ShingleFilter, is_last: bool = False) -> None:
-        async with self._shingles.one_at_a_time:
-            if self._shingles.is_last_written:
-                return
-            self._shingles.is_last_written = is_last
-            await self.checkpoint.flush()  # what is not covered is read again at a start, and counted again
-            covered, loop = dict(self.checkpoint.lengths), asyncio.get_running_loop()
-            entries = await loop.run_in_executor(None, self._shingles.write_layers, seen)
-            await self.checkpoint.flush()  # the layers may hold documents that came while they were written
-            self._shingles.write_index(seen, entries, covered)
+        """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
+        await self._filter.write(self.checkpoint)
 
     @property
     def is_finished(self) -> bool:
@@ -223,8 +191,7 @@ class Crawl:
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
         try:
-            if self.near is not None:
-                await self._write_snapshot(self.near.filter, is_last=True)
+            await self._filter.write(self.checkpoint, is_last=True)
         finally:
             try:
                 await self.checkpoint.close()
@@ -261,53 +228,3 @@ class Crawl:
             note("created", self.clock.now())
         for what in (*(f"option changed: {line}" for line in changed), *settled):
             self.event(what)
-
-
-def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
-    """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
-    national = [tld for info in accepted for tld in info.tlds]
-    if "national" in options.tlds and not national:
-        raise BadInput(
-            f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
-            "domain; write them, such as -a tlds=cz,sk."
-        )
-    only = parse_tlds(options.tlds, "TLDS", national)
-    first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
-    return replace(
-        options,
-        lang=",".join(info.code for info in accepted),
-        documents=",".join(sorted(documents)),
-        tlds="all" if only is None else ",".join(sorted(only)),
-        prefer_tlds=",".join(sorted(first)),
-    )
-
-
-def send_retired(crawler: Crawler, report: Report) -> None:
-    """Tell extensions and the log which hosts a report retired."""
-    for host in report.retired:
-        account = host.account
-        logger.info(
-            "Retired %s: yield rate %.4f after %d pages, %.2f MB",
-            host.name, account.rate, account.pages, account.downloaded_bytes / 1e6,
-        )  # fmt: skip
-        crawler.signals.send_catch_log(signals.host_retired, host=host, spider=crawler.spider)
-
-
-def log_reopened(crawl: Crawl) -> None:
-    """Tell the log which retired hosts go on because the web ran dry."""
-    for host in crawl.frontier.take_reopened():
-        logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
-
-
-def _check_contact(options: Options) -> None:
-    """Raises BadInput for a crawl of public addresses that does not say whose it is."""
-    if options.contact and not _CONTACT.fullmatch(options.contact):
-        raise BadInput(
-            f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
-            "says who crawls and how to reach them."
-        )
-    if not options.contact and not options.allow_networks:
-        raise BadInput(
-            "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
-            "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
-        )

@@ -31,7 +31,7 @@ from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document, documents
 from spiderling.corpus.segments import frames
-from spiderling.crawl.crawl import spelled_out
+from spiderling.crawl.arguments import spelled_out
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow

@@ -16,7 +16,6 @@ from scrapy import Request
 from spiderling import signals
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.crawl.crawl import log_reopened
 from spiderling.engine import requests
 from spiderling.engine.connection_gate import ConnectionGate
 from spiderling.engine.downloader import DirectDownloader
@@ -133,7 +132,7 @@ class Dispatcher:
             head = crawl.frontier.examined
             crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
-        log_reopened(crawl)
+        self._log_reopened()
         self._naming.ask()
         if fetch is not None:
             self.in_transit.add(fetch)
@@ -141,6 +140,13 @@ class Dispatcher:
                 asyncio.get_running_loop().call_soon(self._end_turn)
             self._handed_out += 1
         return fetch
+
+    def _log_reopened(self) -> None:
+        """Tell the log which retired hosts go on because too few hosts have URLs."""
+        reopened = self.crawl.frontier.host_closing.reopened
+        for host in reopened:
+            logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
+        reopened.clear()
 
     def _end_turn(self) -> None:
         """Other tasks have had their turn: more may be handed out."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from spiderling.crawl.crawl import send_retired
+from spiderling import signals
 from spiderling.frontier.hosts.host import identity
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from spiderling.base.outcome import Outcome
     from spiderling.base.reasons import Reason
     from spiderling.crawl.crawl import Crawl
-    from spiderling.frontier import Fetch
+    from spiderling.frontier import Fetch, Report
+
+logger = logging.getLogger(__name__)
 
 
 class InTransit:
@@ -44,7 +47,7 @@ class InTransit:
     def settle(self, outcome: Outcome) -> Reason | None:
         """A request is over: account for it; returns how its URL ended (None: it waits for another attempt)."""
         report = self._crawl.finish(outcome)
-        send_retired(self._crawler, report)
+        _tell_retired(self._crawler, report)
         self._leave(outcome.url_id or 0)
         return report.end
 
@@ -67,3 +70,12 @@ class InTransit:
     def _leave(self, key: int | str) -> None:
         self._keys.discard(key)
         self._wake()
+
+
+def _tell_retired(crawler: Crawler, report: Report) -> None:
+    """Tell the log and extensions which hosts a report retired."""
+    for host in report.retired:
+        account = host.account
+        mb = account.downloaded_bytes / 1e6
+        logger.info("Retired %s: yield rate %.4f after %d pages, %.2f MB", host.name, account.rate, account.pages, mb)
+        crawler.signals.send_catch_log(signals.host_retired, host=host, spider=crawler.spider)

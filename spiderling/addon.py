@@ -1,8 +1,7 @@
 """The add-on: installs everything that belongs to a crawl.  ``ADDONS = {"spiderling.addon.SpiderlingAddon": 300}``
 
-It computes nothing.  What Scrapy reads before add-ons are loaded stands in settings.py:
-COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.  A value that the user's project sets
-itself wins, except for COMPONENTS, which make the crawl.
+What Scrapy reads before it loads add-ons stands in settings.py: COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.
+A value that the user's project sets wins, except for COMPONENTS, without which there is no crawl.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ DEFAULTS: dict[str, Any] = {
     "DOWNLOADER": "spiderling.engine.downloader.DirectDownloader",
     "ITEM_PROCESSOR": "spiderling.engine.fast_scrapy.PlainPipelines",
     "CONCURRENT_REQUESTS": 500,
-    # per response, and a page is one item: more would start that many idle tasks for each page
+    # It counts for one response, which gives one item: more would start that many idle tasks for each page.
     "CONCURRENT_ITEMS": 1,
     "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 64_000_000,
     "COOKIES_ENABLED": False,
     "REFERER_ENABLED": False,
     "METAREFRESH_ENABLED": False,
     "HTTPPROXY_ENABLED": False,
-    # redirects, retries and content encodings are the frontier's and the handler's
+    # The frontier does redirects and retries, the download handler does content encodings.
     "REDIRECT_ENABLED": False,
     "RETRY_ENABLED": False,
     "COMPRESSION_ENABLED": False,
-    # both let anybody with access to this machine's loopback run code in the crawler
+    # Both let anybody with access to this machine's loopback interface run code in the crawler.
     "REMOTE_CONTROL_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "LOG_LEVEL": "INFO",
-    "STATS_CLASS": "spiderling.engine.stats.PlainStats",
-    "STATS_DUMP": False,  # the summary says what matters; the stats are there for -s STATS_DUMP=True
+    "STATS_CLASS": "spiderling.engine.fast_scrapy.PlainStats",
+    "STATS_DUMP": False,  # the summary at the end says what matters
     "USER_AGENT": "",
 }
 _HANDLERS = dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler")

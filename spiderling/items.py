@@ -1,8 +1,6 @@
-"""The values that travel between the parts: PageItem and Outcome.
+"""PageItem, which a spider yields for a response and the pipelines fill in.
 
-``PageItem`` is what a spider yields: a response, to be filled in by the pipelines.
-``Outcome`` is what a finished request leaves behind: one immutable value that goes
-to the frontier (``report``) and to the checkpoint (``add``) in one synchronous step.
+What becomes of it is an ``Outcome`` (base/outcome.py).
 """
 
 from __future__ import annotations
@@ -26,14 +24,15 @@ class PageItem:
 
     response: Response
     page: Page | None = None
-    """What the text worker found; set by pipeline 100, as are the next two."""
+    """What the text worker found; pipeline 100 sets it, ``statements`` and ``follow``."""
     statements: list[Statement] = field(default_factory=list)
-    """What the page and its site say of the use of its text, where it is looked at."""
+    """What the page and its site say about the use of its text, as far as the options look for it."""
     follow: Follow = Follow.UNMARKED
+    """Which links of the page may be followed."""
     language: str | None = None
     """The accepted language of the document; set by pipeline 200."""
     attributes: dict[str, object] = field(default_factory=dict)
-    """Those of the document, ``url``, ``title`` and so on; set by pipeline 500, seen by FEEDS."""
+    """Attributes of the document, such as ``url`` and ``title``; set by pipeline 500, written by FEEDS."""
     document: bytes | None = None
     """The rendered document, UTF-8; set by pipeline 500."""
     kept_bytes: int = 0
@@ -41,10 +40,9 @@ class PageItem:
     digests: tuple[int, ...] = ()
     """Digests that are new with this page; set by pipeline 400."""
     duplicate_bytes: int = 0
-    """UTF-8 bytes of the clean text that were kept before, in a corpus that marks them; set by pipeline 400."""
-
+    """UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400."""
     seen_share: float = 0.0
-    """Share of the clean text that was kept before, template text of its host mostly; set by pipeline 400."""
+    """Share of the clean text that was kept before, mostly text of its host's templates; set by pipeline 400."""
 
     def __repr__(self) -> str:
-        return f"<PageItem {self.response.url}>"  # logs show items that fail; the page would fill them
+        return f"<PageItem {self.response.url}>"  # the log shows items that fail, and a page would fill it

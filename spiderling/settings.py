@@ -1,7 +1,7 @@
-"""Scrapy settings of this project.  All that belongs to a crawl is installed by the add-on (addon.py).
+"""Scrapy settings of this project.  The add-on (addon.py) installs everything that belongs to a crawl.
 
-The three settings below the line are read before add-ons are: a project of your own that
-uses the add-on copies them.
+Scrapy reads the three settings below the line before it loads add-ons: a project of your own that uses the add-on
+copies them.
 """
 
 BOT_NAME = "spiderling"

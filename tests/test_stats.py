@@ -7,7 +7,7 @@ from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from spiderling.engine.stats import PlainStats
+from spiderling.engine.fast_scrapy import PlainStats
 
 
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")

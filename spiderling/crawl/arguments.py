@@ -1,4 +1,4 @@
-"""What the user said of a crawl: the settings and the spider's arguments, as options and a directory."""
+"""What the user says about a crawl, in settings and arguments of the spider: read, checked, made into options."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
 
 
 def _check_words_of_parts(options: Options) -> None:
-    """Options in which only the part that uses them can find an error; raises BadInput before any file is touched."""
+    """Check options whose values only their parts understand; raises BadInput before any file is touched."""
     parse_strategy(options.strategy)
     parse_weights(options.estimators)
     parse_rules(options.justext_preset)
 
 
 def _refuse_unknown_arguments(spider: Spider) -> None:
-    """An argument that the spider does not declare as a class attribute is a typing error.
+    """Raises BadInput for an argument that the spider does not declare as a class attribute: it is misspelt.
 
-    Those of tools that start spiders (scrapyd's ``_job``) begin with an underscore.
+    Arguments of tools that start spiders, such as scrapyd's ``_job``, begin with an underscore and pass.
     """
     declared = sorted(declared_arguments(type(spider)))
     for name in getattr(spider, "arguments", ()):
@@ -89,7 +89,7 @@ def directory_of(settings: BaseSettings, options: Options, suffix: str = "") -> 
 
 
 def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
-    """The options as the frontier takes them: languages' codes and top-level domains, usable kinds of documents."""
+    """The options as the frontier takes them: codes of languages, names of top-level domains, usable document kinds."""
     national = [tld for info in accepted for tld in info.tlds]
     if "national" in options.tlds and not national:
         raise BadInput(

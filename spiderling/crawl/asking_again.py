@@ -1,7 +1,7 @@
 """``ask_again`` in control.yaml: URLs that ended for a Reason wait again, each end once.
 
-The trail on disk tells which URLs those are.  It is read a batch at a time; what is asked again and how far the
-trail was read for that Reason are in one checkpoint, so no end is taken up twice, whatever happens in between.
+The URL log on disk says which URLs those are.  It is read in batches.  One checkpoint holds both what is asked again
+and how far the log was read for that Reason, so no end is taken up twice, even after a kill.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from spiderling.frontier.storage.url_log import End
 
 MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT}
-"""Ends that may be undone so: not of what is kept; URLs of closed hosts come back with their host."""
+"""Reasons whose ends may be undone: not that of kept pages, and not those of closed hosts, whose URLs come back with
+``reopen``."""
 
 
 async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
-    """Let the URLs wait again that ended as one of *reasons*, as far as the trail was kept."""
+    """Let the URLs wait again that ended as one of *reasons*, as far as the URL log was kept."""
     for reason in reasons:
         if reason is Reason.INTERNAL_ERROR:
             crawl.errors.forgive()

@@ -1,11 +1,10 @@
-"""Checkpoints: Outcomes and the frontier's changes become durable together, or not at all.
+"""Checkpoints: outcomes and the frontier's changes become durable together, or not at all.
 
-``add`` is called right after ``frontier.report`` in one synchronous step.  From time to
-time what has gathered is cut off as one immutable batch: the documents and other entries of
-segments, and the changes that the frontier drained at that same moment.  One thread writes
-the batches in order: segment bytes, fsync, then one transaction with the changes and the
-segments' lengths.  So after any kill the state and all segments agree, and what was not
-committed is fetched again as if for the first time.
+``add_outcome`` is called right after ``frontier.report`` in one synchronous step.  About once a second all that has
+gathered is cut off as one immutable batch: the entries of segments, and the changes that the frontier gives at that
+moment.  One thread writes the batches in order: bytes of segments, fsync, then one transaction with the changes and
+the lengths of the segments.  So after any kill the state and all segments agree, and what was not committed is fetched
+again as if for the first time.
 """
 
 from __future__ import annotations
@@ -41,10 +40,16 @@ class Checkpoint:
     """Gathers outcomes and writes batches; belongs to the event loop, writes in a thread of its own."""
 
     def __init__(
-        self, frontier: Frontier, store: Store, corpus: SegmentWriter, max_outcomes: int,
-        now: Callable[[], float], failed: Callable[[StorageError], None], others: Sequence[SegmentWriter] = (),
+        self,
+        frontier: Frontier,
+        store: Store,
+        corpus: SegmentWriter,
+        max_outcomes: int,
+        now: Callable[[], float],
+        failed: Callable[[StorageError], None],
+        others: Sequence[SegmentWriter] = (),
         still_here: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """*others* write further kinds of segments; *failed* is called once when a batch could not be written.
 
         *still_here* is called before each batch and raises StorageError when the files are not where they were.
@@ -60,7 +65,7 @@ class Checkpoint:
         self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in self._writers}
         self._digests: list[int] = []
         self._told: dict[int, tuple[Outcome, int | None]] = {}
-        """By URL key: its last outcome, and the place of the document among those of the batch."""
+        """URL key -> its last outcome, and the place of its document among those of the batch."""
         self._outcomes = 0
         self._meta: dict[str, str | Callable[[], object]] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -71,7 +76,7 @@ class Checkpoint:
         """Why writing stopped; nothing is written any more."""
 
     def add(self, outcome: Outcome) -> None:
-        """Take what *outcome* leaves behind; it is durable after the next ``flush``."""
+        """Take the document and the digests of *outcome*; they are durable after the next ``flush``."""
         documents = self._entries[self._corpus.kind.name]
         if outcome.url_id is not None:
             self._told[outcome.url_id] = (outcome, None if outcome.document is None else len(documents))
@@ -83,11 +88,11 @@ class Checkpoint:
             self.begin()
 
     def put(self, kind: str, entry: Any) -> None:
-        """Add *entry* to the segments of *kind*, in one batch with the next outcome that is added."""
+        """Add *entry* to the segments of *kind*, in the same batch as the next outcome."""
         self._entries[kind].append(entry)
 
     def note(self, key: str, value: object) -> None:
-        """Write *value* (JSON), or what it then gives if it can be called, as ``meta[key]`` with the next batch."""
+        """Set ``meta[key]`` to *value* as JSON with the next batch; a callable is called when the batch is cut off."""
         self._meta[key] = value if callable(value) else json.dumps(value)
 
     def tick(self) -> None:
@@ -107,9 +112,9 @@ class Checkpoint:
             self._writing.add_done_callback(self._written)
 
     def abandon(self, error: SpiderlingError, meta: dict[str, str]) -> None:
-        """Write nothing of what has gathered, now or later; *meta* alone becomes durable, by itself.
+        """Write nothing of what has gathered, now or later; only *meta* becomes durable.
 
-        A batch that was cut off before is still written.
+        A batch that is being written is finished.
         """
         if self.error is None:
             self.error = error
@@ -117,11 +122,11 @@ class Checkpoint:
                 self._writer.submit(self._write_alone, meta)
 
     def _write_alone(self, meta: dict[str, str]) -> None:
-        with suppress(StorageError):  # the crawl has stopped already, and would stop again at the same place
+        with suppress(StorageError):  # the crawl has stopped already; without *meta* it stops again at the same place
             self._store.commit(Changes(meta=meta))
 
     async def flush(self) -> None:
-        """Return when everything added before is durable; raises SpiderlingError if it cannot be."""
+        """Return when everything that was added is durable; raises SpiderlingError if that fails."""
         await self._written_out()
         self.begin()
         await self._written_out()
@@ -144,17 +149,24 @@ class Checkpoint:
             self._store.close()
 
     def _cut(self) -> _Batch:
-        now, frontier = self._now(), self._frontier
+        now = self._now()
+        frontier = self._frontier
         changes = frontier.drain(now)
         ends = tuple(self._with_outcome(end) for end in changes.url_log.ends)
         noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
         changes = replace(
-            changes, digests=self._digests, meta=changes.meta | noted, url_log=replace(changes.url_log, ends=ends),
-            history=frontier.history(now),
-        )  # fmt: skip
+            changes,
+            digests=self._digests,
+            meta=changes.meta | noted,
+            url_log=replace(changes.url_log, ends=ends),
+            history=history_row(now, frontier.ledger, frontier.hosts),
+        )
         batch = _Batch(self._entries, changes)
         self._entries = {kind: [] for kind in self._entries}
-        self._digests, self._meta, self._outcomes, self._told = [], {}, 0, {}
+        self._digests = []
+        self._meta = {}
+        self._outcomes = 0
+        self._told = {}
         return batch
 
     def _with_outcome(self, end: End) -> End:
@@ -167,7 +179,7 @@ class Checkpoint:
         try:
             return self._write_out(batch)
         except StorageError:
-            self._still_here()  # which would be the reason
+            self._still_here()  # a directory that has gone is the better message
             raise
 
     def _write_out(self, batch: _Batch) -> list[SegmentRow]:
@@ -183,7 +195,7 @@ class Checkpoint:
             writer.finish()
 
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
-        """The frontier must hear of a batch before another one is cut off, or it would take that one for written."""
+        """Tell the frontier of the batch before another is cut off: it would take the wrong one for written."""
         self._writing = None
         error = writing.exception()
         if error is not None:
@@ -193,7 +205,9 @@ class Checkpoint:
             self.lengths.update((row.name, row.length_bytes) for row in corpus)
             try:
                 self._frontier.committed()
-            except Exception as failure:  # it still holds as new what is written: no further batch may be cut off
+            except (
+                Exception
+            ) as failure:  # the frontier still takes what is written for new, so no further batch may be cut off
                 self._fail(failure)
 
     def _fail(self, error: BaseException) -> None:

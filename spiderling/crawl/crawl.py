@@ -1,7 +1,6 @@
-"""One crawl, assembled: options, languages, directory, store, frontier, checkpoint.
+"""One crawl: opens its parts in order, accounts for finished requests, and closes the parts.
 
-The scheduler opens it before anything else and every other component finds it there
-(``engine.component.crawl_of``).  ``finish`` is the one way in which a finished request is accounted for.
+The scheduler opens it before anything else; other components find it through engine/component.py.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from spiderling.base.addresses import AddressPolicy
 from spiderling.base.atomic_files import sync_directory
 from spiderling.base.clock import Clock
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.host_lists import HostList, read_host_list
+from spiderling.base.host_lists import read_host_list
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.corpus.warc import verdict
@@ -30,7 +29,7 @@ from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.near_duplicates import NearDuplicateFilter
 from spiderling.crawl.outputs import writers_of
-from spiderling.crawl.resume import _compare_options
+from spiderling.crawl.resume import compare_options
 from spiderling.frontier import Frontier, Report
 from spiderling.frontier.storage.protocol import State
 from spiderling.frontier.storage.seen import DigestSet
@@ -79,7 +78,8 @@ class Crawl:
         self.addresses = addresses_of(options, is_offline)
         """Addresses that may be connected to."""
         judged = AddressPolicy.parse(options.allow_networks) if is_offline else self.addresses
-        only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
+        self._only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
+        """The only hosts whose pages are wanted; empty: all."""
         self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
         """Hosts that the user never wants to be asked; control.yaml may name more."""
         with ExitStack() as opened:
@@ -90,23 +90,11 @@ class Crawl:
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
-            changed = _compare_options(options, state.meta, directory, archives is not None)
-            self.known_digests = DigestSet(state.digests)
-            """Digests of kept pages and texts; pipeline 400 adds to it."""
-            self.documents = self._usable_documents()
-            """The kinds of documents that are wanted and can be read here."""
-            spelled = spelled_out(options, self.accepted, self.documents)
-            self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
-            self._restore(state, only)
-            self._filter = NearDuplicateFilter(options, self.jobdir, state)
-            self.near = self._filter.near
-            """What knows near-duplicates; None when the crawl does not look for them."""
+            changed = compare_options(options, state.meta, directory, archives is not None)
+            self._take_up(state, store, judged)
             settled = self._begin_writing(store)
-            corpus, *rest = writers_of(options, self._prefix, self.jobdir.path, state.segments)
+            self.checkpoint = self._make_checkpoint(state, store)
             opened.pop_all()  # from here on ``close`` does it
-        self.checkpoint = Checkpoint(
-            self.frontier, store, corpus, options.checkpoint_pages, self.clock.now, failed, rest, self.jobdir.still_here
-        )
         self.errors.attach(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, judged, state) if archives is not None else None
         """What the pages come from; None: from the web."""
@@ -119,30 +107,49 @@ class Crawl:
     def _prefix(self) -> str:
         return "+".join(info.code for info in self.accepted)
 
+    def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
+        """Make the parts that hold what earlier runs have found."""
+        self.known_digests = DigestSet(state.digests)
+        """Digests of kept pages and texts; pipeline 400 adds to it."""
+        self.documents = self._usable_documents()
+        """The kinds of documents that are wanted and can be read here."""
+        spelled = spelled_out(self.options, self.accepted, self.documents)
+        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
+        if self._only:
+            self.frontier.crawl_only(self._only.holds)
+        self.frontier.block_where(self.blocked.holds)
+        if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
+            self.frontier.restore(state, self.clock.now())
+        self.frontier.block_where(self.blocked.holds)
+        self._filter = NearDuplicateFilter(self.options, self.jobdir, state)
+        self.near = self._filter.near
+        """What knows near-duplicates; None when the crawl does not look for them."""
+
     def _begin_writing(self, store: SqliteStore) -> list[str]:
-        """The state is usable, and from here on files are changed; what was done to make them agree."""
+        """Change files for the first time, since the state is usable; says what was done to make them agree."""
         settled = self.jobdir.settle()
         store.begin_writing(self.jobdir.database)
-        if self.options.durability == "full":  # the names of the crawl's directories survive a power cut then
+        if self.options.durability == "full":  # so that the crawl's directories survive a power cut
             path = self.jobdir.path
             for directory in (path.absolute().parent, path, self.jobdir.state, self.jobdir.corpus):
                 sync_directory(directory)
         return settled
 
-    def _restore(self, state: State, only: HostList) -> None:
-        """The frontier takes up *state*; *only*: the hosts that are wanted, if there are any.
-
-        In a new directory nobody can have been asked before, so no interval is waited for.
-        """
-        if only:
-            self.frontier.crawl_only(only.holds)
-        self.frontier.block_where(self.blocked.holds)
-        if not self.jobdir.is_new:
-            self.frontier.restore(state, self.clock.now())
-        self.frontier.block_where(self.blocked.holds)
+    def _make_checkpoint(self, state: State, store: SqliteStore) -> Checkpoint:
+        corpus, *others = writers_of(self.options, self._prefix, self.jobdir.path, state.segments)
+        return Checkpoint(
+            self.frontier,
+            store,
+            corpus,
+            self.options.checkpoint_pages,
+            self.clock.now,
+            self.failed,
+            others,
+            self.jobdir.still_here,
+        )
 
     def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
-        from spiderling.archives.archives import open_archives  # it needs FastWARC, which no crawl of the web does
+        from spiderling.archives.archives import open_archives  # a crawl of the web does not need FastWARC
 
         captures = self.frontier.archive_pages
         archives = open_archives(sources, self.options, self.documents, captures, judged.allows, state.meta)
@@ -179,7 +186,7 @@ class Crawl:
         return report
 
     def archive(self, exchange: Exchange | None, said: Mapping[str, object]) -> None:
-        """Write *exchange*, if it was kept, with what is *said* of it, in one checkpoint with the next outcome."""
+        """Write *exchange*, if it was kept, with the metadata *said*, in one checkpoint with the next outcome."""
         if exchange is not None:
             self.checkpoint.put("warc", (exchange, said))
 
@@ -202,7 +209,7 @@ class Crawl:
                 self.jobdir.close()
 
     async def _write_card(self) -> None:
-        """What is in the corpus, for whoever gets it; the next end of the crawl writes it anew."""
+        """Write the card of the corpus; each end of the crawl writes it anew."""
         if self.checkpoint.lengths:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, write_card, self.jobdir.path)

@@ -1,10 +1,10 @@
-"""What becomes of an error of our own: it ends one URL, or it stops the crawl.  It is never passed over.
+"""Errors of our own code: each ends one URL or stops the crawl; none is ignored.
 
-    note     what came from outside was being read and nothing had changed: that URL or file ends
-    changing frames every change of state: an error in it stops the crawl, and nothing since the last checkpoint counts
-    watched  a task that lasts as long as the crawl: if it dies the crawl stops in the same way
+    note      an error while foreign data was read and nothing had changed: that URL or file ends
+    changing  a frame around every change of state: an error inside stops the crawl at its last checkpoint
+    watched   a task that lasts as long as the crawl: if it fails, the crawl stops in the same way
 
-An error of memory, disk or state (FATAL) stops the crawl wherever it happens, for it is no single URL's fault.
+An error of memory, disk or state (FATAL) stops the crawl wherever it happens: no single URL is to blame.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ logger = logging.getLogger(__name__)
 
 FATAL = (StorageError, OSError, sqlite3.Error, MemoryError)
 MOST = 20
-"""Errors that may end URLs or files one by one ..."""
+"""Errors that may end single URLs or files within a window; one more stops the crawl, for then it is no single page
+that is wrong.  Chosen."""
 WINDOW_ENDS = 1000
-"""... while so many URLs end; one more stops the crawl, for then it is no single page that is wrong."""
+"""Length of the window, in URLs that end.  Chosen."""
 _KEY = "internal-errors"
-"""In the store's table ``meta``: URLs and files on which a crawl stopped, as a list of [URL, key or null]."""
+"""Key in the store's table ``meta``: URLs and files on which the crawl stopped, as a list of [URL, URL key or null]."""
 
 
 class Met(NamedTuple):
-    """An error that ended a URL or a file."""
+    """An error that has ended a URL or a file."""
 
     ends: int
-    """How many URLs had ended before."""
+    """URLs that had ended before it."""
     kind: str
     place: str
     url: str
@@ -65,13 +66,14 @@ class InternalErrors:
         """Whether the crawl stops, and nothing more of it is kept."""
 
     def attach(self, frontier: Frontier, checkpoint: Checkpoint, meta: Mapping[str, str]) -> None:
-        """The parts of the crawl, and what its earlier stops noted in *meta*."""
-        self._frontier, self._checkpoint = frontier, checkpoint
+        """Take the parts of the crawl when they are open, and what earlier stops have noted in *meta*."""
+        self._frontier = frontier
+        self._checkpoint = checkpoint
         self._shunned = json.loads(meta.get(_KEY, "[]"))
         frontier.shun(frozenset(chain.from_iterable(self._shunned)) - {None})
 
     def forgive(self) -> None:
-        """URLs and files on which a crawl stopped are as good as others from now on."""
+        """Fetch URLs and files on which the crawl stopped like any other from now on."""
         assert self._frontier is not None and self._checkpoint is not None
         if self._shunned:
             self._shunned = []
@@ -81,7 +83,7 @@ class InternalErrors:
     # -- one URL
 
     def note(self, error: BaseException, url: str) -> None:
-        """*error* ends *url*, a URL or a file of a site; nothing had changed before.  The caller sees to that end."""
+        """Log that *error* ends *url*, a URL or a file of a site, before anything has changed; the caller ends it."""
         if isinstance(error, FATAL) or self._frontier is None:
             self.stop(error, url)
             return
@@ -89,9 +91,13 @@ class InternalErrors:
         met = Met(self._frontier.ends.total(), type(error).__name__, place_of(error), url)
         self._of_place[met.kind, met.place] += 1
         logger.error(
-            "Internal error at %s: %s: %s (%s)", url, met.kind, error, met.place,
+            "Internal error at %s: %s: %s (%s)",
+            url,
+            met.kind,
+            error,
+            met.place,
             exc_info=error if self._of_place[met.kind, met.place] == 1 else None,
-        )  # fmt: skip
+        )
         self._recent.append(met)
         while self._recent[0].ends < met.ends - WINDOW_ENDS:
             self._recent.popleft()
@@ -101,13 +107,13 @@ class InternalErrors:
     # -- the whole crawl
 
     def changing(self, url: str = "", key: int | None = None) -> Changing:
-        """A frame for changes of state for the sake of *url*; *key* is that of its own, if it has one."""
+        """A frame (``with``) for changes of state on behalf of *url*; *key* is its URL key, if it has one."""
         return Changing(self, url, key)
 
     def stop(self, error: BaseException, url: str = "", key: int | None = None) -> None:
-        """The crawl stops, since *error* came in the midst of a change, and goes on from its last checkpoint.
+        """Stop the crawl after an *error* in the middle of a change; the next start goes on from the last checkpoint.
 
-        The next start ends the URL that is to blame, if one is, when its turn comes.
+        It ends *url*, if that is to blame, when its turn comes.
         """
         if self.is_broken:
             return  # a frontier that is half changed may raise anything
@@ -122,7 +128,7 @@ class InternalErrors:
         self._failed(said)
 
     def watched(self, coroutine: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
-        """A task of *coroutine*; when it dies, the crawl stops and says *what* it was."""
+        """Run *coroutine* as a task; if it fails, the crawl stops and says *what* it was."""
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
         task.add_done_callback(partial(self._over, what))
@@ -135,12 +141,14 @@ class InternalErrors:
 
 
 class Changing:
-    """``with``: an error inside stops the crawl and goes no further; others may come from what is half changed."""
+    """``with``: an error inside stops the crawl and is not raised, as half-changed state may raise more of them."""
 
     __slots__ = ("_errors", "_key", "_url")
 
     def __init__(self, errors: InternalErrors, url: str, key: int | None) -> None:
-        self._errors, self._url, self._key = errors, url, key
+        self._errors = errors
+        self._url = url
+        self._key = key
 
     def __enter__(self) -> None:
         return

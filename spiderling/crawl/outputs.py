@@ -1,4 +1,4 @@
-"""What a crawl writes beside its state: the kinds of segments that its options ask for."""
+"""Which kinds of segments a crawl writes, by its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spiderling.frontier.storage.protocol import SegmentRow
 def writers_of(options: Options, prefix: str, directory: Path, known: Sequence[SegmentRow]) -> list[SegmentWriter]:
     """The writers of the crawl in *directory*, that of the corpus first; *prefix* begins the names of its segments.
 
-    A kind that is now off has its *known* segments looked after all the same.  Raises StorageError, as they do.
+    A kind that is off now, but has *known* segments, gets a writer as well.  Raises StorageError.
     """
     about = {"operator": options.contact, "robots": "obey", "isPartOf": directory.absolute().name}
     kinds: dict[SegmentKind, bool] = {

@@ -1,9 +1,9 @@
-"""``scrapy inspect JOBDIR --rebuild``: a state made anew from what a crawl wrote, for one that is gone, old or damaged.
+"""``scrapy inspect JOBDIR --rebuild``: makes the state anew from a crawl's output, if it is gone, old or damaged.
 
-The frontier is told how each page ended, as in a crawl, and its changes are committed to a new file, which takes the
-state's place when it is whole.  The corpus says which pages were kept, ``links/`` what came of all others and which
-URLs they lead to; without it ``warc/`` says the first, and the front pages of all hosts are to be fetched (again) for
-their links.  Queues, robots.txt and what was learnt begin anew.
+A new frontier is told how each page ended, as in a crawl.  Its changes go to a new file, which takes the state's place
+when it is whole.  The corpus says which pages were kept; ``links/`` says how all others ended and where they lead to.
+Without ``links/``, ``warc/`` says how they ended, and the front page of each host is fetched again for its links.
+Queues, robots.txt and what was learnt begin anew.
 """
 
 from __future__ import annotations
@@ -46,22 +46,28 @@ from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.surplus import Surplus, beyond, recorded, set_aside
 
 _JUDGES_NOTHING: dict[str, Any] = {
-    "yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0,
-    "trap_pages": 0, "trap_copies": 0, "trap_subdomains": 0, "trap_mirror": 0,
-}  # fmt: skip
-"""Options by which no host is closed while pages that were taken are told again; the crawl judges when it goes on."""
+    "yield_profile": "off",
+    "max_host_documents": 0,
+    "max_host_bytes": 0,
+    "trap_pages": 0,
+    "trap_copies": 0,
+    "trap_subdomains": 0,
+    "trap_mirror": 0,
+}
+"""Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 _LINES_AT_ONCE = 2000
+"""Lines or records in one transaction.  Chosen."""
 _TEXT = 128
 """Score from which a link's block is running text (docs/links.md)."""
 _ASKED_AGAIN = frozenset({Reason.TIMEOUT, Reason.TOO_SLOW, Reason.CONNECTION, Reason.REDIRECTED, Reason.KEPT})
-"""What an archive does not say the end of, or the corpus says."""
+"""Reasons in an archive that end no URL: it may have been asked again later, or, if kept, the corpus tells of it."""
 
 
 def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[str]:
-    """Make the state of the crawl in *directory* anew; gives lines that say what it holds.
+    """Make the state of the crawl in *directory* anew; yields lines that say what it holds.
 
-    *given*: settings; those not given are taken from the corpus's manifest.  Raises BadInput if there is nothing to do
-    it from or for, JobdirError while a crawl runs, StorageError if the disk refuses.
+    *given* are settings; others are taken from the corpus's manifest.  Raises BadInput if there are no segments or the
+    state is whole, JobdirError while a crawl runs, StorageError if the disk refuses.
     """
     output = list(beyond(directory, [], None))
     if not output:
@@ -100,7 +106,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
 
 
 def _is_whole(jobdir: Jobdir) -> bool:
-    """Whether the state knows all that is there and nothing is wrong with it."""
+    """Whether the state is sound and knows all segments."""
     try:
         known = recorded(jobdir.database)
         if known is None or any(beyond(jobdir.path, known, None)) or any(damaged_log(jobdir.database)):
@@ -122,7 +128,7 @@ def _refuse_several(output: Sequence[Surplus], directory: Path) -> None:
 
 
 def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, Any]) -> tuple[dict[str, str], Options]:
-    """What the state says of the crawl, and the options by which the frontier takes what it is told."""
+    """The new state's table ``meta``, and the options of the frontier that makes the state."""
     crawls = read_manifest(directory / "corpus").get("crawls") or [{}]
     said = crawls[0]
     known = {spec.name for spec in fields(Options)}
@@ -138,7 +144,7 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
 
 
 def _keep(database: Path) -> Path | None:
-    """Give the former state another name, with its log; None if there is nothing of it."""
+    """Rename the former state and its write-ahead log; None if there is none."""
     endings = [e for e in ("-shm", "-wal", "") if database.with_name(database.name + e).exists()]
     names = (database.with_name(f"{database.name}.former{f'-{n}' if n else ''}") for n in count())
     former = next(n for n in names if not any(n.with_name(n.name + e).exists() for e in ("-shm", "-wal", "")))
@@ -148,12 +154,12 @@ def _keep(database: Path) -> Path | None:
 
 
 class _Rebuilding:
-    """Tells a new frontier what came of all pages, and commits what it makes of that."""
+    """Tells a new frontier how all pages ended, and commits its changes."""
 
     def __init__(self, options: Options, store: SqliteStore, now: float) -> None:
         self._frontier = Frontier(options, shelf=store)
-        self._archive_pages = self._frontier.archive_pages
-        self._store, self._now = store, now
+        self._store = store
+        self._now = now
         self._told: dict[int, tuple[Outcome, int | None]] = {}
         self._asked: set[str] = set()
         """Origins whose front page waits."""
@@ -161,7 +167,7 @@ class _Rebuilding:
         self._has_links = False
 
     def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> None:
-        """Tell it all of *output*."""
+        """Tell the frontier what all of *output* says."""
         of = {
             kind: [s for s in output if s.path.parent.name == kind and s.whole] for kind in ("corpus", "links", "warc")
         }
@@ -184,9 +190,8 @@ class _Rebuilding:
         self._commit(replace(changes, meta=changes.meta | meta, events=[*changes.events, event], history=history))
 
     def standing(self) -> str:
-        """What the state holds, in words."""
-        balance = self._frontier.balance
-        hosts = sum(self._frontier.hosts_by_state().values())
+        """What the new state holds, in words."""
+        ledger = self._frontier.ledger
         return (
             f"{self._frontier.totals['documents']:,} documents of {hosts:,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
@@ -205,23 +210,35 @@ class _Rebuilding:
             self._commit(replace(changes, segments=[row], digests=digests, url_log=url_log))
 
     def _document(self, document: Document, place: int) -> tuple[int, ...]:
-        """A document is told; gives the digests of its text."""
-        said, text = document.attributes, "\n".join(document.paragraphs).encode()
+        """Tell of a document; returns the digests of its text."""
+        said = document.attributes
+        text = "\n".join(document.paragraphs).encode()
         new = [t for t, p in zip(document.paragraphs, document.details, strict=True) if "dup" not in p]
         digests = tuple({digest_key(xxhash.xxh3_128_digest(part)) for part in (text, "\n".join(new).encode())})
         kept = sum(len(paragraph.encode()) for paragraph in new) + max(0, len(new) - 1)
         kept = kept if len(new) < len(document.paragraphs) else _number(said, "length") or kept
         rate = float(said.get("yield") or 0)
         outcome = Outcome(
-            None, said.get("url", ""), Reason.KEPT, 200, body_bytes=round(kept / rate) if rate else kept,
-            kept_bytes=kept, words=_number(said, "words"), language=said.get("lang"), relevant=True,
-            page_language=said.get("lang", ""), facts=_facts(said),
-        )  # fmt: skip
+            None,
+            said.get("url", ""),
+            Reason.KEPT,
+            200,
+            body_bytes=round(kept / rate) if rate else kept,
+            kept_bytes=kept,
+            words=_number(said, "words"),
+            language=said.get("lang"),
+            relevant=True,
+            page_language=said.get("lang", ""),
+            facts=_facts(said),
+        )
         self._end(outcome, _number(said, "distance"), place)
         return digests
 
     def _end(self, outcome: Outcome, distance: int, place: int | None = None) -> None:
-        """A page is told as it ended, but for its links; a second one at its URL as one without a URL of its own."""
+        """Tell how a page ended, without its links.
+
+        A second document at the same URL counts for its host, not for the URL.
+        """
         target = canonicalize(outcome.url)
         if target is None:
             return
@@ -239,7 +256,7 @@ class _Rebuilding:
         self._frontier.report(outcome, self._now)
 
     def _links(self, surplus: Surplus) -> None:
-        """How pages ended; of a page that was kept the corpus has said it."""
+        """Tell how pages ended; the corpus has told of those that were kept."""
         number = 0
         for line in read_links(surplus.path, surplus.whole):
             number += 1
@@ -260,8 +277,8 @@ class _Rebuilding:
         self._commit(replace(self._drained(), segments=[row]))
 
     def _found(self, surplus: Surplus) -> None:
-        """What the pages lead to waits, unless it has ended."""
-        pages = self._frontier.totals["pages"]
+        """Queue the URLs that the pages link to, unless they have ended."""
+        pages = self._frontier.ledger.totals["pages"]
         for number, line in enumerate(read_links(surplus.path, surplus.whole), 1):
             target = canonicalize(line.url)
             host = self._frontier.host(target.host) if target is not None else None
@@ -280,8 +297,9 @@ class _Rebuilding:
         self._commit(self._drained())
 
     def _archive(self, surplus: Surplus) -> None:
-        """How pages ended that the archive says it of, if no links do."""
-        captures, status = 0, 0
+        """Tell how pages ended by the archive, if there is no ``links/``."""
+        captures = 0
+        status = 0
         for number, record in enumerate(records(surplus.path, surplus.whole), 1):
             if record.is_capture:
                 captures += 1
@@ -299,7 +317,7 @@ class _Rebuilding:
         try:
             reason = Reason.of(said.get("reason", ""))
         except (KeyError, ValueError):
-            return  # a site's file
+            return  # the record is a file of a site
         if reason not in _ASKED_AGAIN and not (reason is Reason.HTTP_ERROR and (status == 429 or status >= 500)):
             self._end(Outcome(None, url, reason, status, body_bytes=_number(said, "downloadedBytes")), 0)
 
@@ -318,10 +336,20 @@ class _Rebuilding:
 
 def _outcome(line: LinkLine) -> Outcome:
     return Outcome(
-        None, line.url, Reason.of(line.reason), line.status, body_bytes=line.downloaded_bytes,
-        kept_bytes=line.kept_bytes, words=line.words, language=line.language, page_language=line.page_language,
-        relevant=line.relevant, badness=line.badness, sketch=line.sketch or 0, text_key=line.text_key,
-    )  # fmt: skip
+        None,
+        line.url,
+        Reason.of(line.reason),
+        line.status,
+        body_bytes=line.downloaded_bytes,
+        kept_bytes=line.kept_bytes,
+        words=line.words,
+        language=line.language,
+        page_language=line.page_language,
+        relevant=line.relevant,
+        badness=line.badness,
+        sketch=line.sketch or 0,
+        text_key=line.text_key,
+    )
 
 
 def _number(said: Mapping[str, str], name: str) -> int:

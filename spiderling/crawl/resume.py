@@ -1,4 +1,4 @@
-"""What a resumed crawl may change, and what it must not."""
+"""Which options a resumed crawl may change, and which not."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
-"""Options that a resumed crawl must not change: what is kept already was judged by them."""
+"""Options that a resumed crawl must not change: they have judged what is kept already."""
 
 
-def _compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
-    """Lines 'name: old -> new' of what changed since the crawl was last run; raises JobdirError for what must not."""
+def compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
+    """A line 'name: old -> new' for each option that has changed; raises JobdirError for one that must not."""
     if meta and from_archives != noted(meta, "from_archives", from_archives):
         kinds = ("the web", "archives")
         raise JobdirError(

@@ -70,10 +70,17 @@ if TYPE_CHECKING:
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
-_NOT_SENT = frozenset({
-    b"Proxy-Authorization", b"Accept-Encoding", b"Host", b"Connection", b"Content-Length", b"Transfer-Encoding",
-    b"Expect",
-})  # fmt: skip
+_NOT_SENT = frozenset(
+    {
+        b"Proxy-Authorization",
+        b"Accept-Encoding",
+        b"Host",
+        b"Connection",
+        b"Content-Length",
+        b"Transfer-Encoding",
+        b"Expect",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,9 +344,13 @@ def _described(headers: Headers) -> tuple[str, str]:
 
 
 def _made(
-    raw_response: RawResponse, headers: Headers, url: str, body: bytes = b"", flags: list[str] | None = None,
+    raw_response: RawResponse,
+    headers: Headers,
+    url: str,
+    body: bytes = b"",
+    flags: list[str] | None = None,
     stop_download: StopDownload | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Scrapy's `make_response`, which would make *headers* anew; raises *stop_download* if it asks for that."""
     response = responsetypes.from_args(headers=headers, url=url, body=body)(
         url,

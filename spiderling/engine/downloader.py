@@ -67,7 +67,8 @@ class DirectDownloader(Downloader):
             self.active.remove(request)
 
     async def _ask(self, request: Request) -> Response:
-        send, spider = self.signals.send_catch_log, self.crawler.spider
+        send = self.signals.send_catch_log
+        spider = self.crawler.spider
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
             response = await self.handlers.download_request_async(request)

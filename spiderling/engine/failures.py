@@ -40,7 +40,8 @@ class Failures:
 
     def errback(self, failure: Failure) -> Any:
         """Settle a request; its own errback is called unless it waits again or was redirected."""
-        request, error = failure.request, failure.value  # type: ignore[attr-defined]
+        request = failure.request  # type: ignore[attr-defined]
+        error = failure.value
         fetch = fetch_of(request)
         if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
             self.file_over(request, error)

@@ -24,7 +24,10 @@ class Naming:
 
     def __init__(self, crawl: Crawl, resolver: Resolver, offline: Offline, wake: Callable[[], None]) -> None:
         """*wake* is called after each answer."""
-        self._crawl, self._resolver, self._offline, self._wake = crawl, resolver, offline, wake
+        self._crawl = crawl
+        self._resolver = resolver
+        self._offline = offline
+        self._wake = wake
         self._running: set[asyncio.Task[None]] = set()
 
     def ask(self) -> None:
@@ -43,8 +46,11 @@ class Naming:
         task.add_done_callback(self._running.discard)
 
     async def _resolve(self, name: str) -> None:
-        frontier, clock, running = self._crawl.frontier, self._crawl.clock, running_time()
-        stopped_s, begun = running.stopped_s(), clock.now()
+        frontier = self._crawl.frontier
+        clock = self._crawl.clock
+        running = running_time()
+        stopped_s = running.stopped_s()
+        begun = clock.now()
         try:
             answer = await self._resolver.resolve(name)
         except (NameNotFound, NameServerFailure) as error:

@@ -41,7 +41,7 @@ _NAMED = 10
 """Hosts that are named in the message of a crawl whose names do not exist."""
 _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
     (NameNotFound, Trouble.NO_SUCH_NAME),
-    ((NameServerFailure), Trouble.NAME_SERVER),
+    (NameServerFailure, Trouble.NAME_SERVER),
     (CannotResolveHostError, Trouble.NAME_SERVER),
     (DownloadConnectionRefusedError, Trouble.CONNECTION),
     (DownloadTimeoutError, Trouble.TIMEOUT),
@@ -62,7 +62,11 @@ class Offline:
         self, crawler: Crawler, crawl: Crawl, resolver: Resolver, headers: dict[bytes, bytes], wake: Callable[[], None]
     ) -> None:
         """*headers* are those of a probe; *wake* is called after each."""
-        self._crawler, self._crawl, self._resolver, self._headers, self._wake = crawler, crawl, resolver, headers, wake
+        self._crawler = crawler
+        self._crawl = crawl
+        self._resolver = resolver
+        self._headers = headers
+        self._wake = wake
         self._known = crawl.frontier.reachability
         self._probing: asyncio.Task[None] | None = None
         self._is_said = False
@@ -148,7 +152,9 @@ class Offline:
                 await self._probe_one()
 
     async def _probe_one(self) -> None:
-        origin, clock, frontier = self._known.next_probe(), self._crawl.clock, self._crawl.frontier
+        origin = self._known.next_probe()
+        clock = self._crawl.clock
+        frontier = self._crawl.frontier
         target = canonicalize(origin + "/")
         host = frontier.host(target.host) if target is not None else None
         if host is not None and not frontier.may_probe(host):
@@ -176,7 +182,8 @@ class Offline:
 
         False: the host is being asked already, or must not be for a minute.
         """
-        clock, frontier = self._crawl.clock, self._crawl.frontier
+        clock = self._crawl.clock
+        frontier = self._crawl.frontier
         self._resolver.forget()
         begun = clock.now()
         try:

@@ -59,9 +59,14 @@ class Refused(IgnoreRequest):
     """A response that goes no further than the downloader middlewares."""
 
     def __init__(
-        self, reason: Reason, response: Response, *,
-        may_pass: bool = False, retry_after_s: float | None = None, redirect_to: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        reason: Reason,
+        response: Response,
+        *,
+        may_pass: bool = False,
+        retry_after_s: float | None = None,
+        redirect_to: str | None = None,
+    ) -> None:
         super().__init__(f"{reason.value}: {response.url} ({response.status})")
         self.reason = reason
         self.status = response.status
@@ -81,7 +86,8 @@ class FileTaken(IgnoreRequest):
 
 def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
     """The outcome of a page that went through the pipelines; *detail* says why it was dropped."""
-    response, page = item.response, item.page
+    response = item.response
+    page = item.page
     request = response.request
     fetch = fetch_of(request)
     kept = reason is Reason.KEPT
@@ -166,7 +172,8 @@ def redirected(request: Request, outcome: Outcome) -> Request | None:
     303, and a POST answered by 301 or 302, make it a GET without a body (RFC 9110, 15.4); another origin does not
     get the credentials.
     """
-    source, target = canonicalize(request.url), canonicalize(outcome.redirect_to or "")
+    source = canonicalize(request.url)
+    target = canonicalize(outcome.redirect_to or "")
     dropped: set[bytes] = set()
     is_post = request.method == "POST"
     to_get = (outcome.status == 303 and request.method != "HEAD") or (is_post and outcome.status in (301, 302))

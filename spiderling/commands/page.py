@@ -156,8 +156,8 @@ class PageSpider(SpiderlingSpider):
         if not has_crawl(self.crawler):
             self.failure = error_of(self.crawler)
             return
-        ledger = crawl_of(self.crawler).frontier.ledger
-        ends = [end for end in (*ledger.ends, *ledger.refused_links) if end is not Reason.REDIRECTED]
+        frontier = crawl_of(self.crawler).frontier
+        ends = [end for end in (*frontier.ends, *frontier.refused_links) if end is not Reason.REDIRECTED]
         why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
         self.failure = SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 

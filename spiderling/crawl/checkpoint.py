@@ -159,7 +159,7 @@ class Checkpoint:
             digests=self._digests,
             meta=changes.meta | noted,
             url_log=replace(changes.url_log, ends=ends),
-            history=history_row(now, frontier.ledger, frontier.hosts),
+            history=frontier.history(now),
         )
         batch = _Batch(self._entries, changes)
         self._entries = {kind: [] for kind in self._entries}

@@ -149,12 +149,12 @@ class Crawl:
         )
 
     def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
-        from spiderling.archives.archives import open_archives  # a crawl of the web does not need FastWARC
+        # a crawl of the web does not need FastWARC
+        from spiderling.archives.archives import CrawlSide, open_archives
 
-        captures = self.frontier.archive_pages
-        archives = open_archives(sources, self.options, self.documents, captures, judged.allows, state.meta)
-        archives.attach(self.checkpoint.note, self.finish, self.clock.now)
-        return archives
+        side = CrawlSide(self.checkpoint.note, self.finish, self.clock.now)
+        pages = self.frontier.archive_pages
+        return open_archives(sources, self.options, self.documents, pages, judged.allows, state.meta, side)
 
     def _usable_documents(self) -> frozenset[str]:
         """What ``documents`` holds; a warning for each kind that cannot be read."""

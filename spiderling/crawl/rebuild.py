@@ -158,6 +158,7 @@ class _Rebuilding:
 
     def __init__(self, options: Options, store: SqliteStore, now: float) -> None:
         self._frontier = Frontier(options, shelf=store)
+        self._archive_pages = self._frontier.archive_pages
         self._store = store
         self._now = now
         self._told: dict[int, tuple[Outcome, int | None]] = {}
@@ -191,7 +192,8 @@ class _Rebuilding:
 
     def standing(self) -> str:
         """What the new state holds, in words."""
-        ledger = self._frontier.ledger
+        balance = self._frontier.balance
+        hosts = sum(self._frontier.hosts_by_state().values())
         return (
             f"{self._frontier.totals['documents']:,} documents of {hosts:,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
@@ -278,7 +280,7 @@ class _Rebuilding:
 
     def _found(self, surplus: Surplus) -> None:
         """Queue the URLs that the pages link to, unless they have ended."""
-        pages = self._frontier.ledger.totals["pages"]
+        pages = self._frontier.totals["pages"]
         for number, line in enumerate(read_links(surplus.path, surplus.whole), 1):
             target = canonicalize(line.url)
             host = self._frontier.host(target.host) if target is not None else None

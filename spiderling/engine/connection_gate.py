@@ -23,14 +23,14 @@ class ConnectionGate:
         fetch = fetch_of(request)
         if fetch is not None:
             with self._crawl.errors.changing(fetch.url, fetch.id):
-                self._crawl.frontier.schedule.started(fetch.host, address, self._crawl.clock.now())
+                self._crawl.frontier.started(fetch, self._crawl.clock.now(), address)
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""
         fetch = fetch_of(request)
         if fetch is None:
             return 0.0
-        return self._crawl.frontier.schedule.connect_in(fetch.address, self._crawl.clock.now())
+        return self._crawl.frontier.connect_in(fetch, self._crawl.clock.now())
 
     def may_also_connect(self, request: Request, address: str) -> bool:
         """Whether *request* may be sent to its second address too; if so, that counts as begun."""
@@ -38,5 +38,5 @@ class ConnectionGate:
         if fetch is None:
             return True
         with self._crawl.errors.changing(fetch.url, fetch.id):
-            return self._crawl.frontier.schedule.may_also_start(address, self._crawl.clock.now())
+            return self._crawl.frontier.may_also_start(address, self._crawl.clock.now())
         return False

@@ -143,10 +143,8 @@ class Dispatcher:
 
     def _log_reopened(self) -> None:
         """Tell the log which retired hosts go on because too few hosts have URLs."""
-        reopened = self.crawl.frontier.host_closing.reopened
-        for host in reopened:
+        for host in self.crawl.frontier.take_reopened():
             logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
-        reopened.clear()
 
     def _end_turn(self) -> None:
         """Other tasks have had their turn: more may be handed out."""
@@ -165,7 +163,7 @@ class Dispatcher:
 
     def _made(self, fetch: Fetch) -> Request:
         meta: dict[str, Any] = {requests.FETCH: fetch, "address": fetch.address, "verbatim_url": True}
-        meta["fallback_address"] = self.crawl.frontier.schedule.fallback_of(fetch.url, fetch.address)
+        meta["fallback_address"] = self.crawl.frontier.fallback_of(fetch)
         if fetch.payload is not None and not is_sitemap(fetch):
             request = self._payloads.restored(fetch)
             request.meta.update(meta)

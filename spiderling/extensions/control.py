@@ -136,11 +136,12 @@ class Control(Extension):
         self.dispatcher.wake()
 
     def _apply_rates(self, crawl: Crawl, wanted: ControlFile) -> None:
-        schedule = crawl.frontier.schedule
         options = crawl.options
-        schedule.host_interval_s = options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
-        schedule.ip_interval_s = options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
-        crawl.frontier.host_closing.judge_by(wanted.yield_profile)
+        crawl.frontier.set_rates(
+            options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
+            options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
+        )
+        crawl.frontier.judge_by(wanted.yield_profile)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         listed = crawl.blocked.holds

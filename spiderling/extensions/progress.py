@@ -54,11 +54,10 @@ class Progress(Extension):
             logger.info("%s", summary(self.crawl, reason))
 
     def _line(self, crawl: Crawl) -> str:
-        ledger = crawl.frontier.ledger
-        totals = ledger.totals
+        totals = crawl.frontier.totals
         pages = totals["pages"] - self._last_pages
         self._last_pages = totals["pages"]
-        states = Counter(crawl.frontier.hosts.states.hosts_by_state())
+        states = Counter(crawl.frontier.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         away = crawl.frontier.network_trouble()
@@ -74,7 +73,7 @@ class Progress(Extension):
     def _source(self, crawl: Crawl) -> str:
         """What the next pages come from."""
         if crawl.archives is None:
-            return f"{crawl.frontier.ledger.waiting:,} URLs wait"
+            return f"{crawl.frontier.balance.waiting:,} URLs wait"
         read = crawl.archives.bytes_read - self._last_bytes_read
         self._last_bytes_read = crawl.archives.bytes_read
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
@@ -117,7 +116,7 @@ class Progress(Extension):
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
-    factor = crawl.frontier.host_closing.rule.factor
+    factor = crawl.frontier.yield_factor
     strategy = crawl.options.strategy
     if factor is None:
         rule = "no host is retired for its yield"
@@ -136,9 +135,10 @@ def start_line(crawl: Crawl) -> str:
 
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
-    ledger = crawl.frontier.ledger
-    totals = ledger.totals
-    retired = crawl.frontier.hosts.states.hosts_by_state().get(HostState.RETIRED, 0)
+    frontier = crawl.frontier
+    totals = frontier.totals
+    states = frontier.hosts_by_state()
+    retired = states.get(HostState.RETIRED, 0)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),

@@ -68,7 +68,7 @@ class SitemapMiddleware(Component):
 
     async def _take(self, crawl: Crawl, fetch: Fetch, sitemap: Sitemap) -> str:
         """Give the frontier what *sitemap* names; after a crash it is read again, since its URL has not ended."""
-        discovery = crawl.frontier.discovery
+        sitemaps = crawl.frontier.sitemaps
         urls = sitemap.urls
         with crawl.errors.changing(fetch.url, fetch.id):
             if sitemap.is_index:

@@ -69,7 +69,7 @@ class SpiderlingSpider(CorpusSpider):
         crawl = crawl_of(self.crawler)
         seeds = self._seeds
         self._seeds = []  # there may be millions
-        if not seeds and not crawl.frontier.hosts:  # a crawl that has begun gets new seeds only when told so
+        if not seeds and not crawl.frontier.knows_hosts:  # a crawl that has begun gets new seeds only when told so
             try:
                 seeds = model_seeds(crawl.accepted)
             except BadInput as error:

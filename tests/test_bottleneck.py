@@ -21,7 +21,7 @@ def named(monkeypatch):
     def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
-        frontier = SimpleNamespace(schedule=SimpleNamespace(held_back=lambda now: (held, 3)))
+        frontier = SimpleNamespace(held_back=lambda now: (held, 3))
         clock = SimpleNamespace(now=lambda: 1000.0)
         progress = Progress(SimpleNamespace(engine=engine, signals=SimpleNamespace(connect=lambda *_: None)))
         for at in (0, 1):

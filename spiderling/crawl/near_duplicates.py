@@ -33,7 +33,7 @@ class NearDuplicateFilter:
         if not options.knows_shingles():
             return
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
-        seen = self._files.restore(jobdir.corpus, lengths)
+        seen = self._files.load_filter(jobdir.corpus, lengths)
         corpora = [path.strip() for path in options.seen.split(",") if path.strip()]
         documents = self._files.load_corpora(seen, corpora)
         if documents:

@@ -1,4 +1,4 @@
-"""A web that is served over HTTP, asked as the simulator asks one."""
+"""Lets the simulator ask a web that is made to be served over HTTP."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from webs.web import Web, WebResponse
 
 
 class ServedAnswers:
-    """A web that could be served (``webs/web.py``) as the simulator asks it; *judge* reads its pages."""
+    """An ``AnswerWeb`` (simulation/replay.py) of a ``Web`` (webs/web.py)."""
 
     def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome], latency_s: float = 0.5) -> None:
-        """*judge*: (URL id, URL, answer) -> Outcome, for any answer to a request for a page; all take *latency_s*."""
+        """*judge*: (URL id, URL, answer) -> Outcome, for each page; *latency_s*: seconds that each answer takes."""
         self._web = web
         self._judge = judge
         self._latency_s = latency_s

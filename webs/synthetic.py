@@ -31,22 +31,35 @@ if TYPE_CHECKING:
 Words = Mapping[str, Sequence[tuple[str, int]]]
 
 LANGUAGES = ("cs", "sk", "pl", "en", "de")
+"""The first is the target."""
 TARGET_SHARE = 0.122
+"""Share of the pages in the target language."""
 SAME_SERVER = 0.841
+"""Share of a target page's links to its own server that lead to target pages."""
 OTHER_SERVER = 0.385
+"""The same of its links to other servers."""
 FROM_OTHERS = 0.03
-SAME_LANGUAGE = 0.6  # of cross-host links between pages of other languages; our guess, the paper has no figure
-HOME_SHARE = 0.9  # of a host's pages that are in its main language
+"""Share of the links of other pages that lead to target pages."""
+SAME_LANGUAGE = 0.6
+"""Share of the links between hosts, among pages of other languages, that stay in the language (chosen)."""
+HOME_SHARE = 0.9
+"""Share of a host's pages that are in its main language (chosen)."""
 NATIONAL_SHARE = 0.345
+"""Share of the hosts below the national domain of their language."""
 NATIONAL = {"cs": "cz", "en": "uk", "sl": "si", "uk": "ua", "da": "dk", "sv": "se", "el": "gr", "et": "ee", "ja": "jp"}
 GENERIC = ("com", "net", "org", "info", "eu")
 LARGEST_HOST = 20_000
+"""Most pages of a host (chosen)."""
 MOST_HOSTS = 0xFFFFFF
+"""A host's number stands in its name (chosen: six hexadecimal digits at most)."""
 
 
 class Kind(Enum):
-    """What a host is: its name in host names, the share of such hosts, and of its pages the share of text, the
-    number of links relative to the mean, and the sentences in a paragraph."""
+    """What a host is.
+
+    Values: the word in its name; the share of such hosts; and of its pages the share of text, the number of links
+    relative to the mean, and the sentences in a paragraph (all chosen).
+    """
 
     ARTICLES = ("noviny", 0.2, 0.35, 0.7, 5)
     SHOP = ("obchod", 0.35, 0.03, 1.2, 1)

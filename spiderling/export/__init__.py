@@ -1,1 +1,1 @@
-"""A corpus as other programs want it: chosen, deduplicated, in other formats."""
+"""A finished corpus for other programs: selected, deduplicated, in other formats."""

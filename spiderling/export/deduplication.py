@@ -44,12 +44,15 @@ if TYPE_CHECKING:
     Progress = Callable[[Iterable[Any], str, int], Iterator[Any]]
 
 MIN_MEMORY_BYTES = 1_000_000_000
+"""Chosen."""
 _OWN_BYTES = 600_000_000
-"""What is needed beside DuckDB: Python, its libraries and one chunk."""
+"""Memory needed beside DuckDB: for Python, its libraries and one chunk (chosen)."""
 _CHUNK_SHINGLES = 4_000_000
+"""Shingles that are collected in one transaction (chosen)."""
 _BYTES_PER_SHINGLE = 100
-"""Of memory, to group a range of hashes."""
+"""Memory that DuckDB needs for each shingle of a range of hashes (chosen)."""
 _RANGE_ROWS = 4_000_000
+"""Rows of ``shared`` that are judged at once (chosen)."""
 _HASHES = 1 << 64
 
 _TABLES = """
@@ -83,11 +86,11 @@ class Rule(NamedTuple):
     """What is a duplicate."""
 
     window: int = WINDOW
-    """Words of a tuple; in text without spaces as many characters as so many words take."""
+    """Words of a tuple; text without spaces has tuples of characters (text/shingles.py)."""
     threshold: float = 0.5
     """A unit is a duplicate if more than this share of its tuples was seen."""
     unit: str = "paragraph"
-    """Or 'document'."""
+    """What is compared and left out: 'paragraph' or 'document'."""
     mark: bool = False
     """Whether duplicates stay, with ``dup="1"`` on their paragraphs."""
 
@@ -101,7 +104,7 @@ class Rule(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What there was, and what of it is duplicate."""
+    """What the corpus holds, and how many of its units are duplicates."""
 
     documents: int
     units: int
@@ -153,7 +156,7 @@ class Deduplication:
         self._connection.close()
 
     def _execute(self, query: str, *values: object) -> DuckDBPyConnection:
-        """In another thread, because DuckDB sees no Ctrl-C before a query is done."""
+        """Run *query* in another thread, because DuckDB notices Ctrl-C only when a query is done."""
         running = self._thread.submit(self._connection.execute, query, list(values))
         try:
             return running.result()
@@ -181,7 +184,7 @@ class Deduplication:
 
     @contextmanager
     def _committed(self, name: str, number: int = 0) -> Iterator[None]:
-        """All or nothing of what is done to the tables, and a note that it is done."""
+        """A transaction that also notes that the step is done."""
         self._connection.execute("BEGIN")
         try:
             yield
@@ -253,7 +256,7 @@ class Deduplication:
                 self._note(_duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold))
 
     def _flags(self, number: int) -> NDArray[np.bool_]:
-        """One for each shared shingle; on disk if they would take much of the memory."""
+        """A flag for each shared shingle; on disk if they would take much of the memory."""
         if number < self._sql_bytes // 4:
             return np.zeros(number, np.bool_)
         return np.memmap(self._work / "seen", np.bool_, "w+", shape=(number,))
@@ -267,7 +270,7 @@ class Deduplication:
     # -- step 4
 
     def without_duplicates(self, documents: Iterable[StoredDocument]) -> Iterator[StoredDocument]:
-        """*documents*, which are the corpus, as the rule leaves them; those of which nothing is left are left out."""
+        """*documents*, those of the corpus, without their duplicates; a document without a rest is left out."""
         duplicates = self._ordered_duplicates()
         following = next(duplicates, -1)
         unit = 0
@@ -342,9 +345,10 @@ def _duplicates(
     seen: NDArray[np.bool_],
     threshold: float,
 ) -> list[int]:
-    """The units of which too much was seen; what the others hold is *seen* from then on.
+    """The duplicates among *units*; the shingles of the others are *seen* from then on.
 
-    A posting (unit, number of a shingle, shingles of the unit) is a row of the first three, ordered by unit.
+    Row by row the first three arrays hold a unit, the number of one of its shingles, and how many shingles it has;
+    they are ordered by unit.
     """
     starts = np.flatnonzero(np.diff(units, prepend=-1))
     ends = np.append(starts, len(units))[1:]
@@ -352,7 +356,7 @@ def _duplicates(
     found = []
     for start, end, bound in zip(starts.tolist(), ends.tolist(), most.tolist(), strict=True):
         own = numbers[start:end]
-        # a unit of which too little stands elsewhere needs no look
+        # a unit with too few shared shingles cannot be a duplicate
         if end - start > bound and np.count_nonzero(seen[own]) > bound:
             found.append(int(units[start]))
         else:

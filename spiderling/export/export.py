@@ -1,4 +1,4 @@
-"""A finished corpus written anew: without the documents that have to go, in part, in another format.
+"""Writes a finished corpus anew: in another format, in part, or without documents that have to go.
 
 Documents pass one by one, so that memory does not grow with the corpus.
 """
@@ -30,7 +30,7 @@ Watch: TypeAlias = Callable[[Iterator[StoredDocument]], Iterator[StoredDocument]
 
 
 class Summary(NamedTuple):
-    """What became of the documents."""
+    """The result of an export, in documents."""
 
     kept: int
     dropped: int
@@ -44,19 +44,19 @@ class Corpus(NamedTuple):
 
     sources: list[Source]
     purposes: list[str]
-    """What they were collected for, as far as is known (base/opt_outs.py)."""
+    """What the documents were collected for, as far as is known (base/opt_outs.py)."""
     documents: int = 0
-    """How many there are; 0 if that is not known of all sources."""
+    """How many there are; 0 if some source does not say."""
     crawls: Sequence[Manifest] = ()
-    """How those that are crawls were made (jobdir/card.py)."""
+    """How the crawls among the sources were made (jobdir/card.py)."""
     troubles: Sequence[str] = ()
-    """Why the states of some cannot be read."""
+    """Why the states of some crawls cannot be read."""
 
 
 def corpus_of(names: Iterable[str], salvage: Salvage | None = None) -> Corpus:
     """The corpus in crawl directories and files; raises BadInput when one is neither.
 
-    Of a crawl, that may be running, it is what was acknowledged; with *salvage* whatever text there is.
+    A crawl may be running: its corpus is what was acknowledged, or, with *salvage*, whatever text there is.
     """
     sources: list[Source] = []
     purposes: set[str] = set()
@@ -94,7 +94,7 @@ def corpus_of(names: Iterable[str], salvage: Salvage | None = None) -> Corpus:
 
 
 def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> None:
-    """Raise JobdirError if the state names other documents than it counts: some would be left out without a word."""
+    """Raise JobdirError if the state counts other documents than its segments hold: some would be missing."""
     named = sum(segment.entries for segment in segments)
     counted = crawl.counts.get("total/documents", named)
     if named != counted:
@@ -105,7 +105,7 @@ def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> 
 
 
 def _purposes_beside(path: Path) -> set[str]:
-    """What the export that made a file says of itself."""
+    """The purposes in the manifest of the export that made the file *path*."""
     for beside in path.parent.glob("*.json"):
         if not path.name.startswith(split_name(beside.stem)[0]):
             continue
@@ -172,7 +172,7 @@ def _copy(
     log: IO[str] | None,
     tally: Tally,
 ) -> int:
-    """The number of documents that *drop* names; the others go to *parts* and *tally* if *selection* takes them."""
+    """Copy what *selection* takes to *parts* and *tally*; returns the number of documents that *drop* names."""
     dropped = 0
     for document in documents:
         rule = drop.rule_for(document.attributes)

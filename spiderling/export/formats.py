@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from spiderling.corpus.reader import StoredDocument
 
 _FRAME_CHARS = 1_000_000
+"""Text that is packed at once (chosen)."""
 _ROW_GROUP_CHARS = 16_000_000
+"""Text of a row group of Parquet (chosen)."""
 _PACKED = (".zst", ".gz")
 
 
@@ -118,14 +120,14 @@ def checked(name: str, format_name: str) -> str:
 
 
 def writer(path: Path, name: str, format_name: str) -> Writer:
-    """Makes *path*, whose last *name* will be *name*; raises OSError, and BadInput for a name that does not fit."""
+    """A writer to the new file *path*, which will be renamed to *name*; raises OSError, and BadInput for that name."""
     if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
     return TextWriter(path, name, ENCODERS[format_name])
 
 
 class TextWriter:
-    """Any of the text formats; the file is open while it is written to only."""
+    """Writes any of the text formats; the file is open only while it is written to."""
 
     def __init__(self, path: Path, name: str, encode: Callable[[StoredDocument], str]) -> None:
         self._path = path
@@ -154,7 +156,7 @@ class TextWriter:
 
 
 def packer(name: str) -> Callable[[bytes], bytes]:
-    """What makes frames that can stand one behind the other, by the ending of *name*."""
+    """A function that packs bytes into a frame, by the ending of *name*; a file holds such frames one after another."""
     if name.endswith(".zst"):
         return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
     return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes

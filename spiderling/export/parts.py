@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from spiderling.corpus.reader import StoredDocument
 
 _MAX_WAITING_CHARS = 64_000_000
+"""Text of all open files that waits to be written (chosen)."""
 _MAX_OPEN = 256
-"""Parquet files stay open until they are complete."""
+"""Parquet files at once, which stay open until they are complete (chosen)."""
 
 
 class _Shard:
@@ -46,7 +47,7 @@ class Written(NamedTuple):
 
 
 class Parts:
-    """Shares out documents among files; memory does not grow with their number or size."""
+    """Distributes documents to files; memory grows neither with their number nor with their size."""
 
     def __init__(self, out: Path, format_name: str, layout: Layout) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged corpus: the documents of every frame that is whole, and what had to be left out.
+"""Reads the documents of every whole frame of a damaged corpus, and says what it left out.
 
 A frame is whole if its checksum is right and it holds prevertical and nothing else.  Behind a damaged one the search
 goes on at the next four bytes with which a frame of zstd begins, so damage costs the frames that it stands in.
@@ -25,8 +25,9 @@ _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
 _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
 _PIECE_BYTES = 1 << 16
+"""Unpacked at a time (chosen)."""
 _MOST_BYTES = 1 << 30
-"""Of a frame; one that goes on longer is damaged.  A batch of a crawl has some MB at most."""
+"""Text of a frame from which it counts as damaged (chosen: a batch of a crawl has some MB at most)."""
 
 
 class Loss(TypedDict):
@@ -35,9 +36,9 @@ class Loss(TypedDict):
     file: str
     bytes: int
     frames: int
-    """About: that seem to begin in these bytes."""
+    """An estimate: those that seem to begin in these bytes."""
     documents: int | None
-    """By the state's record, else by what whole frames hold; None: nobody can tell."""
+    """By the state's record, else an estimate from the whole frames; None: there is neither."""
 
 
 class Salvage:
@@ -46,12 +47,12 @@ class Salvage:
     def __init__(self) -> None:
         self.losses: list[Loss] = []
         self._recorded: dict[Path, int] = {}
-        """Documents of each segment, where the state says it."""
+        """Documents of each segment, as the state records them."""
 
     def sources(self, directory: Path, segments: Sequence[Segment] = ()) -> list[Source]:
-        """The files of a crawl's corpus, and of the *segments* that its state names also those that are gone.
+        """The files of a crawl's corpus, and those of the *segments* named by its state that are gone.
 
-        What lies in a segment behind the length that the state knows is text as well, and is read if it is whole.
+        Whole frames behind the length that the state records for a segment are text as well, and are read.
         """
         lengths = {segment.path: segment.length for segment in segments}
         self._recorded |= {segment.path: segment.entries for segment in segments}
@@ -91,7 +92,7 @@ class _Part(NamedTuple):
     documents: Sequence[StoredDocument] = ()
     """At least one in a whole frame."""
     frames: int = 0
-    """That seem to begin in a stretch that is not whole."""
+    """Frames that seem to begin in a stretch that is not whole."""
 
 
 def _parts(path: Path) -> Iterator[_Part]:

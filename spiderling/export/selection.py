@@ -49,9 +49,9 @@ class Condition:
         self._value = match[3]
         self._number = number(self._value)
         self.is_met = False
-        """By any document."""
+        """Whether any document has met it."""
         self.others: Counter[str] = Counter()
-        """Values of the attribute in documents that do not meet it, the first few."""
+        """Values of the attribute in documents that do not meet it, while none does."""
 
     def holds(self, attributes: Mapping[str, str]) -> bool:
         value = attributes.get(self.attribute)
@@ -79,8 +79,9 @@ class Selection:
     def __init__(
         self, conditions: Iterable[str] = (), max_distance: int | None = None, share: float = 1, seed: str = ""
     ) -> None:
-        """*share* of the documents, drawn by their ids: the same again with the same *seed*, and a smaller share of
-        it is a part of a larger one.  Raises BadInput.
+        """*share*: of the documents, drawn by their ids; raises BadInput.
+
+        The same *seed* draws the same documents again, and a smaller share is a part of a larger one.
         """
         if not 0 < share <= 1:
             raise BadInput(f"a sample of {share} cannot be drawn; give a share above 0 and up to 1, such as 0.01.")
@@ -142,7 +143,7 @@ def _unmet(condition: Condition) -> str:
 
 
 def _quality(attributes: Mapping[str, str]) -> str:
-    """By Badness: Schäfer et al. 2014 select documents of up to 10; texrex, their program, keeps those of up to 35."""
+    """The part by Badness: Schäfer et al. 2014 select up to 10, their program texrex keeps up to 35."""
     badness = number(attributes.get("badness", ""))
     if badness is None:
         return ""
@@ -157,17 +158,18 @@ SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "date": lambda attributes: attributes.get("crawl_date", "")[:7],
     "quality": _quality,
 }
-"""Name -> the part that a document belongs to; "" where it does not say.  Dates by month."""
+"""Name of a split -> the part that a document belongs to, "" where it does not say; dates are split by month."""
 _MAX_PART_BYTES = 100
+"""Of a part in a file's name; file systems allow 255 bytes for the whole name."""
 
 
 class Layout(NamedTuple):
     """How the output is cut into files."""
 
     splits: tuple[str, ...] = ()
-    """Of SPLITS, one under the other."""
+    """Keys of SPLITS, the first one outermost."""
     shard_bytes: int = 0
-    """A file that has so much is followed by another; 0: no limit."""
+    """Size from which a file is followed by another; 0: no limit."""
 
     def part_of(self, attributes: Mapping[str, str]) -> str:
         """The part of a document, fit for the name of a file; "" when nothing is split."""

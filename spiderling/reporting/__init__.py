@@ -1,8 +1,10 @@
 """``scrapy report``: a crawl's state as one HTML page.
 
-material.py  what is read of the state, once
-tables.py    tables of it, by the papers' measures
-advice.py    what to do next, in plain words
-charts.py    curves and points, as Vega-Lite
-page.py      any such tables and charts as one page that asks nothing of a network
+material.py    what is read of the state, once
+tables.py      tables of it, by the papers' measures
+advice.py      what to do next, in plain words
+charts.py      curves and points, as Vega-Lite
+comparison.py  the page of ``scrapy simulate``
+report.py      the page of ``scrapy report``
+page.py        any such tables and charts as one page that needs no network
 """

@@ -17,7 +17,7 @@ _POOR = 0.25
 _FAIR = 0.6
 """The same ratio, from which all is well (chosen)."""
 _NOTABLE = 0.2
-"""Share of the URLs tried from which a Reason is worth a word."""
+"""Share of the tried URLs from which a Reason is named (chosen)."""
 _WORTH_SPARING = 0.15
 """Share of the download that a stricter profile must have spared to be advised (chosen)."""
 _TOO_MUCH_LOST = 0.03
@@ -39,7 +39,7 @@ _BOUNDS = {
     "hosts": "It is short of hosts: too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, "
     "or let the best retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
 }
-"""By what progress lines name as the bottleneck (extensions/progress.py)."""
+"""Bottleneck as progress lines name it (extensions/progress.py) -> advice."""
 _CAUSES = {
     Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
     "SPIDERLING_MAX_DISTANCE spare them",

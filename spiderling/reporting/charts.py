@@ -22,9 +22,11 @@ MOST_POINTS = 20_000
 _LARGEST = 1_000
 """Hosts that cost most, which are always drawn."""
 _MOST_ROWS = 120
+"""Points of a curve (chosen)."""
 _YIELD_LINES = (1.0, 0.1, 0.01, 0.001)
+"""Yield rates that are drawn as lines."""
 _FLOOR_MB = 1e-4
-"""Where hosts that gave nothing stand on the log axis."""
+"""Kept MB at which hosts that gave nothing are drawn: a logarithmic axis has no 0."""
 _KINDS = {"retired": "retired", "exhausted": "exhausted: no URL left", "other": "left alone", "work": "at work"}
 
 
@@ -41,11 +43,11 @@ _CURVES = (
     ("Clean text over time", "MB a second", {"clean": "kept"}, ""),
     ("Hosts over time", "hosts", {"at_work": "at work", "retired": "retired"}, ""),
 )
-"""Title, axis, key of a step -> name of its curve, note."""
+"""Title; axis; key of a step -> name of its curve; note."""
 
 
 class Chart(NamedTuple):
-    """A Vega-Lite spec (without sizes and colours) and what it shows, for those who do not see it."""
+    """A Vega-Lite spec, without sizes and colours, and in words what it shows."""
 
     title: str
     spec: Spec
@@ -53,7 +55,7 @@ class Chart(NamedTuple):
 
 
 def scatter(material: Material) -> Chart:
-    """Hosts, downloaded x kept."""
+    """A point for each host by its downloaded and kept bytes."""
     hosts = material.hosts
     order = np.argsort(-hosts.downloaded_bytes, kind="stable")
     order = order[hosts.downloaded_bytes[order] > 0]

@@ -12,6 +12,7 @@ from spiderling.simulation.comparison import SHARES, Run, Summary, summaries
 from spiderling.simulation.measures import Sample, Truth, coverage, word_coverage
 
 _MOST_POINTS = 60
+"""Of a curve (chosen)."""
 _SHAPES = (
     "circle",
     "square",
@@ -26,7 +27,7 @@ _SHAPES = (
 
 
 class Measure(NamedTuple):
-    """A curve's height."""
+    """What a curve shows of each sample."""
 
     title: str
     value: Callable[[Sample, Truth], float]

@@ -71,16 +71,16 @@ class Material:
     options: Options
     version: str
     made: float
-    """When this was read, in seconds since 1970 ..."""
+    """When this was read, in seconds since 1970."""
     created: float
-    """... and when the crawl was begun."""
+    """When the crawl was begun, in seconds since 1970."""
     counts: dict[str, int]
     hosts: Hosts
     history: list[HistoryRow]
     seeds: list[Seed]
-    """Empty if the trail does not know them."""
+    """Empty if the log of URLs does not know them."""
     consents: list[tuple[str, int]]
-    """What origins said for their front page -> how many did."""
+    """(Statement on the use of their front page, number of origins that make it), the commonest first."""
     events: list[tuple[float, str]]
 
     def total(self, name: str) -> int:
@@ -134,7 +134,7 @@ def _history(crawl: Inspection) -> list[HistoryRow]:
 
 
 def _seeds(crawl: Inspection) -> list[Seed]:
-    """The URLs that were found on no page, those that ended first; the trail is read without unpacking the rest."""
+    """The URLs that were found on no page, those that ended before the others; only batches with one are unpacked."""
     keys = np.array(sorted(_seed_keys(crawl)), np.int64)
     hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, state, words FROM host WHERE distance = 0")}
     ended: dict[int, Seed] = {}

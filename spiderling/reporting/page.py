@@ -1,8 +1,8 @@
-"""Tables and charts as one HTML file that asks nothing of a network.
+"""Tables and charts as one HTML file that needs no network.
 
-The page holds all that it needs; its Content-Security-Policy makes the browser refuse anything else.  Charts are drawn
-by Vega-Lite, whose script vl-convert-python brings along; what they show also stands in tables, which a keyboard and a
-screen reader reach, which a click or key on a heading sorts, and which are there without scripts too.
+The page holds all that it needs; its Content-Security-Policy makes the browser refuse anything else.  Vega-Lite draws
+the charts; its script comes with vl-convert-python.  What they show also stands in tables, which work without scripts,
+are reached by a keyboard and a screen reader, and are sorted by a click or a key on a heading.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from spiderling.reporting.tables import Cell, Table
 Block: TypeAlias = "Table | Chart | list[str]"
 
 _LONG_WORD = 24
-"""Characters in a row that may be broken to fit a table into the window."""
+"""Characters of a word from which it may be broken to fit a table into the window (chosen)."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
-"""Vega compiles the expressions of our specs, hence unsafe-eval; no data is among them."""
+"""unsafe-eval, because Vega compiles the expressions of our specs; these hold no data of a crawl."""
 
 
 def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]]) -> str:
@@ -118,5 +118,5 @@ def number(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped, and without characters that turn or hide what is beside them: names come from the web."""
+    """*text* as HTML; names come from the web and may hold anything."""
     return html.escape(printable(text), quote=False)

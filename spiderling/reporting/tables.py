@@ -27,6 +27,7 @@ Cell: TypeAlias = "str | int | float | None"
 _Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 _MOST_ROWS = 25
+"""Of a table whose length depends on the crawl (chosen)."""
 _PAPERS = (
     ("American Spanish", 1874.0, 97.3, 0.0519, 44.14, 0.0236),
     ("Arabic", 2015.0, 84.4, 0.0419, 58.04, 0.0288),
@@ -128,13 +129,13 @@ class Profile(NamedTuple):
     name: str
     factor: float
     retired: int
-    """Hosts that lie below it by what they gave in all."""
+    """Hosts whose yield rate in all lies below it."""
     spared_share: float
-    """Of all downloaded bytes, those of these hosts beyond the minima at which each could have been retired ..."""
+    """Share of all downloaded bytes that came from these hosts after each could have been retired."""
     lost_share: float
-    """... and of all kept bytes at most as much, evenly spread over each host's pages."""
+    """Share of all kept bytes that came after that moment, if each host gave its text evenly."""
     more_bytes: float
-    """Kept bytes to be expected of the parked URLs of hosts that it would let go on."""
+    """Kept bytes to be expected of the parked URLs of retired hosts that it would let go on."""
 
 
 def profiles(material: Material) -> list[Profile]:
@@ -240,7 +241,7 @@ def notable_hosts(material: Material) -> list[Table]:
 
 
 def left_alone(material: Material) -> Table:
-    """Hosts that are not asked any more by a decision, those first that cost most."""
+    """Hosts that the crawl has decided to leave alone, those first that cost most."""
     hosts = material.hosts
     closed = np.flatnonzero(np.isin(hosts.states, ["retired", "spent", "blocked", "forbidden", "mirror"]))
     order = closed[np.argsort(-hosts.downloaded_bytes[closed], kind="stable")]
@@ -254,7 +255,7 @@ def left_alone(material: Material) -> Table:
 
 
 def by_group(material: Material, title: str, groups: Iterable[str]) -> Table:
-    """Sums over the hosts of each of *groups*, one for each host, most words first."""
+    """Sums over the hosts of each group, most words first; *groups*: the group of each host."""
     hosts = material.hosts
     names, inverse = np.unique(np.array(list(groups), dtype=str), return_inverse=True)
     columns = (hosts.documents, hosts.words, hosts.downloaded_bytes, hosts.kept_bytes)

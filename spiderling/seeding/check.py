@@ -1,4 +1,4 @@
-"""``scrapy seeds check FILE``: what the seeds give, before a crawl rests on them.
+"""``scrapy seeds check FILE``: what the seeds give, so that no crawl begins with bad ones.
 
 After Schäfer, Barbaresi & Bildhauer 2014: crawls that begin with seeds of good yield have a good yield (R2 = .78).
 Each seed's page is fetched as in a crawl and goes through the whole chain; its links are not followed.
@@ -50,7 +50,7 @@ class Yield:
     kept_bytes: int = 0
 
     def add(self, result: dict[str, Any] | None) -> None:
-        """One seed; None: it gave no page."""
+        """Count one seed; None: it gave no page."""
         self.seeds += 1
         if result is not None:
             self.fetched += 1
@@ -123,7 +123,7 @@ class CheckSpider(SpiderlingSpider):
 def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:
     """Check the seeds in the file *name*, and write the good ones to *out*; returns the tables.
 
-    State and results are beside *out* until all seeds were asked.  Raises SpiderlingError.
+    State and results stand beside *out* until all seeds were fetched.  Raises SpiderlingError.
     """
     seeds = read_seeds(name)
     state = Path(f"{out}.state")
@@ -155,7 +155,7 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
 
 
 def _read_results(path: Path) -> dict[str, dict[str, Any]]:
-    """By seed; of one that was fetched twice (before and after a kill) the better result."""
+    """Seed -> result; the better one of a seed that was fetched twice, before and after a kill."""
     found: dict[str, dict[str, Any]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
@@ -189,7 +189,7 @@ def render(seeds: list[Seed], found: dict[str, dict[str, Any]], out: Path) -> It
 
 
 def _write(seeds: list[Seed], out: Path) -> None:
-    """The file of the *seeds*, each under the heading that it had: what is trusted stays so."""
+    """Write the *seeds*, each under the heading that it had, so that what was trusted stays so."""
     lines = []
     heading = ""
     for seed in seeds:

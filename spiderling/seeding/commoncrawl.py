@@ -26,7 +26,7 @@ _STEP = "commoncrawl"
 
 
 class Wanted:
-    """Which captures count: successful ones whose first language, if known, is one of ours, else by their domain."""
+    """Which captures count: successful ones in one of our languages or, if that is not known, below our domains."""
 
     def __init__(self, iso3: Sequence[str], tlds: Sequence[str]) -> None:
         self.iso3 = tuple(iso3)
@@ -45,7 +45,7 @@ class Wanted:
 
 
 class CommonCrawlSource:
-    """The index server (pywb's CDX API): all of each top-level domain, some pages of the index evenly spread."""
+    """The index server (pywb's CDX API): of each top-level domain, some pages of the index, evenly spread."""
 
     name = "commoncrawl"
 
@@ -100,7 +100,7 @@ def _query(tld: str) -> str:
 def indexed_hosts(path: Path, wanted: Wanted) -> Iterator[str]:
     """The home pages of wanted hosts in a file of the index: ``cdx-*.gz`` or ``.parquet`` (columnar, by duckdb).
 
-    Raises BadInput when it cannot be read, after what it holds.
+    Raises BadInput if it cannot be read; what it holds before that was yielded.
     """
     if path.suffix == ".parquet":
         yield from _columnar(path, wanted)

@@ -1,4 +1,4 @@
-"""The file of seeds: one URL a line, appended to as they are found, so that nothing is lost when it is stopped."""
+"""The file of seeds, one URL a line; each is appended when it is found, so a stop loses none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLATFORMS = """
     wikidata.org wikimedia.org wikipedia.org worldcat.org x.com yahoo.com yandex.ru youtu.be youtube.com
 """
 PLATFORMS = frozenset(_PLATFORMS.split())
-"""Registrable domains that everybody links to: aggregators, archives, shops, networks.  No seeds of one language."""
+"""Registrable domains that everybody links to (aggregators, archives, shops, networks): no seeds for one language."""
 
 
 class SeedFile:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from spiderling.seeding.source import Found
 
 MAX_SITEMAP_BYTES = 50_000_000
-"""The protocol's bound, unpacked."""
+"""Size unpacked, as the protocol bounds it."""
 _MAX_DEPTH = 3
-"""Indexes of indexes; the protocol allows one."""
+"""Levels of indexes that are followed (chosen); the protocol allows one."""
 
 
 class SitemapSource:

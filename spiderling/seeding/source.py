@@ -14,7 +14,7 @@ Found: TypeAlias = "str | Request"
 
 
 class Source(Protocol):
-    """A service on the web that knows URLs; no state but its arguments, so that it can be gone on with."""
+    """A service on the web that knows URLs; it has no state but its arguments, so an interrupted run can go on."""
 
     name: str
     """What it is, for the head of the file."""
@@ -23,7 +23,7 @@ class Source(Protocol):
         """What is asked first; the same each time."""
 
     def read(self, response: Response) -> Iterable[Found]:
-        """What an answer holds, also one with status 400 to 410.
+        """What an answer holds; statuses 400 to 410 come here too.
 
-        Raises SpiderlingError if the service refuses: it is asked the same again when the command is repeated.
+        Raises SpiderlingError if the service refuses; the same request is made again when the command is repeated.
         """

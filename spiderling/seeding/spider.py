@@ -1,4 +1,4 @@
-"""Asks a source of seeds by a crawl of its own: robots.txt, politeness, retries and resumption are the crawl's."""
+"""Asks a source of seeds in a crawl of its own, with its robots.txt, politeness, retries and resumption."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from spiderling.seeding.source import Source
 
 _STATUSES = [400, 401, 403, 404, 410]
-"""Of these a source is told; others are tried again, or counted as failures."""
+"""Error statuses whose answers go to the source; others are retried, or counted as failures."""
 _COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"]
-_NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED)
+_NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
+"""Ends of requests that were answered, or that were not made because another was."""
 
 
 class SeedSpider(SpiderlingSpider):
@@ -80,13 +81,13 @@ class SeedSpider(SpiderlingSpider):
         crawl = crawl_of(self.crawler)
         self.is_whole = crawl.is_finished and self.failure is None
         counts = crawl.frontier.ends + crawl.frontier.refused_links
-        self.failures = {end: number for end, number in counts.items() if end not in (*_NO_FAILURES, Reason.SEEN)}
+        self.failures = {end: number for end, number in counts.items() if end not in _NO_FAILURES}
 
 
 def collect(source: Source, output: SeedFile, settings: Settings, arguments: dict[str, str]) -> str:
-    """Ask *source* until nothing is left; returns what is to be told.
+    """Ask *source* until nothing is left; returns a sentence for the user.
 
-    Its state is beside the output, in ``<output>.state``, until it is whole.  Raises SpiderlingError when the source
+    The state of the crawl is in ``<output>.state`` until then.  Raises SpiderlingError when the source
     cannot be asked, refuses, or nothing of it answers.
     """
     state = Path(f"{output.path}.state")

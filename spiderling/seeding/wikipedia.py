@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spiderling.seeding.source import Found
 
 _PAGE = 500
-"""What the API gives at once to anybody."""
+"""Links in one answer: the most that the API gives to anonymous clients."""
 _COLUMN = re.compile(r"^  `(\w+)`")
 _ROW = re.compile(r"\(((?:'(?:[^'\\]|\\.)*'|[^'()])*)\)")
 _VALUE = re.compile(r"'((?:[^'\\]|\\.)*)'|([^,]+)")
@@ -78,9 +78,9 @@ class WikipediaSource:
 
 
 def dumped_links(path: Path) -> Iterator[str]:
-    """The URLs in ``<wiki>-<date>-externallinks.sql.gz`` (or unpacked), in either form that the table has had.
+    """The URLs in ``<wiki>-<date>-externallinks.sql.gz``, packed or not, in either form that the table has had.
 
-    Raises BadInput when it cannot be read, is no such dump, or breaks off: after the URLs that it holds.
+    Raises BadInput if it cannot be read, is no such dump, or breaks off; the URLs before that were yielded.
     """
     columns: list[str] = []
     try:
@@ -127,7 +127,7 @@ def _inserted(line: str, columns: list[str]) -> Iterator[str]:
 
 
 def _from_index(index: str) -> str:
-    """``https://cz.example.www.:8080`` read backwards by labels, as the table has been sorted since 2023."""
+    """The origin of ``https://cz.example.www.:8080``: since 2023 the table has the labels of names in reverse."""
     scheme, _, rest = index.partition("://")
     name, _, port = rest.partition(".:")
     labels = name.strip(".").split(".")

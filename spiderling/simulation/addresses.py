@@ -1,4 +1,4 @@
-"""The URLs of a generated web, and what a batch of links says of each: looked up, for it was worked out before.
+"""The URLs of a generated web.  What a batch of links says of each is worked out once and then looked up.
 
 A page's URL is its host's name, one of a few sections, and its number; the first page of a host stands at ``/``.
 """
@@ -24,14 +24,17 @@ class Addresses:
     def __init__(
         self, names: Sequence[str], first: Array, host: Array, section: Array, sections: Sequence[str]
     ) -> None:
-        """*first*: the first page of each host; *host*, *section*: of each page, section 0 for first pages alone."""
+        """*first*: the first page of each host; *host* and *section*: those of each page.
+
+        Section 0 holds the first pages of hosts and no others.
+        """
         self.names = names
         self.host = host
         self._home = dict(zip((f"http://{name}/" for name in names), first.tolist(), strict=False))
         self._host = host.data
         self._section = section.data
         self._paths = [b"/"] + [f"/{name}%d".encode() for name in sections[1:]]
-        # words, section and depth of a URL depend on its host's top-level domain and its own section alone
+        # words, section and depth of a URL depend only on its host's top-level domain and on its own section
         kinds: dict[tuple[int, int], int] = {}
         kind = np.fromiter((kinds.setdefault(words_of_name(name), len(kinds)) for name in names), np.uint8, len(names))
         self._form = kind[host] * np.uint8(len(sections)) + section
@@ -54,7 +57,7 @@ class Addresses:
         return int(number) if number.isdecimal() else self._home.get(url, -1)
 
     def columns(self, pages: Array) -> tuple[tuple[str, ...], bytes, bytes, bytes, bytes, bytes, bytes]:
-        """Of a LinkBatch that leads to *pages*: hosts, paths, of_host, hashes, sections, words, depths."""
+        """Columns of a LinkBatch that leads to *pages*: hosts, paths, of_host, hashes, sections, words, depths."""
         numbers = self.host.take(pages).tolist()
         names = self.names
         places: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Several strategies on several webs, each with several seeds, on all cores; and what came of them in a table."""
+"""Simulates each strategy on each web with each seed, on all cores, and sums up the results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ PERFECT = "perfect"
 PERFECT_LANGUAGE = "perfect-language"
 """Another: it knows the language of every page."""
 SHARES = (0.25, 0.5, 0.75)
-"""Of a web's words, at which strategies are compared."""
+"""Shares of a web's words at which strategies are compared (chosen)."""
 _SAMPLES = 300
+"""Samples of a crawl of the whole web: the points of its curves (chosen)."""
 _POLL_S = 0.3
+"""Seconds between two reports of progress (chosen)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +39,23 @@ class Terms:
     """What is the same for all crawls of a comparison."""
 
     pages: int = 100_000
-    """Of a generated web."""
+    """Of each generated web."""
     links: float = 10.0
     """Mean number of links on its pages."""
     language: str = "cs"
-    """That is wanted in a recorded graph."""
+    """The wanted language of a recorded graph."""
     max_pages: float = float("inf")
+    """Judged pages at which a crawl ends."""
     hours: float = float("inf")
-    """Simulated."""
+    """Simulated hours at which a crawl ends."""
     word_share: float = 1.0
-    """Of the web's words, at which a crawl ends."""
+    """Share of the web's words at which a crawl ends."""
     concurrency: int = 1000
+    """Requests open at once."""
     pages_per_s: float = 20.0
-    """Requests a second that line and machine can do; 0: politeness alone sets the pace."""
+    """Most requests a second, as line and machine allow; 0: politeness alone sets the pace."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the crawl, by their names in base/options.py."""
+    """Options of the crawl by their names in base/options.py."""
 
 
 class Task(NamedTuple):
@@ -63,7 +67,7 @@ class Task(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What came of a Task."""
+    """The result of a Task."""
 
     task: Task
     truth: Truth
@@ -87,9 +91,9 @@ class Summary(NamedTuple):
     word_coverage: float
     yield_rate: float
     words_per_mb: tuple[float | None, ...]
-    """When so many SHARES of the words are kept; None if not every crawl got there."""
+    """Words for each downloaded MB when each of SHARES of the words is kept; None if not every crawl got there."""
     spreads: tuple[float | None, ...]
-    """Standard deviations of these over the seeds."""
+    """Their standard deviations over the seeds."""
     retired: float
     pages_per_s: float
 
@@ -117,7 +121,7 @@ def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
 def crawl(
     task: Task, terms: Terms, tick: Callable[[int], object] = lambda pages: None, web: PageWeb | None = None
 ) -> Run:
-    """Simulate one crawl, of *web* if that is at hand; *tick* is told of pages."""
+    """Simulate one crawl, of *web* or else of the task's; *tick* gets the number of new pages."""
     web = web or make_web(task.web, task.seed, terms)
     known = task.strategy in (PERFECT, PERFECT_LANGUAGE)
     strategy = Perfect.of(web, task.strategy == PERFECT_LANGUAGE) if known else None
@@ -132,7 +136,10 @@ def crawl(
 
 
 def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int], object]) -> Iterator[Run]:
-    """The runs as they end, *jobs* at once, each in a process; *tick* is told of the pages of all; raises BadInput."""
+    """Yields runs as they end, *jobs* at once, each in a process of its own; raises BadInput for a strategy.
+
+    *tick* gets the number of new pages of all runs together.
+    """
     for task in tasks:
         if task.strategy not in (PERFECT, PERFECT_LANGUAGE):
             parse(task.strategy)
@@ -156,7 +163,7 @@ def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int]
 
 
 _shared: list[tuple[Synchronized[int], Event]] = []
-"""Pages of all crawls together, and whether nobody waits for them any more."""
+"""In a process of the pool: the pages of all crawls together, and an event that tells it to stop."""
 
 
 def _share(count: Synchronized[int], is_over: Event) -> None:

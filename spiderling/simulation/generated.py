@@ -37,8 +37,12 @@ TABLE_1 = (
     (313, 0.21, 0.476),
     (51645 - 31024, 1288.87 - 1181.56, 0.0),
 )
-"""Domains, GB downloaded, yield rate (kept / downloaded) between two thresholds of the table; at last those without."""
+"""Suchomel & Pomikálek 2012, Table 1, between two thresholds each: domains, GB downloaded, yield rate.
+
+The last row holds the domains without text.
+"""
 WANTED_TLDS = ((0.345, "th"), (0.53, "com"), (0.041, "net"), (0.05, "org"), (0.034, "jp"))
+"""Share of the pages in the wanted language by top-level domain (Tamura et al. 2006, Table 2)."""
 OTHER_TLDS = (
     (0.045, "th"),
     (0.454, "com"),
@@ -48,17 +52,20 @@ OTHER_TLDS = (
     (0.076, "de"),
     (0.17, "ru"),
 )
-"""Share of pages by top-level domain, in the wanted language and in others."""
+"""Share of the pages in other languages by top-level domain (the same table)."""
 LANGUAGES = ("th", "en", "ja", "de", "")
+"""Of the pages; the first is the wanted one, the last stands for all others."""
 OTHER_SHARES = (0.178, 0.02, 0.014, 0.666)
+"""Shares of the pages in LANGUAGES but the first."""
 SAME_SERVER = 0.841
-"""Of the links of a wanted page to its own server, those to wanted pages."""
+"""Share of the links of a wanted page to its own server that lead to wanted pages."""
 _FEW = 0.003
-"""Share of wanted pages on hosts that are not pure; hardly anything depends on it."""
+"""Share of wanted pages on the other hosts of a ``pure`` web (chosen; hardly anything depends on it)."""
 SECTIONS = ("", "clanky/", "zbozi/", "forum/", "kalendar/2024-05/")
 _TRAP = 4
 """Place of the calendar in SECTIONS."""
 _GOLDEN = 0.6180339887498949
+"""The golden ratio: its multiples, modulo 1, are spread evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +78,21 @@ class Recipe:
     wanted_share: float = 0.122
     """Share of pages in the wanted language."""
     pure: bool = False
-    """Hosts are of two kinds, SAME_SERVER wanted or hardly at all; else of every mixture."""
+    """True: of a host's pages either about SAME_SERVER are wanted or hardly any; False: any share."""
     yields: str = "typical"
     """Yield rates of hosts: ``typical`` of crawls in one language (.05), or ``table-1``."""
     mean_host_pages: float = 21.0
     size_exponent: float = 1.1
     """The share of hosts with more than n pages falls like n to the minus this (``typical``)."""
     size_spread: float = 1.0
-    """Of the logarithms of the sizes of hosts that are in one line of the table (``table-1``)."""
+    """Standard deviation of the logarithms of the sizes of hosts of one row of the table (``table-1``)."""
     largest: float = 0.02
     """Share of the pages that one host may have."""
     seed_hosts: int = 3
     links: float = 10.0
     """Mean number of links on a page."""
     trap_share: float = 0.01
-    """Hosts that have a calendar without end, or say the same on every page."""
+    """Share of the hosts that have a calendar without end, or say the same on every page."""
     duplicate_share: float = 0.05
     error_share: float = 0.02
 
@@ -149,10 +156,10 @@ def _sizes(recipe: Recipe, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _wanted_shares(recipe: Recipe, sizes: Array, rng: np.random.Generator) -> Array:
-    """Share of wanted pages on each host: the mean over pages is the recipe's, and that over wanted pages SAME_SERVER.
+    """Share of wanted pages on each host: its mean over all pages is the recipe's, over wanted pages SAME_SERVER.
 
-    A beta distribution has both, and so have two kinds of hosts (``pure``): which it is was not published.  Of several
-    ways to give the quantiles to hosts the one that comes nearest is taken.
+    A beta distribution meets both means, and so do two kinds of hosts (``pure``); the paper does not say which is
+    true.  The quantiles are given to the hosts in 50 ways, and the way that comes nearest to the means is taken.
     """
     mean = recipe.wanted_share
     if mean == 1:
@@ -188,7 +195,7 @@ def _hosts(first: Array, shares: Array, rng: np.random.Generator) -> Hosts:
 
 
 def _drawn(shares: tuple[tuple[float, str], ...], sizes: Array, which: Array) -> Array:
-    """A top-level domain for each host, so that those of *which* have the *shares* of the pages."""
+    """A top-level domain for each host; by the pages of the hosts of *which*, domains have the *shares*."""
     order = np.argsort(-np.where(which, sizes, 0), kind="stable")
     place = np.empty(len(sizes))
     place[order] = np.arange(len(sizes)) * _GOLDEN % 1
@@ -199,7 +206,7 @@ def _drawn(shares: tuple[tuple[float, str], ...], sizes: Array, which: Array) ->
 
 
 def _seed_order(recipe: Recipe, shares: Array, rates: Array, rng: np.random.Generator) -> Array:
-    """All hosts in the order in which the web grew; it begins with hosts worth being seeds."""
+    """All hosts, the oldest first; the first ones are the seeds, which have wanted pages and text."""
     order = rng.permutation(len(shares))
     good = (shares[order] > 0.5) & (rates[order] > 0)
     is_seed = good & (np.cumsum(good) <= recipe.seed_hosts)
@@ -210,7 +217,7 @@ def _seed_order(recipe: Recipe, shares: Array, rates: Array, rng: np.random.Gene
 
 
 def _pages(recipe: Recipe, first: Array, shares: Array, rates: Array, rng: np.random.Generator) -> tuple[Array, Pages]:
-    """Section of each page, and all that a crawl would find of it."""
+    """Section of each page, and what a crawl would find there."""
     sizes = np.diff(first)
     number = int(first[-1])
     host = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -250,7 +257,7 @@ def _pages(recipe: Recipe, first: Array, shares: Array, rates: Array, rng: np.ra
 def _sections(sizes: Array, host: Array, rates: Array, trap: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Section of each page, and the chance that a page in the wanted language has text to keep.
 
-    A section has its own; every twelfth host is a shop with a forum that holds nearly all of its text.
+    Each section of a host has a chance of its own.  Every twelfth host is a shop whose forum holds nearly all text.
     """
     number = len(sizes)
     share = rng.dirichlet((2.0, 2.0, 1.0), number)
@@ -258,7 +265,7 @@ def _sections(sizes: Array, host: Array, rates: Array, trap: Array, rng: np.rand
     shop = rng.random(number) < 1 / 12
     share[shop] = (0.1, 0.75, 0.15)
     quality[shop] = (0.3, 0.02, 6.0)
-    mean = np.minimum(np.clip(rates**0.35, 0.03, 0.9), rates / 0.02)  # a page that is kept has text for a fiftieth
+    mean = np.minimum(np.clip(rates**0.35, 0.03, 0.9), rates / 0.02)  # a kept page is text for a fiftieth at least
     quality *= (mean / (quality * share).sum(1))[:, None]
     quality = np.minimum(quality, 0.97)
     quality[trap] = 0

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 NODES = "nodes.tsv"
 EDGES = "edges.tsv"
 _MIN_TEXT_BYTES = 250
-"""Pages with less text are not kept."""
+"""Bytes of text from which a page is kept (chosen)."""
 _LATENCY_S = 0.4
+"""Seconds from a request to the end of its answer, on every host (chosen)."""
 
 
 class Node(NamedTuple):
@@ -40,9 +41,9 @@ class Node(NamedTuple):
     relevant: bool
     badness: float = 0.0
     language: str = ""
-    """Of a page that is not relevant, if that is known."""
+    """Language of a page that is not relevant, if it is known."""
     sketch: int | None = None
-    """None: one of its own."""
+    """None: the page gets one of its own."""
     text_key: int = 0
 
 
@@ -115,9 +116,9 @@ def recorded_web(
     seeds: Sequence[int] = (),
     seed: int = 1,
 ) -> PageWeb:
-    """*links*: source, target, score of the block, length of the text, what hreflang says.
+    """The web of *nodes* and of *links*: source, target, score of the block, length of the text, what hreflang says.
 
-    Without *seeds* it begins at first pages of hosts with text, and a hub.
+    Without *seeds* crawls begin at first pages of hosts with text, and at a hub.
     """
     names = [node.url.split("/", 3)[2] for node in nodes]
     order = np.argsort(np.array(names), kind="stable")
@@ -156,9 +157,9 @@ def _by_source(sources: Array, targets: Array, cues: Array, pages: int) -> tuple
 
 
 def _chosen_seeds(nodes: Sequence[Node], names: Sequence[str], order: Array, edges: Array, seed: int) -> Array:
-    """Places in *order* of the page that links to most hosts, and of the first pages of three hosts with text.
+    """Places in *order* of the seeds: the page that links to most hosts, and the first pages of three hosts.
 
-    These are drawn from the ten that have most.
+    The three are drawn from the ten hosts with most text.
     """
     _, host = np.unique(np.array(names), return_inverse=True)
     place = np.argsort(order)

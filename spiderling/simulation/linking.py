@@ -1,10 +1,10 @@
 """The links of a generated web, made a block of pages at a time when they are first asked for.
 
-For a page in the wanted language and for others the shares of links that stay on the
-server, that go to another one of its domain, and that leave it, and how many of each kind
-lead to wanted pages, are worked out from Tamura, Somboonviwat & Kitsuregawa 2006, Table 3:
-its ratios by server and by domain admit one solution.  Every page can be reached: on each
-host the pages form a tree, and each host is linked to from one that is older.
+A link stays on the server, goes to another server of the domain, or leaves the domain.  The
+shares of the three kinds, and how many of each lead to wanted pages, follow from the ratios by
+server and by domain in Tamura, Somboonviwat & Kitsuregawa 2006, Table 3, which admit one
+solution; pages in the wanted language have other shares than the rest.  Every page can be
+reached: the pages of a host form a tree, and an older host links to each younger one.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ TEXT_IF_GOOD = 0.640
 TEXT_IF_BAD = 58_039 / 580_389
 """How often a link to any other page does (the same table)."""
 _TREE_LINKS = 2
-"""Links of a page, in the mean, to the front page and down the tree of its host."""
+"""Mean number of links of a page to the front page and down the tree of its host."""
 BLOCK = 1 << 14
+"""Pages whose links are made at once (chosen)."""
 _BLOCKS_KEPT = 1 << 12
+"""Blocks that stay in memory (chosen: more than the largest web has)."""
 _POPULARITY = 4.0
 """The links that a page gets from elsewhere fall with its rank like a power, -(1 - 1/4)."""
 
@@ -43,7 +45,10 @@ class Linking:
     """Who links to whom; ``links(page)`` is deterministic, whatever was asked before."""
 
     def __init__(self, seed: int, mean: float, first: Array, pages: Pages, address: Array, order: Array) -> None:
-        """*first*: as in Hosts; *address*: hosts of one are of one domain; *order*: hosts, the oldest first."""
+        """*mean*: links of a page; *first*: as in Hosts; *order*: the hosts, the oldest first.
+
+        *address*: one for each host; hosts with the same address are of one domain.
+        """
         self.order = order
         self._seed = seed
         self._mean = mean
@@ -71,7 +76,7 @@ class Linking:
         return targets[span], scores[span]
 
     def _entrances(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Pages, sorted, and the front page of a younger host that each has to link to."""
+        """Pages, sorted, and for each the front page of a younger host that it has to link to."""
         older = (np.arange(1, len(self.order)) * rng.random(len(self.order) - 1)).astype(np.int64)
         hosts = self.order[older]
         source = self._first[hosts] + (np.diff(self._first)[hosts] * rng.random(len(hosts)) ** 2).astype(np.int64)
@@ -118,7 +123,7 @@ class Linking:
         wanted = self._wanted[source].astype(np.int64)
         kind = rng.random(len(source))
         draw = rng.random(len(source))
-        tree = min(_TREE_LINKS / self._mean, 0.45)  # these stay in any case, so that fewer others do
+        tree = min(_TREE_LINKS / self._mean, 0.45)  # these links stay on the server, so fewer of the others do
         stays = (np.array(STAY)[wanted] - tree) / (1 - tree)
         in_domain = kind < stays + np.array(DOMAIN)[wanted] / (1 - tree)
         first = self._first[host]

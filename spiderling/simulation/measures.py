@@ -1,8 +1,8 @@
-"""What a crawl has reached at points of its way, and the papers' figures of it.
+"""Samples of a crawl, and the measures of the papers.
 
-Harvest rate and coverage are those of Tamura, Somboonviwat & Kitsuregawa 2006 (relevant is
-a page in a wanted language); yield rate is that of Suchomel & Pomikálek 2012, words per MB
-what it comes to for the reader of the corpus.
+Harvest rate and coverage are those of Tamura, Somboonviwat & Kitsuregawa 2006, where a page is
+relevant if it is in a wanted language.  The yield rate is that of Suchomel & Pomikálek 2012.
+Words per MB say the same for somebody who counts the words of a corpus.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Sample(NamedTuple):
     """Sums from the beginning of a crawl up to one moment."""
 
     seconds: float
-    """Simulated."""
+    """Simulated time."""
     pages: int
     """Judged responses; robots.txt and redirects are not among them."""
     relevant: int
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
     kept_bytes: int
     waiting: int
     retired: int
-    """Hosts."""
+    """Retired hosts."""
 
     @property
     def hours(self) -> float:
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
     @property
     def pages_per_s(self) -> float:
-        """Under politeness: of simulated time."""
+        """Pages for each second of simulated time, under politeness."""
         return self.pages / self.seconds if self.seconds else 0.0
 
 
@@ -76,10 +76,10 @@ def word_coverage(sample: Sample, truth: Truth) -> float:
 
 
 def at_words(samples: Sequence[Sample], words: float) -> Sample | None:
-    """The first of *samples* with so many *words*; None for a crawl that did not get there."""
+    """The first of *samples* with at least so many *words*; None if there is none."""
     return next((sample for sample in samples if sample.words >= words), None)
 
 
 def at_pages(samples: Sequence[Sample], pages: float) -> Sample:
-    """The first of *samples*, of which there must be one, with so many *pages*; else the last."""
+    """The first of *samples* with at least so many *pages*, else the last; there must be a sample."""
     return next((sample for sample in samples if sample.pages >= pages), samples[-1])

@@ -32,9 +32,13 @@ CODES = {reason: code for code, reason in enumerate(VERDICTS)}
 TEXT_SCORE = 128
 """The least score, of 0 to 255, of a link in a block of running text."""
 BYTES_PER_WORD = 7
+"""Bytes of kept text that count as a word (chosen)."""
 _MIX = 0x9E3779B97F4A7C15
+"""2**64 / golden ratio: spreads consecutive numbers over all 64 bits."""
 _FLAGS = bytes(TEXT_BLOCK * (score >= TEXT_SCORE) for score in range(256))
+"""Score -> flags of the link (base/link_batch.py)."""
 _ANCHOR = b"\x14"
+"""Characters of a link's text, 20 for each (chosen)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,11 +67,11 @@ class Pages:
     language: Array
     """Index into the web's languages."""
     sketch: Array
-    """0: none; pages with the same one say the same."""
+    """Pages with equal sketches say the same; 0: the page has none."""
     badness: Array
     """As in text/language/function_words.py."""
     text_key: Array | None = None
-    """Pages with the same one, if it is not 0, have the same text, which a crawl keeps once."""
+    """Pages with equal keys have the same text, which a crawl keeps once; 0: the text is like no other."""
 
 
 Links = Callable[[int], tuple[Array, Array]]
@@ -107,7 +111,7 @@ class PageWeb:
 
     @property
     def truth(self) -> Truth:
-        """All that there is to be found."""
+        """The sums over all pages."""
         kept = self.pages.kept_bytes
         keys = self.pages.text_key
         if keys is not None:
@@ -118,7 +122,7 @@ class PageWeb:
 
     @property
     def relevant(self) -> Array:
-        """Whether each page is in the wanted language."""
+        """For each page: whether it is in the wanted language."""
         relevant: Array = (self.pages.language == 0) & (self.pages.verdict != CODES[Reason.HTTP_ERROR])
         return relevant
 

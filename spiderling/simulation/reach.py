@@ -1,4 +1,4 @@
-"""Which pages the seeds of a web lead to, by the shortest way; and the strategy of one who knows what each gives."""
+"""Shortest paths from the seeds, and the oracle strategy that knows each page's yield."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.simulation.pages import Array, PageWeb
 
 _RANKS = 10
+"""Ranks among which pages that are worth something are shared out evenly (chosen)."""
 
 
 class Tree(NamedTuple):
     """The breadth-first tree of a web."""
 
     parent: Array
-    """The page by which each was found; -1: a seed, or out of reach."""
+    """The page by which each page was found; -1: it is a seed or out of reach."""
     levels: list[Array]
     """Pages by their distance from the seeds."""
 
@@ -53,16 +54,16 @@ def all_links(web: PageWeb) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class Perfect(Strategy):
-    """Only pages with text, and those that lead to some, the richest first: it has seen the web before.
+    """Follows only links to pages with text and to pages that lead to such, the richest first; it knows the web.
 
     The "perfect" of Somboonviwat et al. 2006 follows the links that lead to relevant pages, known from a breadth-first
-    crawl.  Here relevant is what gives words; a page is worth its words for its bytes or, if that is more, those of all
-    pages with text that its branch of the tree leads to.
+    crawl.  Here a page is relevant if it gives words.  Its worth is its text per byte or, if that is more, the text per
+    byte of its whole branch of the breadth-first tree, where branches without text do not count.
     """
 
     ranks_hosts = True
     ranks: bytes
-    """Of each page; 255: it leads to nothing."""
+    """Rank of each page; 255: it leads to nothing."""
     find: Callable[[str], int]
 
     @classmethod

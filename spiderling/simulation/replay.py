@@ -1,8 +1,8 @@
 """A crawl without a network: the very Frontier of a real crawl, on a virtual clock, against a web of answers.
 
-What is simulated is the world: names that resolve, answers that take their time, so many
-requests at once and so many a second.  Politeness, queues, retirement and ranks are the
-frontier's own.  Text is not read: a web says what each page would have given.
+The world is simulated: names resolve, answers take their time, and there are limits of requests
+at once and of requests a second.  Politeness, queues, retirement and ranks are the frontier's
+own.  No text is read: a web says what each page would have given.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.simulation.measures import Sample
 
 PAGES_PER_BATCH = 1000
+"""Judged pages after which the state is committed (chosen)."""
 WORLD = {"optouts": "tdm-file=ignore,ai-txt=ignore", "trail": "off"}
-"""Options that differ from those of a real crawl: no file of opt-outs is asked for, and no URL's end is kept."""
+"""Options that differ from a real crawl's: no files of opt-outs are fetched, and no log of URLs is kept."""
 
 
 class AnswerWeb(Protocol):
@@ -41,7 +42,7 @@ class AnswerWeb(Protocol):
         """Status, body and the target of a redirect."""
 
     def outcome(self, url_id: int, url: str) -> Outcome:
-        """What is left of the page when a real crawl is done with it."""
+        """How a real crawl would judge the page."""
 
 
 class Replay:
@@ -80,9 +81,10 @@ class Replay:
         tick: Callable[[int], object] = lambda pages: None,
         every: int = 100,
     ) -> Sample:
-        """Crawl up to so many judged *pages* or *words*, the time *until* (s), or the end; gives the last sample.
+        """Crawl until *pages* were judged, *words* were kept, the time is *until* (s), or no URL is left.
 
-        A sample is taken every *every* pages, when *tick* is told how many there were.
+        Every *every* pages a sample is taken, and *tick* gets the number of pages since the last.  Returns the last
+        sample.
         """
         for url in seeds:
             self.frontier.put_seed(url, self.now)

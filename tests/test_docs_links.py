@@ -47,3 +47,9 @@ def test_files_that_are_named_exist(document: Path) -> None:
     named = {name for name in FILE.findall(text) if not name.startswith(("crawls/", "state/", "corpus/"))}
     bases = (ROOT, ROOT / "spiderling", ROOT / "tests", document.parent)
     assert sorted(name for name in named if not any((base / name).exists() for base in bases)) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_imports_of_examples_work(document: Path) -> None:
+    for statement in re.findall(r"^from spiderling\S* import [\w, ]+$", document.read_text("utf-8"), re.MULTILINE):
+        exec(statement, {})

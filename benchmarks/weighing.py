@@ -105,7 +105,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "workbench": [schedule._workbench, schedule._places],
         "held back": [schedule._holding],
         "names and addresses": [schedule._names],
-        "robots.txt: records": [rules.records, rules._unknown, rules.changed, rules.ledger],
+        "robots.txt: records": [rules.records.in_memory, rules.records._unknown, rules.records.changed, rules.ledger],
         "robots.txt: parsed": [rules._parsed],
         "robots.txt: tasks": [frontier._robots_requests],
         "traps": [traps],
@@ -208,7 +208,7 @@ def _units(crawl: Crawl) -> dict[str, int]:
         "backlog": len(schedule._backlog),
         "held back": sum(map(len, schedule._holding._held)),
         "names and addresses": len(schedule._names._names),
-        "robots.txt: records": len(rules.records),
+        "robots.txt: records": len(rules.records.in_memory),
         "robots.txt: parsed": len(rules._parsed),
         "waiting": books.ledger.waiting,
     }

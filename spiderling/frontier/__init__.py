@@ -22,7 +22,7 @@ How a URL passes, and who decides:
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
     scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
     hosts/               what is known of its host, in memory
-    robots.py            whether it is allowed; site_files.py reads robots.txt and the files of opt-outs
+    robots.py            whether it is allowed, by robots_records.py; site_files.py reads robots.txt and opt-out files
     lifecycle/           every change of a URL's state, counted and kept
     host_closing.py      whether its host has earned the next request; reopening
     reachability.py      whose fault it is when nothing answers

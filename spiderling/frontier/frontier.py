@@ -33,7 +33,8 @@ from spiderling.frontier.next_fetch import NextFetch
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.robots import Robots, raised, stored_robots
+from spiderling.frontier.robots import Robots, raised
+from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import Rules, SiteFile
 from spiderling.frontier.storage.history import HistoryRow
@@ -95,7 +96,10 @@ class Frontier:
         self._next_fetch = NextFetch(
             self._url_states, self._admission, self._robots, self._robots_requests, self.schedule
         )
-        self._answers = Answers(
+        self._answers = self._begin_answers(options)
+
+    def _begin_answers(self, options: Options) -> Answers:
+        return Answers(
             options,
             self.strategy,
             self._url_states,
@@ -449,7 +453,7 @@ class Frontier:
         self.strategy.restore(state.meta)
         self.reachability.restore(state.meta)
         self._url_states.failed_seeds.restore(state.meta)
-        self._robots.look_in_store()
+        self._robots.records.look_in_store()
         self.schedule.restore(self._url_states.restore(state, self._shelf), now)
         self.host_closing.restore(self._shelf, now)
 
@@ -457,4 +461,4 @@ class Frontier:
         """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""
         self._url_states.queues.note_commit()
         self.hosts.note_commit()
-        self._robots.forget()
+        self._robots.records.forget_stored()

@@ -88,7 +88,7 @@ class NextFetch:
         if verdict is RobotsVerdict.MISSING:
             return None if self._robots_requests.ask(url.host, target, now) else url.host
         if verdict is RobotsVerdict.PAUSED:
-            url.host.postpone(self._robots.records[target.origin].expires)
+            url.host.postpone(self._robots.paused_until(target.origin))
             self._schedule.wait_at(url.host, address, now)
             return url.host
         self._end_head(url.host, ENDS[verdict], now)

@@ -18,18 +18,17 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from spiderling.base.errors import DamageError
 from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.recent import Recent
+from spiderling.frontier.robots_records import RobotsRecord, RobotsRecords, RobotsStatus
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
-from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Shelf
+from spiderling.frontier.storage.protocol import ConsentRow
 
 FAILED_READING = "internal-error"
 """The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""
@@ -37,10 +36,6 @@ _MAX_PARSED = 4096
 """Files kept parsed.  Chosen."""
 _MAX_PARSED_BYTES = 8_000_000
 """Their size as they came; parsed, a file of one rule a line takes 12 to 20 times its bytes (measured).  Chosen."""
-_MAX_RECORDS = 20_000
-"""Records kept in memory, some 300 bytes each beside their files.  Chosen."""
-_MAX_RECORD_BYTES = 32_000_000
-"""Bytes of their files, compressed, of which one may have up to 500 kB.  Chosen."""
 _ASK_AGAIN_S = 3600.0
 """Seconds after which a file is asked for again that could not be had, while there is a copy or none is needed."""
 _EMPTY = zlib.compress(b"")
@@ -66,28 +61,6 @@ ENDS = {
 """Verdicts that end a URL."""
 
 
-class RobotsStatus(Enum):
-    NO_RULES = "no rules"
-    RULES = "rules"
-    STALE = "stale"
-    """A newer file cannot be had; the last one counts."""
-    FAILED = "failed"
-    UNREACHABLE = "unreachable"
-
-
-@dataclass(slots=True)
-class RobotsRecord:
-    """What was learned of one file of an origin; a row of the store's table ``robots``."""
-
-    status: RobotsStatus
-    fetched: float
-    """When ``body`` was; without one, when it was asked for."""
-    expires: float
-    failures: int = 0
-    body: bytes = b""
-    """zlib-compressed text of the rules; empty when there never was an answer."""
-
-
 class _Reading(NamedTuple):
     """What was read of the last answer; ``rules`` None: it could not be."""
 
@@ -105,7 +78,7 @@ def raised(error: Exception, url: str) -> None:
 
 
 class Robots:
-    """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
+    """Judges by the records of files (robots_records.py), and notes what sites answer."""
 
     def __init__(
         self,
@@ -113,25 +86,16 @@ class Robots:
         lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
         failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:
-        """*lookup* gives a record that is not in memory; *failed_on* hears of errors of ours, with the file's URL.
+        """*lookup* gives a record that the store has; *failed_on* hears of errors of ours, with the file's URL.
 
         It raises those that a single file cannot be blamed for.
         """
         self._options = options
-        self._lookup = lookup
         self._failed_on = failed_on
         self._policy = options.policy()
         asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
-        self.records: dict[str, RobotsRecord] = {}
-        """Records in memory."""
-        self._bytes = 0
-        """Upper bound on the bytes of their bodies."""
-        self._is_whole = True
-        """Whether the store has no others."""
-        self._unknown: set[str] = set()
-        """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
-        self.changed: set[str] = set()
+        self.records = RobotsRecords(lookup)
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self._parsed: Recent[Rules] = Recent(_MAX_PARSED, _MAX_PARSED_BYTES)
@@ -139,38 +103,6 @@ class Robots:
         self._last: _Reading | None = None
         self._asked = SiteFile.ROBOTS
         """The file whose rules were asked last."""
-
-    def record(self, key: str) -> RobotsRecord | None:
-        """What is known of the robots.txt of an origin, or of another file by its address."""
-        record = self.records.get(key)
-        if record is None and not self._is_whole and key not in self._unknown:
-            record = self._lookup(key)
-            if record is not None:
-                self._keep(key, record)
-            else:
-                self._unknown.add(key)
-        return record
-
-    def _keep(self, key: str, record: RobotsRecord) -> None:
-        self.records[key] = record
-        self._bytes += len(record.body)
-
-    def look_in_store(self) -> None:
-        """From now on the store may have records that are not in memory, and is asked for them."""
-        self._is_whole = False
-
-    def forget(self) -> None:
-        """When there are many records or large ones, drop those that came first and that the store has."""
-        if len(self._unknown) > _MAX_RECORDS:
-            self._unknown.clear()
-        if len(self.records) <= _MAX_RECORDS and self._bytes <= _MAX_RECORD_BYTES:
-            return
-        self.look_in_store()
-        self._bytes = sum(len(record.body) for record in self.records.values())
-        for key in [key for key in self.records if key not in self.changed]:
-            if len(self.records) <= _MAX_RECORDS // 2 and self._bytes <= _MAX_RECORD_BYTES // 2:
-                break
-            self._bytes -= len(self.records.pop(key).body)
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
@@ -191,7 +123,7 @@ class Robots:
         self._note(origin, file, record, FAILED_READING, now)
 
     def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        record = self.record(origin)
+        record = self.records.find(origin)
         if record is None or not self._is_current(record, now):
             return RobotsVerdict.MISSING
         if record.status is RobotsStatus.FAILED:
@@ -207,6 +139,10 @@ class Robots:
         opted_out = self._policy.binding(self._said(origin, url, self._policy.obeys)) is not None
         return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
 
+    def paused_until(self, origin: str) -> float:
+        """When the robots.txt of *origin*, which could not be had, is to be asked for again."""
+        return self.records.in_memory[origin].expires
+
     def forbids(self, origin: str, url: str) -> bool:
         """Whether the last robots.txt that is known, however old, keeps us out of *url*."""
         try:
@@ -218,7 +154,7 @@ class Robots:
     def missing(self, origin: str, now: float) -> SiteFile | None:
         """The file of *origin* that has to be fetched next."""
         for file in (SiteFile.ROBOTS, *self._others):
-            record = self.record(_key(origin, file))
+            record = self.records.find(_key(origin, file))
             if record is not None and self._is_current(record, now):
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
@@ -279,7 +215,7 @@ class Robots:
     ) -> RobotsRecord:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options = self._options
-        former = self.record(_key(origin, file))
+        former = self.records.find(_key(origin, file))
         failures = 1 + (former.failures if former else 0)
         body, fetched = (former.body, min(former.fetched, now)) if former and former.body else (b"", now)
         again = min(_ASK_AGAIN_S, options.robots_max_age_s)
@@ -296,7 +232,7 @@ class Robots:
 
     def ask_again(self, origin: str) -> None:
         """Fetch the robots.txt of *origin* anew if it could not be had."""
-        record = self.record(origin)
+        record = self.records.find(origin)
         if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
             record.failures = 0
             record.expires = 0.0
@@ -339,9 +275,7 @@ class Robots:
         read: _Reading | None = None,
     ) -> RobotsRecord:
         key = _key(origin, file)
-        self._keep(key, record)
-        self._unknown.discard(key)
-        self.changed.add(key)
+        self.records.put(key, record)
         self._parsed.drop(key)
         if read is not None and read.rules is not None:
             self._parsed.put(key, read.rules, len(read.body))
@@ -376,7 +310,7 @@ class Robots:
         """The parsed file; None when there are no rules."""
         key = _key(origin, file)
         self._asked = file
-        record = self.record(key)
+        record = self.records.find(key)
         if record is None or record.body in (b"", _EMPTY):
             return None
         rules = self._parsed.get(key)
@@ -394,26 +328,3 @@ class Robots:
 
 def _key(origin: str, file: SiteFile) -> str:
     return origin if file is SiteFile.ROBOTS else origin + file.value
-
-
-def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
-    return RobotsRow(origin, record.status.value, record.fetched, record.expires, record.failures, record.body)
-
-
-def stored_robots(shelf: Shelf) -> Callable[[str], RobotsRecord | None]:
-    """The record that *shelf* has of an origin's robots.txt, or of another file by its address."""
-
-    def lookup(key: str) -> RobotsRecord | None:
-        row = shelf.robots(key)
-        return robots_of(row) if row is not None else None
-
-    return lookup
-
-
-def robots_of(row: RobotsRow) -> RobotsRecord:
-    """Raises DamageError for rules that were never packed."""
-    try:
-        zlib.decompress(row.body) if row.body else None
-    except zlib.error as error:
-        raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
-    return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)

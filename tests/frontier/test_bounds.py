@@ -13,7 +13,7 @@ HOSTS, PAGES, STEP_S = 30, 6, 20.0
 BOUNDS = {
     "scheduling.names._MAX_NAMES": 6,
     "storage.host_table._MAX_RECENT_NAMES": 5,
-    "robots._MAX_RECORDS": 6,
+    "robots_records._MAX_RECORDS": 6,
     "robots._MAX_PARSED": 4,
     "ranking.worth._SECTIONS": 5,
     "ranking.worth._WATCHED": 8,
@@ -42,7 +42,7 @@ def sizes_of(crawl: VirtualCrawl) -> dict[str, int]:
     return {
         "scheduling.names._MAX_NAMES": len(names._names) - 1,  # looked through before the next one is entered
         "storage.host_table._MAX_RECENT_NAMES": len(frontier.hosts._recent_ids),
-        "robots._MAX_RECORDS": len(rules.records),
+        "robots_records._MAX_RECORDS": len(rules.records.in_memory),
         "robots._MAX_PARSED": len(rules._parsed),
         "ranking.worth._SECTIONS": len(worth._sections),
         "ranking.worth._WATCHED": len(worth._watched),

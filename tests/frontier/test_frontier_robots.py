@@ -12,7 +12,8 @@ from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots,
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.robots import Robots, RobotsRecord, RobotsVerdict
+from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.robots_records import RobotsRecord
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, SiteFile
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
@@ -314,17 +315,17 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
 
 def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up makes the event loop wait for the thread that writes."""
-    monkeypatch.setattr("spiderling.frontier.robots._MAX_RECORDS", 2)
+    monkeypatch.setattr("spiderling.frontier.robots_records._MAX_RECORDS", 2)
     asked: list[str] = []
     rules = Robots(ALONE, lambda key: asked.append(key))
     for number in range(3):
         assert rules.missing(f"http://h{number}.cz", 0.0) is not None
         rules.note_answer(f"http://h{number}.cz", 404, b"", 0.0)
     assert asked == []
-    rules.changed.clear()
-    rules.forget()
+    rules.records.changed.clear()
+    rules.records.forget_stored()
     for _ in range(2):
-        assert rules.record("http://h0.cz") is None
+        assert rules.records.find("http://h0.cz") is None
     assert asked == ["http://h0.cz"], "which it may have now, and is asked for once"
 
 
@@ -350,15 +351,15 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number alone is no bound: one may be of 500 kB."""
-    monkeypatch.setattr("spiderling.frontier.robots._MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr("spiderling.frontier.robots_records._MAX_RECORD_BYTES", 100_000)
     store: dict[str, RobotsRecord] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", 200, wide(number), 0.0)
-        store |= {origin: rules.records[origin] for origin in rules.changed}
-        rules.forget()
-        assert f"http://h{number}.cz" in rules.records, "nobody else may have it yet"
-        rules.changed.clear()
-        rules.forget()
-        assert sum(len(record.body) for record in rules.records.values()) <= 100_000
+        store |= {origin: rules.records.in_memory[origin] for origin in rules.records.changed}
+        rules.records.forget_stored()
+        assert f"http://h{number}.cz" in rules.records.in_memory, "nobody else may have it yet"
+        rules.records.changed.clear()
+        rules.records.forget_stored()
+        assert sum(len(record.body) for record in rules.records.in_memory.values()) <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"

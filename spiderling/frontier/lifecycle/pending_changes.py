@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spiderling.frontier.lifecycle.ledger import Ledger
-from spiderling.frontier.robots import Robots, robots_row
+from spiderling.frontier.robots import Robots
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.queues import Queues
@@ -44,7 +44,7 @@ class PendingChanges:
             dropped=queues.dropped,
             flush=flush,
             seen=seen.drain(),
-            robots=[robots_row(origin, robots.records[origin]) for origin in robots.changed],
+            robots=robots.records.drain(),
             consent=robots.ledger,
             counts=ledger.counts() | {GENERATION: self._queues.generation},
             events=self._events,
@@ -52,6 +52,5 @@ class PendingChanges:
         self._hosts.changed = set()
         self._hosts.nearer = set()
         self._events = []
-        robots.changed = set()
         robots.ledger = []
         return changes

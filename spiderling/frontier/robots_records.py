@@ -1,0 +1,121 @@
+"""What was learned of the robots.txt of each origin and of its other files: in memory, or in the store."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from spiderling.base.errors import DamageError
+from spiderling.frontier.storage.protocol import RobotsRow, Shelf
+
+_MAX_RECORDS = 20_000
+"""Records kept in memory, some 300 bytes each beside their files.  Chosen."""
+_MAX_RECORD_BYTES = 32_000_000
+"""Bytes of their files, compressed, of which one may have up to 500 kB.  Chosen."""
+
+
+class RobotsStatus(Enum):
+    NO_RULES = "no rules"
+    RULES = "rules"
+    STALE = "stale"
+    """A newer file cannot be had; the last one counts."""
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(slots=True)
+class RobotsRecord:
+    """What was learned of one file of an origin; a row of the store's table ``robots``."""
+
+    status: RobotsStatus
+    fetched: float
+    """When ``body`` was; without one, when it was asked for."""
+    expires: float
+    failures: int = 0
+    body: bytes = b""
+    """zlib-compressed text of the rules; empty when there never was an answer."""
+
+
+class RobotsRecords:
+    """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
+
+    def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
+        """*lookup* gives a record that the store has."""
+        self._lookup = lookup
+        self.in_memory: dict[str, RobotsRecord] = {}
+        self._bytes = 0
+        """Upper bound on the bytes of their bodies."""
+        self._is_whole = True
+        """Whether the store has no others."""
+        self._unknown: set[str] = set()
+        """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
+        self.changed: set[str] = set()
+
+    def find(self, key: str) -> RobotsRecord | None:
+        """What is known of the robots.txt of an origin, or of another file by its address."""
+        record = self.in_memory.get(key)
+        if record is None and not self._is_whole and key not in self._unknown:
+            record = self._lookup(key)
+            if record is not None:
+                self._keep(key, record)
+            else:
+                self._unknown.add(key)
+        return record
+
+    def put(self, key: str, record: RobotsRecord) -> None:
+        """Enter a record that the store does not have yet."""
+        self._keep(key, record)
+        self._unknown.discard(key)
+        self.changed.add(key)
+
+    def _keep(self, key: str, record: RobotsRecord) -> None:
+        self.in_memory[key] = record
+        self._bytes += len(record.body)
+
+    def look_in_store(self) -> None:
+        """From now on the store may have records that are not in memory, and is asked for them."""
+        self._is_whole = False
+
+    def forget_stored(self) -> None:
+        """When there are many records or large ones, drop those that came first and that the store has."""
+        if len(self._unknown) > _MAX_RECORDS:
+            self._unknown.clear()
+        if len(self.in_memory) <= _MAX_RECORDS and self._bytes <= _MAX_RECORD_BYTES:
+            return
+        self.look_in_store()
+        self._bytes = sum(len(record.body) for record in self.in_memory.values())
+        for key in [key for key in self.in_memory if key not in self.changed]:
+            if len(self.in_memory) <= _MAX_RECORDS // 2 and self._bytes <= _MAX_RECORD_BYTES // 2:
+                break
+            self._bytes -= len(self.in_memory.pop(key).body)
+
+    def drain(self) -> list[RobotsRow]:
+        """Rows of the records that have changed since the last call."""
+        rows = [robots_row(key, self.in_memory[key]) for key in self.changed]
+        self.changed = set()
+        return rows
+
+
+def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
+    return RobotsRow(origin, record.status.value, record.fetched, record.expires, record.failures, record.body)
+
+
+def stored_robots(shelf: Shelf) -> Callable[[str], RobotsRecord | None]:
+    """The record that *shelf* has of an origin's robots.txt, or of another file by its address."""
+
+    def lookup(key: str) -> RobotsRecord | None:
+        row = shelf.robots(key)
+        return robots_of(row) if row is not None else None
+
+    return lookup
+
+
+def robots_of(row: RobotsRow) -> RobotsRecord:
+    """Raises DamageError for rules that were never packed."""
+    try:
+        zlib.decompress(row.body) if row.body else None
+    except zlib.error as error:
+        raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
+    return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)

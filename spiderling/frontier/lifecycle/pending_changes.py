@@ -7,7 +7,6 @@ from spiderling.frontier.robots import Robots
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.queues import Queues
-from spiderling.frontier.storage.rows import host_row
 from spiderling.frontier.storage.seen import SeenSet
 
 GENERATION = "generation"
@@ -28,16 +27,15 @@ class PendingChanges:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._hosts.changed or self._hosts.nearer or self._queues.has_changed or self._events)
+        return not (self._hosts.has_changed or self._queues.has_changed or self._events)
 
     def drain(self, seen: SeenSet, robots: Robots, ledger: Ledger) -> Changes:
         """One immutable batch of everything since the last call."""
         queues, flush = self._queues.drain_changes()
-        hosts = [host_row(host, self._queues) for host in self._hosts.changed] + self._hosts.drain_new_rows()
-        updated = (queues.grown | self._hosts.nearer).difference([row.id for row in hosts])
+        hosts, host_updates = self._hosts.drain(queues.grown)
         changes = Changes(
-            host_updates=[self._hosts.host_update(host_id) for host_id in updated],
             hosts=hosts,
+            host_updates=host_updates,
             added=queues.added,
             popped=queues.popped,
             used=queues.used,
@@ -49,8 +47,6 @@ class PendingChanges:
             counts=ledger.counts() | {GENERATION: self._queues.generation},
             events=self._events,
         )
-        self._hosts.changed = set()
-        self._hosts.nearer = set()
         self._events = []
         robots.ledger = []
         return changes

@@ -19,9 +19,9 @@ from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
 from spiderling.frontier.hosts.host import STATE_OF, Host, HostColumns, HostState, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.storage.key_table import KeyTable
-from spiderling.frontier.storage.protocol import HostRow, HostSummary, Shelf
+from spiderling.frontier.storage.protocol import HostRow, HostSummary, Shelf, lines_before_chunks
 from spiderling.frontier.storage.queues import Queues
-from spiderling.frontier.storage.rows import host_of, new_row
+from spiderling.frontier.storage.rows import host_of, host_row, new_row
 
 _ID_BITS = 24
 """Bits of a host id (base/urls.py)."""
@@ -164,9 +164,8 @@ class HostTable:
         if host is None:
             row = self._shelf.host(host_id)
             host = host_of(row, self.states)
-            lines = [line for line in (row.transit, *row.first.split(b"\n")) if line]
             self._enter(host)
-            self._queues.load_head(host, row.positions, lines)
+            self._queues.load_head(host, row.positions, lines_before_chunks(row.transit, row.first))
         return host
 
     def create(self, name: str, distance: int) -> int:
@@ -192,12 +191,21 @@ class HostTable:
             self.changed.add(host)
         return host
 
-    def drain_new_rows(self) -> list[HostRow]:
-        """Rows of the hosts that are new since the last call and have no record."""
+    @property
+    def has_changed(self) -> bool:
+        return bool(self.changed or self.nearer)
+
+    def drain(self, grown: set[int]) -> tuple[list[HostRow], list[tuple[int, int, int, int]]]:
+        """``Changes.hosts`` and ``Changes.host_updates`` since the last call; *grown*: ids of hosts that got URLs."""
         names = self._new_names
+        rows = [host_row(host, self._queues) for host in self.changed]
+        rows += [new_row(host_id, name, self.states) for host_id, name in names.items()]
+        updated = (grown | self.nearer).difference([row.id for row in rows])
         self._new_names = {}
         self._drained_names |= names
-        return [new_row(host_id, name, self.states) for host_id, name in names.items()]
+        self.changed = set()
+        self.nearer = set()
+        return rows, [self._update_of(host_id) for host_id in updated]
 
     def load_hosts(self) -> list[int]:
         """Read all hosts from the store; returns the ids of the open ones with URLs, the first due first."""
@@ -231,7 +239,7 @@ class HostTable:
             unit.account.count_bytes(account.pages, account.downloaded_bytes, account.kept_bytes)
             unit.retired += STATE_OF[summary.state] is HostState.RETIRED
 
-    def host_update(self, host_id: int) -> tuple[int, int, int, int]:
+    def _update_of(self, host_id: int) -> tuple[int, int, int, int]:
         """The entry of ``Changes.host_updates`` for a host."""
         live = self._live.get(host_id)
         distance = self.states.distance(host_id)

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts.host import HostColumns
+from spiderling.frontier.hosts.ranks import RANKS
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import UrlLogBatch
 
@@ -30,6 +31,12 @@ _GENERATION_BITS = 22
 _SLOT_SHIFT = _PART_BITS + _GENERATION_BITS
 HOST_SHIFT = _SLOT_SHIFT + BAND_BITS
 """A chunk's host is ``id >> HOST_SHIFT``."""
+
+
+def slots_of_host(host_id: int) -> range:
+    """The slots of a host, best band first."""
+    first = host_id << BAND_BITS
+    return range(first, first + RANKS)
 
 
 def slot_of_chunk(chunk: int) -> int:
@@ -86,6 +93,11 @@ class HostRow(NamedTuple):
     """Lines of URLs that were handed out and given back; they are handed out before those in chunks."""
     transit: bytes | None
     """Line of the URL in transit; after a kill it waits again."""
+
+
+def lines_before_chunks(transit: bytes | None, first: bytes) -> list[bytes]:
+    """The lines of a host's columns ``transit`` and ``first``: they are handed out before those in chunks."""
+    return [line for line in (transit, *first.split(b"\n")) if line]
 
 
 class HostSummary(NamedTuple):

@@ -7,8 +7,14 @@ from typing import NamedTuple
 
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
-from spiderling.frontier.hosts.ranks import RANKS
-from spiderling.frontier.storage.protocol import BAND_BITS, HOST_SHIFT, slot_of_chunk, used_of
+from spiderling.frontier.storage.protocol import (
+    BAND_BITS,
+    HOST_SHIFT,
+    lines_before_chunks,
+    slot_of_chunk,
+    slots_of_host,
+    used_of,
+)
 from spiderling.frontier.storage.queue_lines import stored_url
 from spiderling.frontier.storage.sqlite import tails_of, unpacked
 
@@ -34,7 +40,7 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
         return []
     name, state, positions, first, transit = row
     is_parked = HostState(state) in CLOSED_STATES
-    lines = [line for line in (transit, *first.split(b"\n")) if line]
+    lines = lines_before_chunks(transit, first)
     for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
         lines += slot_lines
     record = Host(host, name, HostStates())
@@ -57,7 +63,7 @@ def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
         tails.setdefault(slot >> BAND_BITS, {})[slot] = lines
     for host, positions, first, transit in connection.execute("SELECT id, positions, first, transit FROM host"):
         slots = _slots_of(connection, host, positions, tails.get(host, {}))
-        numbers[host] = sum(map(len, slots.values())) + len([line for line in (transit, *first.split(b"\n")) if line])
+        numbers[host] = sum(map(len, slots.values())) + len(lines_before_chunks(transit, first))
     unknown = tails.keys() - numbers.keys()
     unknown |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")} - numbers.keys()
     return {host: number for host, number in numbers.items() if number} | dict.fromkeys(unknown, 1)
@@ -67,8 +73,7 @@ def _slots_of(
     connection: sqlite3.Connection, host: int, positions: str, tails: dict[int, list[bytes]]
 ) -> dict[int, list[bytes]]:
     """Slot -> lines of one host that are not used up, from its chunks and its *tails*."""
-    first = host << BAND_BITS
-    slots: dict[int, list[bytes]] = {slot: [] for slot in range(first, first + RANKS)}
+    slots: dict[int, list[bytes]] = {slot: [] for slot in slots_of_host(host)}
     bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
     for chunk, packed in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
         slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(packed))

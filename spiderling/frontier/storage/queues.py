@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
-from spiderling.frontier.hosts.ranks import RANKS
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     Flush,
@@ -24,6 +23,7 @@ from spiderling.frontier.storage.protocol import (
     chunks_of,
     generation_of,
     slot_of_chunk,
+    slots_of_host,
     used_of,
 )
 from spiderling.frontier.storage.queue_lines import line_of, stored_url
@@ -197,7 +197,7 @@ class Queues:
         """Empty the queue; returns its length, on which the time does not depend."""
         number = self._states.queued[host.id]
         head = self._heads[host.id]
-        for slot in range(host.id << BAND_BITS, (host.id << BAND_BITS) + RANKS):
+        for slot in slots_of_host(host.id):
             tail = self._tails.pop(slot, None)
             if tail is not None:
                 self._in_tails -= len(tail)
@@ -219,8 +219,7 @@ class Queues:
     def _slots(self, host_id: int, head: Head) -> list[int]:
         """The slots that have URLs in chunks or in the tail, best first."""
         self._find_chunks(host_id, head)
-        first = host_id << BAND_BITS
-        slots = [slot for slot in range(first, first + RANKS) if slot in self._tails]
+        slots = [slot for slot in slots_of_host(host_id) if slot in self._tails]
         if not head.chunks:
             return slots
         at = 0
@@ -238,8 +237,7 @@ class Queues:
                 if head.generation < generation_of(chunk) <= self._committed:
                     insort(head.chunks, chunk)
         if self._flushing and self.generation > self._committed:
-            first = host_id << BAND_BITS
-            for slot in range(first, first + RANKS):
+            for slot in slots_of_host(host_id):
                 for chunk, _ in chunks_of(slot, self.generation, self._flushing.get(slot, [])):
                     insort(head.chunks, chunk)
         head.generation = self.generation

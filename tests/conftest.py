@@ -127,12 +127,12 @@ def serving(web, serve=serve):
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
     thread.start()
-    assert started.wait(10), "the web could not be served"
+    assert started.wait(DEADLINE_S), "the web could not be served"
     try:
         yield running[0]
     finally:
         loop.call_soon_threadsafe(ended.set)
-        thread.join(10)
+        thread.join(DEADLINE_S)
         loop.close()
 
 
@@ -323,7 +323,7 @@ class Running:
         self.process.send_signal(number)
         return self.wait()
 
-    def until(self, condition, timeout: float = 120) -> None:
+    def until(self, condition, timeout: float = DEADLINE_S) -> None:
         """Return when *condition* holds; fails when the crawl ends before."""
         deadline = time.monotonic() + timeout
         while not condition():

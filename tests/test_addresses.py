@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import time
 from contextlib import suppress
 
 import pytest
@@ -227,9 +226,7 @@ def test_endpoint():
         parse_endpoint("dns.test", "X")
 
 
-def test_ten_thousand_exact_names_are_looked_up_at_once():
+def test_ten_thousand_exact_names_are_looked_up():
     hosts = HostMap.parse(",".join(f"host{n}.test=127.0.0.1:{n % 60000 + 1}" for n in range(10_000)))
-    begin = time.perf_counter()
     for n in range(10_000):
-        assert hosts.lookup(f"host{n}.test")
-    assert time.perf_counter() - begin < 0.5
+        assert hosts.lookup(f"host{n}.test").port == n + 1

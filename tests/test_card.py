@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import document, serving
+from conftest import DEADLINE_S, document, serving
 
 from webs.web import FixedWeb, html, plain
 
@@ -85,7 +85,7 @@ def test_the_packages_do_real_work(tmp_path):
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         argument = json.dumps([str(ROOT / "spiderling"), command, document("card"), str(tmp_path / "reached.json")])
         ended = subprocess.run(
-            [sys.executable, "-c", SPY, argument], cwd=ROOT, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", SPY, argument], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S
         )
     reached = set(json.loads((tmp_path / "reached.json").read_text()))
     assert reached >= PACKAGES, ended.stderr[-3000:]

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from conftest import DEADLINE_S
 
 ROOT = Path(__file__).parent.parent
 COMMAND = [sys.executable, "-m", "examples.demo"]
@@ -30,11 +31,11 @@ def test_demo_pauses_goes_on_and_says_when_it_is_finished(tmp_path: Path) -> Non
         [*COMMAND, str(jobdir)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + DEADLINE_S
     while "pages (" not in (log(jobdir)) and time.monotonic() < deadline:
         time.sleep(0.2)
     os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to the demo and to the crawl
-    output, _ = demo.communicate(timeout=60)
+    output, _ = demo.communicate(timeout=DEADLINE_S)
     assert demo.returncode == 0
     assert "was paused (shutdown); the same command goes on with it." in output
     assert "Traceback" not in output

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 
 import pytest
-from conftest import ROOT
+from conftest import DEADLINE_S, ROOT
 from pydispatch import dispatcher
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
@@ -430,7 +430,12 @@ def test_a_crawl_on_the_plain_engine_is_the_same():
     for way in ("plain", "scrapy"):
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))}
         run = subprocess.run(
-            [sys.executable, "-c", CRAWL, way], env=environment, capture_output=True, text=True, timeout=60, check=True
+            [sys.executable, "-c", CRAWL, way],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=True,
         )
         results.append((json.loads(run.stdout), run.stderr.count("Traceback")))
     assert results[0] == results[1]

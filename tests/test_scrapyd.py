@@ -127,7 +127,7 @@ def scrapyd(directory: Path):
         yield ask
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(DEADLINE_S)
 
 
 def encoded(fields: dict[str, Any], egg: Path | None) -> tuple[bytes, dict[str, str]]:

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, scrapy
+from conftest import DEADLINE_S, ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -209,7 +209,7 @@ sys.exit(command.exitcode)
 
 def run_and_strike(source: Path, out: Path, how: str = "SIGCONT", after: int = 0, step: str = ""):
     command = [sys.executable, "-c", SCRIPT, str(source), str(out), how, str(after), step]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
@@ -253,7 +253,7 @@ def test_what_cannot_go_on_says_why(tmp_path):
     script += "Deduplication(corpus_of(sys.argv[1:2]), Rule(), p.Path(sys.argv[2]), 10**9)"
     other = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "c.prevert"), str(tmp_path / "work")],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S,
     )  # fmt: skip
     assert "work is in use by another run." in other.stderr
     run.close()

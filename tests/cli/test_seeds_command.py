@@ -16,7 +16,7 @@ import time
 from collections import Counter
 
 import pytest
-from conftest import DEFAULTS, ROOT, document, scrapy, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy, serving
 
 from spiderling.languages.seeds import read_seeds
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
@@ -146,12 +146,12 @@ def test_a_command_that_was_ended_goes_on(server, settings, tmp_path, number):
     command += [*settings, "-s", "SPIDERLING_HOST_INTERVAL_S=1"]
     before = len(server.log_entries)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while not (out.exists() and urls(out)) and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.5)  # a checkpoint is made every 0.2 s
         process.send_signal(number)
-        process.wait(30)
+        process.wait(DEADLINE_S)
     some = urls(out)
     assert 0 < len(some) < 4
     assert (tmp_path / "seeds.txt.state").is_dir()
@@ -205,7 +205,7 @@ def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):
         cwd=ROOT,
         stderr=theirs,
         stdout=theirs,
-        timeout=90,
+        timeout=DEADLINE_S,
         check=True,
     )
     os.close(theirs)

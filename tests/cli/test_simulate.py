@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, scrapy
+from conftest import DEADLINE_S, ROOT, scrapy
 
 
 def test_strategies_side_by_side(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
     while not page.exists() and process.poll() is None:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, log = process.communicate(timeout=120)
+    out, log = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130
     done = re.search(r"interrupted; (\d+) of 900 crawls are done", log)
     assert done and "Traceback" not in log

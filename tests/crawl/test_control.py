@@ -37,7 +37,7 @@ class Session:
         """Replace the file and wait until the crawl has taken it up or refused it."""
         before = len(self._noted())
         (self.crawl.directory / "control.yaml").write_text(text)
-        self.running.until(lambda: len(self._noted()) > before, 10)
+        self.running.until(lambda: len(self._noted()) > before)
         time.sleep(0.2)  # requests that were on their way then have arrived
 
     def asked(self, host: str, since: float = 0.0) -> list[float]:
@@ -70,14 +70,14 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
 
     session.write('seeds: ["http://late.test/1"]\nreopen: ["loud.test"]\nhost_interval_s: 0.4\n')
     changed = time.monotonic()
-    session.running.until(lambda: len(session.asked("loud.test", changed)) > 2, 5)
-    session.running.until(lambda: session.asked("late.test", changed), 5)
-    session.running.until(lambda: len(session.asked("calm.test", changed)) > 4, 5)
+    session.running.until(lambda: len(session.asked("loud.test", changed)) > 2)
+    session.running.until(lambda: session.asked("late.test", changed))
+    session.running.until(lambda: len(session.asked("calm.test", changed)) > 4)
     times = session.asked("calm.test", changed)
     assert times[-1] - times[0] >= 0.4 * (len(times) - 1) - 0.12
 
     session.write("max_pages: 10\n")
-    result = session.running.wait(10)
+    result = session.running.wait()
     assert result.code == 0
     assert result.lines("was paused (budget); the same command goes on with it.")
     assert len(result.lines("] ERROR: ")) == 1

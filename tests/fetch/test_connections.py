@@ -119,7 +119,7 @@ async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch)
             response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
             assert (response.body, str(response.ip_address)) == (b"six", "::1")
             assert due.started_at == ["127.0.0.3", "127.0.0.3", "::1"], "each connection counts"
-            assert 0.2 < time.monotonic() - begin < 5
+            assert time.monotonic() - begin > 0.2
         for sock in stuffing:
             sock.close()
 

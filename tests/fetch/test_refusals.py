@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from handled import LIMIT, OK, PAGE, failing, fetch, handling, reply, serving
@@ -16,13 +15,11 @@ from spiderling.fetch.errors import ResponseRefused
 async def test_announced_size_is_refused_before_the_body():
     async def announce(writer):
         writer.write(OK + b"Content-Length: 100001\r\n\r\n")
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)  # who waits for the body runs into a time limit
 
-    begin = time.monotonic()
     _, error = await failing(announce)
     assert isinstance(error, ResponseRefused)
     assert error.reason is Reason.TOO_BIG
-    assert time.monotonic() - begin < 2
 
 
 async def endless(writer):
@@ -55,13 +52,11 @@ async def test_download_maxsize_lowers_the_limit():
 async def test_not_text_is_refused_at_the_headers(line):
     async def answer(writer, status=b"200 OK"):
         writer.write(b"HTTP/1.1 " + status + b"\r\n" + line + b"\r\n\r\n")
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)  # who waits for the body runs into a time limit
 
-    begin = time.monotonic()
     request, error = await failing(answer, judge_type=True)
     assert error.reason is Reason.NOT_TEXT
     assert request.meta["wire_bytes"] == 0
-    assert time.monotonic() - begin < 2
 
 
 @pytest.mark.parametrize(

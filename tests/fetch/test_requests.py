@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from conftest import DEADLINE_S
 from handled import DOWNLOAD_ERRORS, OK, PAGE, fetch, handling, reply, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -126,7 +127,7 @@ def test_no_request_is_sent_that_reads_as_another(method, target, headers):
 async def test_cancelled_and_failed_downloads_leave_nothing_open():
     async def half(writer):
         writer.write(OK + b"Content-Length: 1000\r\n\r\nhalf")
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)
 
     unraised: list[object] = []
     loop = asyncio.get_running_loop()
@@ -136,6 +137,8 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
         async with serving(half) as site, handling() as handler:
             request = Request(site.url, meta={"address": "127.0.0.1"})
             task = asyncio.ensure_future(handler.download_request(request))
+            while not site.requests:
+                await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -203,7 +206,7 @@ process.start()
 def test_real_crawl_on_uvloop():
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", CRAWL]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env=environment)
     lines = run.stdout.splitlines()
     assert lines[0] == "uvloop", run.stderr
     assert sorted(lines[1:]) == [

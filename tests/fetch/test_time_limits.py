@@ -15,14 +15,15 @@ from spiderling.fetch.errors import TooSlow
 
 async def test_time_limits():
     async def slow_headers(writer):
-        for byte in OK:
-            writer.write(bytes([byte]))
+        writer.write(OK)
+        while True:
+            writer.write(b"X")
             await asyncio.sleep(0.1)
 
     async def slow_body(writer):
-        writer.write(OK + b"Content-Length: 1000\r\n\r\n")
-        for _ in range(100):
-            writer.write(b"x")
+        writer.write(OK + b"Content-Length: 1000000\r\n\r\n")
+        while True:
+            writer.write(b"xxx")
             await asyncio.sleep(0.1)
 
     for answer, options, meta in (
@@ -33,29 +34,30 @@ async def test_time_limits():
         begin = time.monotonic()
         request, error = await failing(answer, options=options, **meta)
         assert isinstance(error, DownloadTimeoutError)
-        assert 0.4 < time.monotonic() - begin < 2.5
+        assert time.monotonic() - begin > 0.4
         assert (request.meta["wire_bytes"] > 2) is (answer is slow_body)
 
 
-async def drip(writer, bytes_per_s=50, seconds=30.0):
-    writer.write(OK + b"Content-Length: 5000\r\n\r\n")
-    for _ in range(int(seconds * 20)):
-        writer.write(b"x" * max(1, bytes_per_s // 20))
+async def drip(writer):
+    """40 bytes a second."""
+    writer.write(OK + b"Content-Length: 50000\r\n\r\n")
+    while True:
+        writer.write(b"xx")
         await writer.drain()
         await asyncio.sleep(0.05)
 
 
 async def silence(writer):
     writer.write(OK + b"Content-Length: 5000\r\n\r\nsome")
-    await asyncio.sleep(20)
+    await asyncio.sleep(600)
 
 
 @pytest.mark.parametrize("answer", [drip, silence])
 async def test_a_body_below_the_floor_of_speed_is_given_up_and_may_pass(answer):
     begin = time.monotonic()
-    _, error = await failing(answer, options={"MIN_BYTES_PER_S": 200, "SLOW_WINDOW_S": 0.5, "TIMEOUT_S": 15})
+    _, error = await failing(answer, options={"MIN_BYTES_PER_S": 200, "SLOW_WINDOW_S": 0.5, "TIMEOUT_S": 600})
     assert isinstance(error, TooSlow) and error.reason is Reason.TOO_SLOW and error.may_pass
-    assert 0.4 < time.monotonic() - begin < 5
+    assert time.monotonic() - begin > 0.4
 
 
 async def test_a_slow_body_above_the_floor_comes_through():

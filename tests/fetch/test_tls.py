@@ -100,7 +100,7 @@ async def test_a_valid_certificate_passes_when_strict(tmp_path, monkeypatch):
 
 async def test_tls_to_a_plain_server_and_to_a_silent_one():
     async def silent(writer):
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)
 
     for answer, error in ((b"not TLS at all\r\n\r\n", DownloadFailedError), (silent, DownloadTimeoutError)):
         server = await asyncio.start_server(lambda r, w, a=answer: a(w) if callable(a) else w.write(a), "127.0.0.1", 0)

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from conftest import DEADLINE_S
+
 from spiderling.base.reasons import Reason
 from webs.web import WebResponse
 
@@ -231,7 +233,7 @@ def hosting(cases: Mapping[str, Case]) -> Iterator[HostileWeb]:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    assert started.wait(20), "the hostile web could not be served"
+    assert started.wait(DEADLINE_S), "the hostile web could not be served"
     try:
         yield web
     finally:

@@ -107,7 +107,7 @@ def crawl_all(directory: Path) -> Crawled:
         running = crawl.start(str(seeds))
         memory = Memory(running.process.pid)
         memory.start()
-        result = running.wait(150)
+        result = running.wait()
         seconds = time.monotonic() - begin
         memory.join(5)
         return Crawled(crawl, result, web, names, ends_of(directory), memory.main_mb, memory.worker_mb, seconds)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
 
-from conftest import document
+from conftest import DEADLINE_S, document
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
 
 from spiderling.base.reasons import Reason
@@ -204,7 +204,7 @@ def naming() -> Iterator[NamesWeb]:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    assert started.wait(20), "the names could not be served"
+    assert started.wait(DEADLINE_S), "the names could not be served"
     try:
         yield web
     finally:

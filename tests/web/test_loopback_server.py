@@ -14,6 +14,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from conftest import DEADLINE_S
 
 from spiderling.base.errors import BadInput
 from webs.messages import parse_head
@@ -130,7 +131,7 @@ async def test_a_slow_answer_comes_late_and_holds_nobody_else_up(server):
         waiting = asyncio.create_task(ask(slow, "/slow"))
         await asyncio.sleep(0.02)
         await ask(quick, "/")
-        assert time.monotonic() - begin < 0.25
+        assert not waiting.done()
         assert (await waiting)[2] == b"late"
     assert time.monotonic() - begin >= 0.3
 
@@ -168,7 +169,7 @@ async def test_an_endless_head_is_cut_off(server):
     async with client(server) as (reader, writer):
         writer.write(b"x" * 100_000)
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            await asyncio.wait_for(reader.readexactly(1), 5)
+            await asyncio.wait_for(reader.readexactly(1), DEADLINE_S)
 
 
 def test_hosts_and_connections_are_read_from_the_head():
@@ -192,7 +193,7 @@ async def test_the_log_has_a_line_for_each_request_with_its_arrival(tmp_path):
             await asyncio.sleep(0.05)
         first, second, left = server.log_entries
         assert first[1:] == ("127.80.9.1", "a.test", "GET", "/slow", 200, 4)
-        assert before <= first.time_s < before + 0.2 < second.time_s
+        assert before <= first.time_s <= second.time_s - 0.2
         assert (second.path, second.status) == ("/?q=1", 404)
         assert (left.path, left.body_bytes) == ("/slow", 0)
     rows = [line.split("\t") for line in path.read_text().splitlines()]
@@ -238,14 +239,14 @@ def test_the_command_line_says_when_it_is_ready_and_ends_on_a_signal(tmp_path, n
     command += ["--ready-file", str(ready), "--log", str(log), "--models", str(tmp_path)]
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + DEADLINE_S
             while not ready.exists() and time.monotonic() < deadline and process.poll() is None:
                 time.sleep(0.05)
             said = json.loads(ready.read_text())
             assert said["pid"] == process.pid
             assert said["hosts"].startswith(f"*-00.*=127.81.0.1:{said['port']},")
             process.send_signal(number)
-            assert process.wait(10) == 0
+            assert process.wait(DEADLINE_S) == 0
         finally:
             process.kill()
     assert log.exists()

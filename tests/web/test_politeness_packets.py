@@ -37,7 +37,7 @@ def test_no_two_packets_are_closer_than_the_interval_however_busy_the_loop_is(tm
         address: min(second - first for first, second in pairwise(packets[address]))
         for address in set(ADDRESSES.values())
     }
-    assert sum(len(packets[address]) for address in gaps) == len(ADDRESSES) * (PAGES + 2)
+    assert sum(len(packets[address]) for address in gaps) >= len(ADDRESSES) * (PAGES + 2), "the log has missed none"
     shared = gaps.pop(SHARED)
     assert min(gaps.values()) >= HOST_INTERVAL_S - CLOCK_S
     assert shared >= IP_INTERVAL_S - CLOCK_S

@@ -21,7 +21,7 @@ async def test_time_limits():
             await asyncio.sleep(0.1)
 
     async def slow_body(writer):
-        writer.write(OK + b"Content-Length: 1000000\r\n\r\n")
+        writer.write(OK + b"Content-Length: 50000\r\n\r\n")
         while True:
             writer.write(b"xxx")
             await asyncio.sleep(0.1)

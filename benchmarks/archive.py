@@ -71,7 +71,7 @@ def write(path: Path, found: list[tuple[str, bytes]]) -> None:
 
 def chain_s(found: list[tuple[str, bytes]]) -> float:
     """Seconds for all pages, one after the other."""
-    accepted = languages.resolve(OPTIONS.lang, "")
+    accepted = languages.find_languages(OPTIONS.lang, "")
     codes = [info.code for info in accepted]
     config = WorkerConfig.from_options(OPTIONS, codes, languages.to_recognise(accepted, "", ""))
     work = text_process(config)

@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import result, table  # noqa: E402
-from spiderling.languages import GROUPS, available, load, resolve, to_recognise  # noqa: E402
+from spiderling.languages import GROUPS, available, find_languages, load, to_recognise  # noqa: E402
 
 SENTENCES = ROOT / "tests" / "quality" / "sentences.tsv"
 SAVED = Path(__file__).with_suffix(".tsv")
@@ -315,7 +315,7 @@ def _means(pairs: Sequence[tuple[float, float]]) -> list[float]:
 
 def crawl(values: dict[str, np.ndarray], known: dict[str, Tested], code: str) -> float:
     """Per cent of the documents in other languages that a crawl of *code* with its defaults would accept."""
-    loaded, order = to_recognise(resolve(code)), list(available())
+    loaded, order = to_recognise(find_languages(code)), list(available())
     columns = [order.index(name) for name in loaded]
     others = [v for label, v in values.items() if label not in known or group(known[label].code) != group(code)]
     every = np.concatenate(others)[:, :, columns]

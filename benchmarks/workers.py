@@ -103,7 +103,7 @@ async def _pooled(config: WorkerConfig, bodies: list[bytes], number: int, seen: 
     start = time.process_time()
     await asyncio.gather(*(caller(source) for _ in range(QUEUED_PER_WORKER)))
     spent = time.process_time() - start
-    await pool.close()
+    await pool.stop()
     return spent / number * 1e6
 
 

@@ -302,7 +302,7 @@ async def test_documents_in_worker_processes():
     await pool.start()
     tasks = [Task(getattr(made, kind)([CZECH * 2]), "http://127.0.0.1/") for kind in ("docx", "odt", "docx")]
     pages = [await pool.process(task) for task in tasks]
-    await pool.close()
+    await pool.stop()
     assert [(page.file_type, page.language, page.words) for page in pages] == [
         (kind, "cs", 2 * len(CZECH.split())) for kind in ("docx", "odt", "docx")
     ]

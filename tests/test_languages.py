@@ -11,7 +11,16 @@ import pytest
 import zstandard
 
 from spiderling.base.errors import BadInput
-from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, load, registry, resolve, save, to_recognise
+from spiderling.languages import (
+    BIG_WEB_LANGUAGES,
+    GROUPS,
+    available,
+    find_languages,
+    load,
+    registry,
+    save,
+    to_recognise,
+)
 from spiderling.training.counting import sentences, train
 
 ROOT = Path(__file__).parent.parent
@@ -38,11 +47,11 @@ def test_bundled_models():
 
 @pytest.mark.parametrize("text", ["cs", "ces", "Czech", "CZECH", "čeština", " cs , ces "])
 def test_names_of_a_language(text):
-    assert [info.code for info in resolve(text)] == ["cs"]
+    assert [info.code for info in find_languages(text)] == ["cs"]
 
 
 def test_several_in_their_order():
-    assert [info.code for info in resolve("sk,cs,German")] == ["sk", "cs", "de"]
+    assert [info.code for info in find_languages("sk,cs,German")] == ["sk", "cs", "de"]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +69,12 @@ def test_several_in_their_order():
 )
 def test_an_unknown_language_says_what_to_do(text, parts):
     with pytest.raises(BadInput) as error:
-        resolve(text)
+        find_languages(text)
     assert all(part in str(error.value) for part in parts), str(error.value)
 
 
 def test_own_directories_come_first(own):
-    assert [info.name for info in resolve("hsb,cs", str(own))] == ["Upper Sorbian", "Czech"]
+    assert [info.name for info in find_languages("hsb,cs", str(own))] == ["Upper Sorbian", "Czech"]
     save(own / "cs", {"name": "My Czech"}, train("cs", sentences([TEXT])))
     assert available(f"{own}:")["cs"].name == "My Czech"
     with pytest.raises(BadInput, match="not a directory"):
@@ -73,8 +82,13 @@ def test_own_directories_come_first(own):
 
 
 def test_what_is_told_apart(own):
-    assert to_recognise(resolve("cs")) == ["cs", "sk", "pl", *(code for code in BIG_WEB_LANGUAGES if code != "pl")]
-    assert to_recognise(resolve("de"), "hsb", str(own))[:5] == ["de", "hsb", "lb", "nl", "en"]
+    assert to_recognise(find_languages("cs")) == [
+        "cs",
+        "sk",
+        "pl",
+        *(code for code in BIG_WEB_LANGUAGES if code != "pl"),
+    ]
+    assert to_recognise(find_languages("de"), "hsb", str(own))[:5] == ["de", "hsb", "lb", "nl", "en"]
 
 
 @pytest.mark.parametrize(
@@ -95,13 +109,13 @@ def test_what_is_told_apart(own):
     ],
 )
 def test_groups_and_other_names(text, codes):
-    assert [info.code for info in resolve(text)] == codes
+    assert [info.code for info in find_languages(text)] == codes
 
 
 def test_a_model_of_ones_own_joins_its_group(own):
     save(own / "cnr", {"name": "Montenegrin", "iso3": "cnr"}, train("cnr", sentences([TEXT])))
-    assert [info.code for info in resolve("hbs", str(own))] == ["bs", "hr", "sr", "cnr"]
-    assert [info.code for info in resolve("cnr", str(own))] == ["cnr"]
+    assert [info.code for info in find_languages("hbs", str(own))] == ["bs", "hr", "sr", "cnr"]
+    assert [info.code for info in find_languages("cnr", str(own))] == ["cnr"]
 
 
 def test_no_two_languages_share_a_name():
@@ -170,7 +184,7 @@ def test_damaged_files_are_named(own, name, content):
 def test_only_the_models_named_by_code_are_read(own, monkeypatch):
     read, info = [], registry._info
     monkeypatch.setattr(registry, "_info", lambda place: read.append(place.name) or info(place))
-    accepted = resolve("cs,SK,cs")
+    accepted = find_languages("cs,SK,cs")
     assert [found.code for found in accepted] == ["cs", "sk"]
     assert len(to_recognise(accepted)) > len(BIG_WEB_LANGUAGES)
     assert read == ["cs", "sk"]
@@ -199,7 +213,7 @@ async def main():
     pool = WorkerPool(1, WorkerConfig(TextOptions(("cs",)), ("cs",)), 20)
     await pool.start()
     page = await pool.process(Task("<p>Kočka šla domů.".encode(), "http://127.0.0.1/"))
-    await pool.close()
+    await pool.stop()
     print(spiderling.__file__, *languages.available(), page.paragraphs[0].text)
 asyncio.run(main())
 """

@@ -68,7 +68,7 @@ async def test_a_hostile_worker_is_replaced_and_costs_its_page(tmp_path):
             await pool.process(Task(str(tmp_path / "made").encode(), "http://a.test/"))
         page = await pool.process(Task(b"", "http://a.test/2"))
     finally:
-        await pool.close()
+        await pool.stop()
     assert page.title == "fine"
     assert not (tmp_path / "made").exists()
 

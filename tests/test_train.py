@@ -12,7 +12,7 @@ from conftest import scrapy
 
 from spiderling.base.errors import BadInput
 from spiderling.commands.train import make_block_model
-from spiderling.languages import available, load, resolve
+from spiderling.languages import available, find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.training.language_model import Wanted, make_model
 
@@ -44,7 +44,7 @@ def test_a_model_that_works(slovene, tmp_path):
     assert "Alphabet: " in report
     assert "WARNING: less than 50 kB" in report
     assert "held-out lines recognised" in report
-    (info,) = resolve("Slovenian", str(tmp_path / "m"))
+    (info,) = find_languages("Slovenian", str(tmp_path / "m"))
     assert (info.code, info.neighbours) == ("sl", ("cs", "sk"))
     sentences = [text for name, text in ROWS if name == "sl"]
     assert load(["sl", "cs", "sk"], str(tmp_path / "m")).identify([" ".join(sentences)]).sure() == ["sl"]
@@ -53,14 +53,14 @@ def test_a_model_that_works(slovene, tmp_path):
 def test_a_language_without_a_model_gets_the_encodings_of_its_alphabet(slovene, tmp_path):
     assert "windows-1250, iso-8859-2, cp852" in make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
     assert "koi8-r" in make("qsm", slovene, out=tmp_path / "m", encodings=["koi8-r"], neighbours=["cs"])
-    assert resolve("qsm", str(tmp_path / "m"))[0].encodings == ("koi8-r",)
+    assert find_languages("qsm", str(tmp_path / "m"))[0].encodings == ("koi8-r",)
 
 
 def test_a_bundled_language_keeps_its_description(tmp_path):
     path = tmp_path / "cs.txt"
     path.write_text(text_of("cs"), "utf-8")
     make("cs", path, out=tmp_path / "m", neighbours=["sk"])
-    (info,) = resolve("Czech", str(tmp_path / "m"))
+    (info,) = find_languages("Czech", str(tmp_path / "m"))
     assert (info.iso3, info.tlds, "windows-1250" in info.encodings) == ("ces", ("cz",), True)
 
 

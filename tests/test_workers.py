@@ -64,7 +64,7 @@ async def pool():
     pool = WorkerPool(2, FAKE, page_timeout_s=1.0)
     await pool.start()
     yield pool
-    await pool.close()
+    await pool.stop()
 
 
 def order(text: str) -> Task:
@@ -119,7 +119,7 @@ async def test_done_pages_are_never_taken_for_guilty():
     time.sleep(0.3)  # the loop must not read
     last = asyncio.ensure_future(pool.process(order("b")))
     a, die, b = await asyncio.gather(*first, last, return_exceptions=True)
-    await pool.close()
+    await pool.stop()
     assert isinstance(die, WorkerCrash)
     assert (a.title, b.title) == ("a", "b")
 
@@ -192,7 +192,7 @@ async def test_the_page_that_burns_processor_time_ends_alone_and_is_told_why():
     burn, a = await asyncio.gather(pool.process(order("burn")), pool.process(order("a")), return_exceptions=True)
     # what counts is a page's own time, and time on the processor only
     assert await outcomes(pool, ["sleep 0.5", "b"]) == ["sleep 0.5", "b"]
-    await pool.close()
+    await pool.stop()
     assert isinstance(burn, WorkerCrash)
     assert str(burn) == "the page used more than 0.3 s of processor time while processing http://127.0.0.1/burn"
     assert a.title == "a"
@@ -212,7 +212,7 @@ async def test_a_worn_worker_is_replaced_and_no_page_is_lost(limits, text):
         assert len(pool.pids) == 1
     await until(lambda: not pool._leaving and not pool._tasks)
     current = pool.pids
-    await pool.close()
+    await pool.stop()
     assert len(pages) == 48
     assert {page.title for page in pages} == {text}
     workers = {page.words for page in pages} - set(current)
@@ -234,7 +234,7 @@ async def test_a_worn_worker_that_dies_is_replaced_once():
     assert await outcomes(pool, ["a", "die", "b", "c"]) == ["a", "crash", "b", "c"]
     await until(lambda: not pool._leaving and not pool._tasks)
     assert len(pool.pids) == 1
-    await pool.close()
+    await pool.stop()
 
 
 async def test_close_ends_workers_that_are_leaving():
@@ -243,7 +243,7 @@ async def test_close_ends_workers_that_are_leaving():
     first = pool.pids
     running = [asyncio.ensure_future(pool.process(order(text))) for text in ("a", "sleep 30")]
     await until(lambda: pool.pids != first)
-    await pool.close()
+    await pool.stop()
     assert running[0].result().title == "a"
     with pytest.raises(asyncio.CancelledError):
         await running[1]
@@ -266,7 +266,7 @@ async def test_close_while_busy_ends_the_processes():
     pids = pool.pids
     running = [asyncio.ensure_future(pool.process(order("sleep 30"))) for _ in range(10)]
     await asyncio.sleep(0.05)
-    await pool.close()
+    await pool.stop()
     assert all(
         isinstance(error, asyncio.CancelledError) for error in await asyncio.gather(*running, return_exceptions=True)
     )
@@ -275,7 +275,7 @@ async def test_close_while_busy_ends_the_processes():
             os.kill(pid, 0)
     with pytest.raises(SpiderlingError, match="closed"):
         await pool.process(order("a"))
-    await pool.close()
+    await pool.stop()
 
 
 async def test_a_cancelled_caller_harms_nobody(pool):
@@ -315,7 +315,7 @@ async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypa
     await pool.start()
     assert await outcomes(pool, ["a"]) == ["a"]
     assert len(started) == 3
-    await pool.close()
+    await pool.stop()
 
 
 def test_a_worker_whose_crawl_is_killed_ends_without_a_word():
@@ -347,17 +347,17 @@ async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monk
     else:
         await pool.start()
         assert await outcomes(pool, ["a"]) == ["a"]
-    await pool.close()
+    await pool.stop()
 
 
 async def test_pages_wait_for_workers_that_are_started_aside():
     failures = []
     pool = WorkerPool(2, FAKE, 10)
-    pool.start_aside(failures.append)
+    pool.start_in_background(failures.append)
     assert await outcomes(pool, ["a", "b", "c"]) == ["a", "b", "c"]
-    await pool.close()
+    await pool.stop()
     pool = WorkerPool(1, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:failing"), 10)
-    pool.start_aside(failures.append)
+    pool.start_in_background(failures.append)
     with pytest.raises(SpiderlingError, match="there is no model"):
         await pool.process(order("a"))
     await asyncio.sleep(0)
@@ -369,9 +369,9 @@ async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
     started, popen = [], worker_module.start_process
     monkeypatch.setattr(worker_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
     pool = WorkerPool(2, FAKE, 10)
-    pool.start_aside(pytest.fail)
+    pool.start_in_background(pytest.fail)
     await asyncio.sleep(after_s)
-    await pool.close()
+    await pool.stop()
     assert pool.pids == []
     assert all(process.returncode is not None for process in started)
 
@@ -387,7 +387,7 @@ async def test_real_pages():
     await pool.start()
     text = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
     page = await pool.process(Task(f"<p>{text}</p>".encode("iso8859-2"), "http://127.0.0.1/", "iso-8859-2"))
-    await pool.close()
+    await pool.stop()
     assert (page.language, page.encoding_detected, page.paragraphs[0].text) == ("cs", "iso8859-2", text.strip())
 
 
@@ -403,7 +403,7 @@ async def main():
         await pool.process(Task(b"sleep 0.5", "http://127.0.0.1/"))
         await asyncio.sleep(60)
     print("scrapy" in sys.modules, (await pool.process(Task(b"ok", "http://127.0.0.1/"))).title, flush=True)
-    await pool.close()
+    await pool.stop()
 if "uvloop" in sys.argv:
     import uvloop
     uvloop.install()
@@ -453,5 +453,5 @@ async def test_answers_larger_than_the_buffer_and_many_small_ones():
     await pool.start()
     bodies = [b"x" * size for size in (1, 3_000_000, 0, 262_139, 10, 131_072, 700_000, *range(20))]
     pages = await asyncio.gather(*(pool.process(Task(body, "http://127.0.0.1/")) for body in bodies))
-    await pool.close()
+    await pool.stop()
     assert [len(page.title) for page in pages] == [len(body) for body in bodies]

@@ -70,5 +70,5 @@ def _vector(text: str) -> dict[str, float]:
 
 def _text(code: str) -> str:
     """Something like text of a language, from its model's frequent words."""
-    (info,) = languages.resolve(code)
+    (info,) = languages.find_languages(code)
     return " ".join(word for word, _ in list(info.words().items())[:3000])

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.engine.command import SpiderlingCommand, read_input
-from spiderling.languages import available, load, resolve
+from spiderling.languages import available, find_languages, load
 from spiderling.text import TextOptions, process
 from spiderling.text.encoding.detect import decode
 
@@ -51,7 +51,7 @@ class Command(SpiderlingCommand):
             raise UsageError("name one file: scrapy identify page.html, or - for standard input")
         dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
         known = available(dirs)
-        codes = [info.code for info in resolve(opts.among, dirs)] if opts.among else list(known)
+        codes = [info.code for info in find_languages(opts.among, dirs)] if opts.among else list(known)
         text = read_input(args[0], "or - for standard input")
         width = shutil.get_terminal_size().columns
         for line in identify(text, load(codes, dirs), {code: info.name for code, info in known.items()}):

@@ -77,7 +77,7 @@ class Command(SpiderlingCommand):
         arguments = named_values(opts.spargs)
         options = options_of(self.given_settings, PageSpider(**arguments))
         # before the page is fetched, so that a bad language costs no request
-        accepted = languages.resolve(options.lang, options.models)
+        accepted = languages.find_languages(options.lang, options.models)
         found = (
             self._fetch(name, arguments) if "://" in name else Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
         )

@@ -71,7 +71,7 @@ class Command(SpiderlingCommand):
     def _result(self, action: str, names: list[str], opts: argparse.Namespace, arguments: dict[str, str]) -> str:
         # before anything is asked, so that a bad language costs no request
         options = options_of(self.given_settings, SpiderlingSpider(**arguments))
-        infos = languages.resolve(options.lang, options.models)
+        infos = languages.find_languages(options.lang, options.models)
         out = Path(opts.output)
         if action == "check":
             if len(names) != 1:

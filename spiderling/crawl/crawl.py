@@ -71,7 +71,7 @@ class Crawl:
         self.failed = failed
         self.errors = InternalErrors(failed)
         self.clock = Clock()
-        self.accepted: list[LanguageInfo] = languages.resolve(options.lang, options.models)
+        self.accepted: list[LanguageInfo] = languages.find_languages(options.lang, options.models)
         self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))

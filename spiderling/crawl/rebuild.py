@@ -138,7 +138,7 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
     meta = {"options": {name: getattr(chosen, name) for name in names}}
     meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
-    accepted = languages.resolve(chosen.lang, chosen.models)
+    accepted = languages.find_languages(chosen.lang, chosen.models)
     options = replace(spelled_out(chosen, accepted, ()), **_JUDGES_NOTHING)
     return {key: json.dumps(value) for key, value in meta.items()}, options
 

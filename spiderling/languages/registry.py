@@ -94,18 +94,16 @@ class LanguageInfo:
     def model(self) -> LanguageModel:
         """The model; raises BadInput when a file is missing or damaged."""
         words = self.words()
-        ngrams = model_files.read_ngrams(self._place)
-        stoplist = _stoplist(self, words)
         return LanguageModel(
-            self.code,
-            ngrams,
-            words,
-            self.profile,
-            stoplist,
-            self.spaced,
-            self.encodings,
-            self.known,
-            self.tokens,
+            code=self.code,
+            ngrams=model_files.read_ngrams(self._place),
+            words=words,
+            profile=self.profile,
+            stoplist=_stoplist(self, words),
+            spaced=self.spaced,
+            encodings=self.encodings,
+            known=self.known,
+            tokens=self.tokens,
         )
 
     @property
@@ -119,7 +117,7 @@ def available(dirs: str = "") -> dict[str, LanguageInfo]:
     return {code: _info(directory) for code, directory in _directories(dirs).items()}
 
 
-def resolve(text: str, dirs: str = "") -> list[LanguageInfo]:
+def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
     """The languages that 'cs,slk,German' names, each once.
 
     Raises BadInput for one without a model, with near matches and how to train one.
@@ -141,7 +139,7 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
     Neighbours and big languages count as far as they have a model.
     """
     models = _directories(dirs)
-    wanted = [info.code for info in (*accepted, *(resolve(extra, dirs) if extra.strip() else ()))]
+    wanted = [info.code for info in (*accepted, *(find_languages(extra, dirs) if extra.strip() else ()))]
     wanted += [code for info in accepted for code in info.neighbours if code in models]
     wanted += [code for code in BIG_WEB_LANGUAGES if code in models]
     return list(dict.fromkeys(wanted))
@@ -149,7 +147,7 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
     """The models of *codes*, ready to tell them apart; raises BadInput for an unknown code."""
-    return LanguageModels(tuple(info.model() for info in resolve(",".join(codes), dirs)))
+    return LanguageModels(tuple(info.model() for info in find_languages(",".join(codes), dirs)))
 
 
 def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:

@@ -52,7 +52,7 @@ class CleanPipeline(Component):
             config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
             self._workers = WorkerPool(options.text_workers(), config, options.page_timeout_s)
             if crawl.archives is None:
-                self._workers.start_aside(crawl.failed)
+                self._workers.start_in_background(crawl.failed)
             else:
                 await self._workers.start()
         except SpiderlingError as error:
@@ -63,7 +63,7 @@ class CleanPipeline(Component):
 
     async def close_spider(self) -> None:
         if self._workers is not None:
-            await self._workers.close()
+            await self._workers.stop()
 
     async def process_item(self, item: Any) -> Any:
         """Fill ``item.page``; raises DropPage(WORKER_CRASH, NOINDEX, OPTED_OUT, UNDECODABLE or BOILERPLATE_ONLY).

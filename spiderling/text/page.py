@@ -90,15 +90,15 @@ class TextOptions:
         """From the options of a crawl; raises BadInput for a damaged model or unknown rules."""
         parse_rules(options.justext_preset)
         return cls(
-            tuple(accepted),
-            options.boilerplate,
-            load(options.boilerplate_model) if options.boilerplate == "learned" else None,
-            options.boilerplate_threshold,
-            options.justext_preset,
-            options.min_likeness(),
-            options.language_method,
-            options.max_links,
-            options.knows_shingles(),
+            accepted=tuple(accepted),
+            boilerplate=options.boilerplate,
+            block_model=load(options.boilerplate_model) if options.boilerplate == "learned" else None,
+            block_threshold=options.boilerplate_threshold,
+            preset=options.justext_preset,
+            min_known_share=options.min_likeness(),
+            language_method=options.language_method,
+            max_links=options.max_links,
+            with_shingles=options.knows_shingles(),
         )
 
 

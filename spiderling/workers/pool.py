@@ -47,7 +47,7 @@ class WorkerPool:
         self._leaving: list[Worker] = []
         self._waiting: deque[Job] = deque()
         self._failed_starts = 0
-        self._closed = False
+        self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -72,11 +72,11 @@ class WorkerPool:
         failed = [error for error in workers if isinstance(error, BaseException)]
         if failed:
             self._fail_waiting(failed[0])
-            await self.close()
+            await self.stop()
             raise failed[0]
         self.dispatch()
 
-    def start_aside(self, failed: Callable[[SpiderlingError], object]) -> None:
+    def start_in_background(self, failed: Callable[[SpiderlingError], object]) -> None:
         """`start` in the background; *failed* is called with its error."""
 
         async def start() -> None:
@@ -89,16 +89,16 @@ class WorkerPool:
 
     async def process(self, task: Task) -> Page:
         """The Page of *task*; raises WorkerCrash when the page could not be processed."""
-        if self._closed:
+        if self._stopped:
             raise SpiderlingError("the text workers are closed.")
         job = Job(task, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         self.dispatch()
         return await job.future
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         """End all workers; pages still in work are cancelled."""
-        self._closed = True
+        self._stopped = True
         tasks = self._tasks - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -109,7 +109,7 @@ class WorkerPool:
         self._waiting.clear()
         self._workers = []
         self._leaving = []
-        await asyncio.gather(*(worker.end() for worker in workers))
+        await asyncio.gather(*(worker.kill() for worker in workers))
 
     async def _launch(self, tries: int = 1) -> Worker:
         """A worker that is ready.  One that dies while it starts may have been killed by somebody: it is started again,
@@ -122,7 +122,7 @@ class WorkerPool:
         return worker
 
     def dispatch(self) -> None:
-        """Give waiting pages to the workers with the shortest queues; end leaving workers that have no page left."""
+        """Part of `Owner`: give waiting pages to the workers with the shortest queues, and end idle leaving workers."""
         while self._waiting:
             able = [worker for worker in self._workers if worker.is_open and len(worker.jobs) < QUEUED_PER_WORKER]
             if not able:
@@ -133,11 +133,7 @@ class WorkerPool:
                 worker.send(job)
         for worker in [worker for worker in self._leaving if not worker.jobs]:
             self._leaving.remove(worker)
-            self._spawn(worker.end())
-
-    def worker_answered(self) -> None:
-        """Part of `Owner`."""
-        self.dispatch()
+            self._spawn(worker.kill())
 
     def worker_lost(self, worker: Worker, reason: str) -> None:
         """A worker is gone: its first page is guilty; its others come before all waiting pages."""
@@ -165,7 +161,7 @@ class WorkerPool:
         page took too long on a busy machine.  So it convicts a page only when it happens to the page a second time.
         """
         try:
-            await worker.end()
+            await worker.kill()
         finally:
             if worker.process.returncode == -signal.SIGPROF:
                 reason = f"the page used more than {self._config.page_cpu_s:g} s of processor time"
@@ -179,7 +175,7 @@ class WorkerPool:
 
     async def _replace(self, worn: Worker | None = None) -> None:
         """Start a worker, in place of a *worn* one if given; when starts keep failing, fail the waiting pages."""
-        while not self._closed:
+        while not self._stopped:
             try:
                 fresh = await self._launch()
             except (SpiderlingError, OSError) as error:
@@ -196,7 +192,7 @@ class WorkerPool:
         if worn is None or worn in self._workers:
             self._workers.append(fresh)
         else:  # the worn one was lost in the meantime, which has started a replacement already
-            self._spawn(fresh.end())
+            self._spawn(fresh.kill())
         if worn in self._workers:
             self._workers.remove(worn)
             self._leaving.append(worn)

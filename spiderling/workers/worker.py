@@ -47,8 +47,8 @@ class Job:
 class Owner(Protocol):
     """Who is told what happens to a worker: the pool."""
 
-    def worker_answered(self) -> None:
-        """The worker can take another page."""
+    def dispatch(self) -> None:
+        """A worker can take another page."""
 
     def worker_worn(self, worker: Worker) -> None:
         """The worker asks to be replaced; it goes on until the fresh one is ready."""
@@ -94,10 +94,10 @@ class Worker(asyncio.BufferedProtocol):
             self._transport.write(TASK.pack(len(setup), 0) + setup)
             await asyncio.wait_for(self._ready, _START_TIMEOUT_S)
         except asyncio.TimeoutError:
-            await self.end()
+            await self.kill()
             raise SpiderlingError(f"a text worker was not ready within {_START_TIMEOUT_S:.0f} s.") from None
         except BaseException:
-            await self.end()
+            await self.kill()
             raise
 
     @property
@@ -115,7 +115,7 @@ class Worker(asyncio.BufferedProtocol):
         address = f"{charset or ''} {url}".encode("utf-8", "replace")
         self._transport.write(b"".join((TASK.pack(len(address), len(body)), address, body)))
 
-    async def end(self) -> None:
+    async def kill(self) -> None:
         """Kill the process and reap it."""
         self._stop_clock()
         if self._transport:
@@ -202,7 +202,7 @@ class Worker(asyncio.BufferedProtocol):
         if kind & WORN and not self._is_worn:
             self._is_worn = True
             self._owner.worker_worn(self)
-        self._owner.worker_answered()
+        self._owner.dispatch()
 
     def _set_deadline(self) -> None:
         """The time of the oldest page begins.  One timer serves all pages: it looks at the deadline when it is due."""

@@ -12,10 +12,11 @@ import justext
 import pytest
 import zstandard
 
-from spiderling.text.boilerplate import rules, stock_justext
+from spiderling.text.boilerplate import rules
 from spiderling.text.boilerplate.rules import Rules
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html import parser
+from tests.text import stock_justext
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "examples/miniweb/pages.tar.zst"

@@ -144,7 +144,7 @@ def classify(
 ) -> list[str]:
     """The final class of each block: GOOD or BAD.
 
-    Without *first_headings* the first pass ignores what follows a short heading (stock_justext.py).
+    Without *first_headings* the first pass ignores what follows a short heading (tests/text/stock_justext.py).
     """
     first = [_alone(block, stoplist, rules) for block in blocks]
     classes = list(first)

@@ -42,19 +42,20 @@ _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[
 
 def from_docx(body: bytes) -> Document:
     """Office Open XML (ECMA-376): paragraphs of the main part; deleted text, fall-backs and comments left out."""
-    archive = _Archive(body)
-    document = Document()
-    _properties(document, archive, "docProps/core.xml")
-    _run(archive, "word/document.xml", _Words(document, _DOCX))
-    return document
+    return _zipped(body, "docProps/core.xml", "word/document.xml", _DOCX)
 
 
 def from_odt(body: bytes) -> Document:
     """OpenDocument text (ISO/IEC 26300): paragraphs and headings; deleted text and annotations left out."""
+    return _zipped(body, "meta.xml", "content.xml", _ODT)
+
+
+def _zipped(body: bytes, properties: str, text: str, form: _Format) -> Document:
+    """The document in an archive whose members *properties* and *text* are XML of the format *form*."""
     archive = _Archive(body)
     document = Document()
-    _properties(document, archive, "meta.xml")
-    _run(archive, "content.xml", _Words(document, _ODT))
+    _properties(document, archive, properties)
+    _run(archive, text, _Words(document, form))
     return document
 
 

@@ -67,7 +67,7 @@ class Builder:
     """Receives the parser's events and makes blocks, links and metadata of them.
 
     The text between two tags is a *piece*.  The tokens of the current block are its pieces with an EDGE between them.
-    boilerplate/stock_justext.py overrides the public attribute and methods where the ``justext`` package differs.
+    tests/text/stock_justext.py overrides the public attribute and methods where the ``justext`` package differs.
     """
 
     rubbish = RUBBISH
@@ -82,7 +82,8 @@ class Builder:
         self._rows: list[tuple[str, bool, int, str, int, int]] = []  # blocks before their text is in normal form
         self._metadata = Metadata()
         self._tokens: list[str] = []
-        self.data = self._tokens.append  # the parser's most frequent event
+        self.data = self._tokens.append
+        """Part of the parser's protocol.  It is its most frequent event, so no function of our own stands between."""
         self._links = LinkCollector(self._tokens, self._metadata)
         self._open_headings = 0
         self._heading = False  # was a heading open when the current block began?
@@ -90,7 +91,6 @@ class Builder:
         self._after_break = False
         self._break_end = 0
         self._tree = Tree()
-        self._enter, self._leave, self._opened = self._tree.enter, self._tree.leave, self._tree.opened
         self._element = 0  # the element in which the current block began
         self._element_changes: list[tuple[int, int]] = []  # (tokens of the current block before the change, element)
         self._dead = 0
@@ -108,7 +108,7 @@ class Builder:
         if self._dead:
             self._dead += 1
         elif kind == BOX:
-            element = self._enter(tag, attributes)
+            element = self._tree.enter(tag, attributes)
             self._new_block(tag)
             self._element = element
         elif kind == INLINE:
@@ -157,7 +157,7 @@ class Builder:
         elif kind <= HEADING:
             self._open_headings -= kind == HEADING
             self._new_block()
-            self._element = self._leave()
+            self._element = self._tree.leave()
         elif kind == LINK:
             self._links.end_link()
             self._links.end_anchor()
@@ -243,7 +243,7 @@ class Builder:
         if self._after_break:
             self._after_break = self._is_after_break()
         element = self._element
-        if element != self._opened[-1] or self._element_changes:
+        if element != self._tree.opened[-1] or self._element_changes:
             element = self._text_element()
         pieces = 1
         if EDGE in text:
@@ -258,14 +258,14 @@ class Builder:
 
     def _element_changed(self) -> None:
         if self._tokens:
-            self._element_changes.append((len(self._tokens), self._opened[-1]))
+            self._element_changes.append((len(self._tokens), self._tree.opened[-1]))
         else:
-            self._element = self._opened[-1]
+            self._element = self._tree.opened[-1]
 
     def _text_element(self) -> int:
         """The element in which the first piece of the current block ended."""
         element = self._element
-        last = self._opened[-1]
+        last = self._tree.opened[-1]
         if element == last and not self._element_changes:
             return element
         tokens = self._tokens

@@ -7,6 +7,7 @@ only global unicast addresses may be fetched, whatever form they hide in.
 
 from __future__ import annotations
 
+import fnmatch
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ class HostMap:
                 raise BadInput(f"SPIDERLING_HOSTS has {part!r}; write 'glob=address[:port]', such as *.test=127.0.0.1.")
             where = HostAddress(*parse_endpoint(target, "SPIDERLING_HOSTS"))
             if "*" in name or "?" in name:
-                globs.append((_glob_pattern(name), where))
+                globs.append((re.compile(fnmatch.translate(name)), where))
             else:
                 exact.setdefault(name, where)
         return cls(exact, globs)
@@ -176,10 +177,6 @@ _ENDPOINT = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+))(?::(?P<p
 
 def _parts(option: str) -> list[str]:
     return [part for part in (piece.strip() for piece in option.split(",")) if part]
-
-
-def _glob_pattern(glob: str) -> re.Pattern[str]:
-    return re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in glob))
 
 
 @lru_cache(_REMEMBERED)

@@ -53,11 +53,15 @@ def records(path: Path, length: int) -> Iterator[Record]:
         version, *lines = head.decode("utf-8", "replace").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         block = rest[:-4]
-        digest = base64.b32encode(hashlib.sha1(block, usedforsecurity=False).digest()).decode()
         said = version, headers.get("content-length"), headers.get("warc-block-digest"), rest[-4:]
-        if said != ("WARC/1.1", str(len(block)), f"sha1:{digest}", b"\r\n\r\n"):
+        if said != ("WARC/1.1", str(len(block)), sha1_digest(block), b"\r\n\r\n"):
             raise StorageError(f"{path} holds at byte {frame.offset} no record that is whole.")
         yield Record(headers, block, frame.offset, frame.length)
+
+
+def sha1_digest(data: bytes) -> str:
+    """SHA-1 in base 32, as WARC files and their indexes have it."""
+    return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
 
 
 def index_all(paths: Iterable[Path]) -> None:

@@ -10,8 +10,6 @@ no headers as bytes and writes no zstd; the tests read everything with warcio an
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import uuid
 import zlib
@@ -25,7 +23,7 @@ import zstandard
 
 from spiderling import __version__
 from spiderling.base.outcome import Exchange
-from spiderling.corpus.cdxj import index_all, write_index
+from spiderling.corpus.cdxj import index_all, sha1_digest, write_index
 from spiderling.corpus.segments import SegmentKind
 
 if TYPE_CHECKING:
@@ -108,7 +106,7 @@ class WarcKind(SegmentKind):
         )
 
     def _response(self, fields: dict[str, str], exchange: Exchange, url: str, date: str) -> bytes:
-        digest = _digest(exchange.body)
+        digest = sha1_digest(exchange.body)
         fields["WARC-Payload-Digest"] = digest
         head = _response_head(exchange)
         stored = self._stored.get(digest)
@@ -147,7 +145,11 @@ def verdict(outcome: Outcome) -> dict[str, object]:
 
 def _record(fields: Mapping[str, str], content_type: str, block: bytes) -> bytes:
     lines = [f"{name}: {value}" for name, value in fields.items()]
-    lines += [f"Content-Type: {content_type}", f"WARC-Block-Digest: {_digest(block)}", f"Content-Length: {len(block)}"]
+    lines += [
+        f"Content-Type: {content_type}",
+        f"WARC-Block-Digest: {sha1_digest(block)}",
+        f"Content-Length: {len(block)}",
+    ]
     return b"".join((b"WARC/1.1\r\n", "\r\n".join(lines).encode(), b"\r\n\r\n", block, b"\r\n\r\n"))
 
 
@@ -187,11 +189,6 @@ def _fields(values: Mapping[str, object]) -> bytes:
 def _printable(text: str) -> str:
     """*text* on one line, without what cannot be encoded."""
     return _CONTROL.sub(" ", text).encode("utf-8", "replace").decode()
-
-
-def _digest(data: bytes) -> str:
-    """SHA-1 in base 32, as archives and their indexes have it."""
-    return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
 
 
 def _date(seconds: float) -> str:

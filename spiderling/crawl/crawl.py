@@ -36,7 +36,7 @@ from spiderling.frontier.storage.seen import DigestSet
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
-from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.directory import Agreement, Jobdir
 from spiderling.jobdir.surplus import undo
 from spiderling.workers.converter import usable
 
@@ -85,14 +85,15 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
-            file = self.jobdir.judge(self._prefix, options.surplus == "aside")
-            store = SqliteStore(file, synced=options.durability == "full", writes=False)
+            agreement = self.jobdir.judge(self._prefix, options.surplus == "aside")
+            opened.callback(agreement.discard)
+            store = SqliteStore(agreement.state_file, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = compare_options(options, state.meta, directory, archives is not None)
             self._take_up(state, store, judged)
-            settled = self._begin_writing(store)
+            settled = self._begin_writing(store, agreement)
             self.checkpoint = self._make_checkpoint(state, store)
             opened.pop_all()  # from here on ``close`` does it
         self.errors.attach(self.frontier, self.checkpoint, state.meta)
@@ -125,9 +126,9 @@ class Crawl:
         self.near = self._filter.near
         """What knows near-duplicates; None when the crawl does not look for them."""
 
-    def _begin_writing(self, store: SqliteStore) -> list[str]:
+    def _begin_writing(self, store: SqliteStore, agreement: Agreement) -> list[str]:
         """Change files for the first time, since the state is usable; says what was done to make them agree."""
-        settled = self.jobdir.settle()
+        settled = agreement.settle()
         store.begin_writing(self.jobdir.database)
         if self.options.durability == "full":  # so that the crawl's directories survive a power cut
             path = self.jobdir.path

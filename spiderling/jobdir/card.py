@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 import shlex
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -121,7 +122,7 @@ def card_of(crawl: Inspection) -> Manifest:
             }
         )
     return {
-        "made": _now(),
+        "made": _utc(time.time()),
         "software": software(),
         "contents": _contents_of(crawl),
         "crawls": [provenance(crawl)],
@@ -264,10 +265,6 @@ def software() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[library] = version(library)
     return found
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _utc(seconds: float) -> str:

@@ -20,6 +20,35 @@ from spiderling.jobdir.surplus import judged, refuse_without_state
 _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
 
+class Agreement:
+    """What is to be done so that output and state of a crawl agree; to be settled or discarded."""
+
+    def __init__(self, database: Path, make_agree: Callable[[], list[str]], upgraded_state: Path | None) -> None:
+        self._database = database
+        self._make_agree = make_agree
+        self._upgraded_state = upgraded_state
+        self.state_file = upgraded_state or database
+        """The file to read the state from."""
+
+    def settle(self) -> list[str]:
+        """Make output and state agree, and bring the state to this version; returns what was done, in words.
+
+        To be called when the state was read and found usable.  Raises JobdirError or StorageError.
+        """
+        done = self._make_agree()
+        if self._upgraded_state is not None:
+            former = take_over(self._database, self._upgraded_state)
+            self._upgraded_state = None
+            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
+        return done
+
+    def discard(self) -> None:
+        """Delete the upgraded state, unless it was settled."""
+        if self._upgraded_state is not None:
+            with suppress(OSError):  # the next upgrade deletes it
+                self._upgraded_state.unlink(missing_ok=True)
+
+
 class Jobdir:
     """An opened and locked crawl directory; ``close`` releases the lock.
 
@@ -38,8 +67,6 @@ class Jobdir:
         self.control = path / "control.yaml"
         self.database = self.state / "frontier.sqlite"
         self.is_new = not self.database.exists()
-        self._make_agree: Callable[[], list[str]] = list
-        self._upgraded: Path | None = None
         try:
             if not is_rebuilt:
                 self._refuse_foreign()
@@ -54,28 +81,15 @@ class Jobdir:
                 f"{'Free space on its disk' if is_full else 'Mend its permissions'}, or give another with -s JOBDIR=..."
             ) from error
 
-    def judge(self, prefix: str, moves: bool) -> Path:
-        """Find out whether output and state can be made to agree (surplus.py); returns the file with the state.
+    def judge(self, prefix: str, moves: bool) -> Agreement:
+        """Find out whether output and state can be made to agree (surplus.py).
 
-        For a state of an earlier version this is a new file beside it.  Nothing else is changed before `settle`.
+        Nothing is changed before `Agreement.settle`, but that a state of an earlier version gets a new file beside it.
         Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or text was
         lost.
         """
-        self._make_agree = judged(self.path, self.database, prefix, moves)
-        self._upgraded = upgraded(self.database)
-        return self._upgraded or self.database
-
-    def settle(self) -> list[str]:
-        """Make output and state agree, and bring the state to this version; returns what was done, in words.
-
-        To be called after `judge`, when the state was read and found usable.  Raises JobdirError or StorageError.
-        """
-        done = self._make_agree()
-        if self._upgraded is not None:
-            former = take_over(self.database, self._upgraded)
-            self._upgraded = None
-            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
-        return done
+        make_agree = judged(self.path, self.database, prefix, moves)
+        return Agreement(self.database, make_agree, upgraded(self.database))
 
     def still_here(self) -> None:
         """Raise StorageError if the directory, its state or its corpus is not where it was opened.
@@ -97,9 +111,6 @@ class Jobdir:
         return [(found.st_dev, found.st_ino) for found in map(os.stat, (self.path, self.state, self.corpus))]
 
     def close(self) -> None:
-        if self._upgraded is not None:
-            with suppress(OSError):  # the next upgrade deletes it
-                self._upgraded.unlink(missing_ok=True)
         self._lock.close()
 
     def _refuse_foreign(self) -> None:

@@ -29,9 +29,6 @@ from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-    from spiderling.base.reasons import Reason
 
 
 class Ended(NamedTuple):

@@ -56,15 +56,6 @@ _REMEMBERED = 20_000
 """Addresses whose parsed form and judgement are cached; a request asks about each several times (chosen)."""
 
 
-def is_public(address: str) -> bool:
-    """Whether *address* (text of an IPv4 or IPv6 address) is global unicast; False for anything else.
-
-    IPv6 forms that carry an IPv4 address (mapped, 6to4, NAT64) are as public as that one.
-    """
-    parsed = _parsed(address)
-    return parsed is not None and _is_public(parsed)
-
-
 def literal_address(name: str) -> str | None:
     """The address that a browser connects to for a host name that *is* an address, else None.
 
@@ -153,7 +144,10 @@ class AddressPolicy:
         return cls(tuple(networks), public)
 
     def allows(self, address: str) -> bool:
-        """Whether *address* may be connected to: global unicast (if public ones are), or inside a listed network."""
+        """Whether *address* may be connected to; False for text that is no address.
+
+        It may if it is global unicast (where public addresses are allowed) or lies in a listed network.
+        """
         parsed = _parsed(address)
         if parsed is None:
             return False
@@ -191,6 +185,7 @@ def _parsed(address: str) -> IPAddress | None:
 
 @lru_cache(_REMEMBERED)
 def _is_public(address: IPAddress) -> bool:
+    """Whether *address* is global unicast; IPv6 forms that carry an IPv4 address (6to4, NAT64) are what that one is."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     if address in _NAT64:

@@ -104,7 +104,7 @@ class Policy:
         return self.rules[signal] != IGNORE
 
     def asks(self, signal: Signal, refuses: frozenset[Purpose]) -> bool:
-        """Whether a file that can only refuse these purposes is worth a request: it may bind, or is to be recorded."""
+        """Whether a file that can refuse only these purposes is worth a request: it may bind, or is recorded."""
         return self.rules[signal] == RECORD or (self.obeys(signal) and self.purpose in refuses)
 
     def obeys(self, signal: Signal) -> bool:
@@ -139,7 +139,7 @@ def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[State
 
 _USES = {
     "ai-train": TRAINING,  # Content-Signal
-    "train-ai": TRAINING,  # Content-Usage, and what its vocabulary called it and its parts before
+    "train-ai": TRAINING,  # Content-Usage; the names below are those of earlier drafts of its vocabulary
     "ai": TRAINING,
     "train-genai": TRAINING,
     "genai": TRAINING,

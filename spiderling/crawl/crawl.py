@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,8 +85,7 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
-            agreement = self.jobdir.judge(self._prefix, options.surplus == "aside")
-            opened.callback(agreement.discard)
+            agreement = opened.enter_context(closing(self.jobdir.judge(self._prefix, options.surplus == "aside")))
             store = SqliteStore(agreement.state_file, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()

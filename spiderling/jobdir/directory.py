@@ -21,7 +21,7 @@ _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report
 
 
 class Agreement:
-    """What is to be done so that output and state of a crawl agree; to be settled or discarded."""
+    """What is to be done so that output and state of a crawl agree; to be settled, and closed after that."""
 
     def __init__(self, database: Path, make_agree: Callable[[], list[str]], upgraded_state: Path | None) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class Agreement:
             done.append(f"the state was brought to this version's schema; the former is kept as {former}")
         return done
 
-    def discard(self) -> None:
+    def close(self) -> None:
         """Delete the upgraded state, unless it was settled."""
         if self._upgraded_state is not None:
             with suppress(OSError):  # the next upgrade deletes it

@@ -57,7 +57,7 @@ class _Work(NamedTuple):
 
 
 class CrawlSide(NamedTuple):
-    """What the archives tell their crawl, and ask it."""
+    """The calls by which the archives reach their crawl."""
 
     note: Callable[[str, object], None]
     """Writes a key and its value with the next checkpoint."""
@@ -228,7 +228,7 @@ class Archives:
             logger.warning("%s is damaged in the part that begins at byte %d", source, max(position.member, 0))
 
     async def _catches_up(self, place: Place) -> None:
-        """Wait for a page that takes long while very much behind it is done: each checkpoint names all of that."""
+        """Wait for a slow page while too many records behind it are done, since each checkpoint names all of these."""
         while place.spread > _MOST_SPREAD and self._in_work:
             self._freed.clear()
             await self._freed.wait()

@@ -69,7 +69,7 @@ class Readers:
         self._room.release(self._running + 1)
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """What was read, until all archives are."""
+        """The batches of all archives, as they are read."""
         while self._running:
             batch = await self._batches.get()
             if batch is None:

@@ -122,7 +122,7 @@ class LinkBatch(NamedTuple):
     anchors: bytes = b""
     """Characters of each link's text, 255 at most."""
     others: tuple[Other, ...] = ()
-    """What the columns cannot hold (a port that is folded away)."""
+    """Links that the columns cannot hold, such as one with a port that the host record folds away."""
     bad: int = 0
     """Links that are no URLs that can be fetched."""
 
@@ -166,7 +166,7 @@ class LinkBatch(NamedTuple):
         return LinkBatch._make((self.hosts, b"\n".join([lines[at] for at in places]), *kept, others, self.bad))
 
     def followed(self) -> LinkBatch:
-        """Those without rel=nofollow."""
+        """The links without rel=nofollow."""
         places = [at for at, flags in enumerate(self.flags) if not flags & NOFOLLOW]
         others = tuple(other for other in self.others if not other[2] & NOFOLLOW)
         return self if (len(places), len(others)) == (self.size, len(self.others)) else self.only(places, others)
@@ -180,7 +180,7 @@ _WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
 _PREFIX_NUMBERS = bytes(range(len(PREFIXES)))
 _TOO_HIGH = (1 << 64) - (1 << HASH_BITS)
 _HIGH_BYTES = [place for place, byte in enumerate(array("Q", [_TOO_HIGH]).tobytes()) if byte]
-"""Of the eight that a hash has, those that must be zero."""
+"""Places of the bytes, among the eight of a hash, that must be zero."""
 
 
 def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:

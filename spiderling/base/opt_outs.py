@@ -34,7 +34,10 @@ TRAINING = frozenset({Purpose.AI_TRAIN})
 SEARCHING = frozenset({Purpose.SEARCH})
 NOTHING: frozenset[Purpose] = frozenset()
 
-OBEY, RECORD, IGNORE = RULES = ("obey", "record", "ignore")
+OBEY = "obey"
+RECORD = "record"
+IGNORE = "ignore"
+RULES = (OBEY, RECORD, IGNORE)
 
 
 class Signal(Enum):
@@ -69,7 +72,7 @@ class Signal(Enum):
 
 
 class Statement(NamedTuple):
-    """What a page or file says by one signal."""
+    """One statement of a page or file."""
 
     signal: Signal
     detail: str = ""
@@ -129,7 +132,7 @@ def _signal(name: str) -> Signal:
 
 
 def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[Statement]:
-    """What holds for a page: a TDM reservation in it or its header supersedes the site's file (TDMRep, section 5)."""
+    """The statements that hold for a page: its own TDM reservation supersedes the site's file (TDMRep, section 5)."""
     page = list(page)
     superseded = any(said.signal is Signal.TDM for said in page)
     return [*(said for said in site if not (superseded and said.signal is Signal.TDM_FILE)), *page]
@@ -169,7 +172,7 @@ def usage(signal: Signal, text: str) -> list[Statement]:
 
 
 def reservation(signal: Signal, value: object, policy: object = None) -> list[Statement]:
-    """What ``tdm-reservation`` (and ``tdm-policy``) say; nothing for other values than 0 and 1.
+    """The statement of ``tdm-reservation`` and ``tdm-policy``; none for other values than 0 and 1.
 
     W3C Community Group report of 10 May 2024, section 3.  A policy is the way to a licence, which
     only people can get: its address is recorded.

@@ -27,7 +27,7 @@ class Exchange(NamedTuple):
     """Method, target, headers, body."""
     status_line: str
     headers: Headers
-    """Those of the response, as received."""
+    """Headers of the response, as received."""
     body: bytes
     """As received, before content decoding; without its transfer coding."""
     truncated: str = ""
@@ -89,7 +89,7 @@ class Outcome:
     links_cut: int = 0
     """Links of the page beyond SPIDERLING_MAX_LINKS."""
     exchange: Exchange | None = field(default=None, repr=False)
-    """What went over the wire, if that is archived."""
+    """The exchange with the server, if the crawl archives exchanges."""
 
     @property
     def is_judged(self) -> bool:

@@ -16,7 +16,7 @@ _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as
 
 
 def read_yaml(text: str | bytes) -> Any:
-    """What *text* says; raises BadInput when it is no YAML, or has anchors, which a small file can make huge by."""
+    """The value in *text*; raises BadInput if it is no YAML, or has anchors, which can make a small file huge."""
     try:
         _refuse_endless(text)
         return yaml.load(text, _SafeLoader)  # noqa: S506 - the safe loader

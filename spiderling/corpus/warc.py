@@ -131,7 +131,7 @@ def ends_batch(record: bytes) -> bool:
 
 
 def verdict(outcome: Outcome) -> dict[str, object]:
-    """What the metadata record says of a page."""
+    """The fields of a page's metadata record."""
     return {
         "reason": outcome.reason.value,
         "detail": outcome.detail,

@@ -56,7 +56,7 @@ class BodyDecoder:
         return bool(self._layers)
 
     def decode(self, data: bytes) -> bytes:
-        """What *data*, the next bytes of the body, adds to the content."""
+        """The content that *data*, the next bytes of the body, decodes to."""
         self._received += len(data)
         for layer in self._layers:
             data = layer.decode(data)
@@ -122,7 +122,7 @@ def _inflate(window_bits: int) -> Callable[[], _Codec]:
 
 
 def _salvage(stream: zlib._Decompress, data: bytes, most: int) -> bytes:
-    """What can be decoded of broken *data*, at most *most* bytes; raises zlib.error when that is nothing."""
+    """The part of broken *data* that can be decoded, at most *most* bytes; raises zlib.error if there is none."""
     decoded = bytearray()
     try:
         for start in range(0, len(data), 8):

@@ -36,7 +36,7 @@ def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
 
 
 def problems(certificate: bytes, name: str) -> tuple[str, ...]:
-    """What is wrong now with a DER *certificate* shown for host *name*.
+    """The problems, at present, of a DER *certificate* shown for host *name*.
 
     Any of expired, not-yet-valid, self-signed, wrong-name (RFC 9525: only subjectAltName counts); or unreadable.
     """

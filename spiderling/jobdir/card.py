@@ -190,7 +190,7 @@ def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
 
 
 def read_manifest(corpus: Path) -> Manifest:
-    """What a crawl's card says; empty if there is none or it cannot be read."""
+    """The manifest beside a crawl's corpus; empty if there is none or it cannot be read."""
     try:
         manifest = json.loads((corpus / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError):

@@ -22,7 +22,7 @@ _MOST_NAMED = 5
 
 
 def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
-    """What is wrong with a state of *schema*; one that has no checksums yet is only looked at by SQLite."""
+    """A sentence for each damage to a state of *schema*; without checksums only SQLite's own check is made."""
     for check in (_structure, _schema, _hosts, _chunks)[: None if schema == SCHEMA_VERSION else 1]:
         yield from _readable(check(connection), check.__name__.strip("_"))
     for table in TABLES.values() if schema == SCHEMA_VERSION else ():
@@ -30,7 +30,7 @@ def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
 
 
 def _readable(found: Iterator[str], what: str) -> Iterator[str]:
-    """What SQLite cannot read is damage as well."""
+    """The sentences of *found*; what SQLite cannot read becomes one more."""
     try:
         yield from found
     except (sqlite3.Error, SpiderlingError) as error:

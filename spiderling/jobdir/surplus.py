@@ -1,4 +1,4 @@
-"""What stands in ``corpus/``, ``links/`` and ``warc/`` beyond what the state knows: cut, refused or set aside.
+"""Surplus: bytes in ``corpus/``, ``links/`` and ``warc/`` that the state does not know; cut, refused or set aside.
 
 A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  More may have
 been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or

@@ -211,7 +211,8 @@ def _address_space_bytes() -> int:
 
 def _reap(pid: int) -> bool:
     """Wait for the child, and kill it if it does not end; whether it ended well by itself."""
-    for pause_s in (0.001, 0.01, 0.1):  # after its output is closed it ends soon, or is stuck
+    # after its output is closed it ends soon (on a busy machine that takes a second or two), or is stuck
+    for pause_s in (0.001, 0.01, 0.1, 1.0, 3.0):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status == 0

@@ -250,7 +250,7 @@ async def test_whatever_fails_in_a_checkpoint_stops_the_crawl(tmp_path, monkeypa
     checkpoint = Checkpoint(frontier, MemoryStore(), writer, 64, lambda: 0.0, failures.append)
     frontier.put_seed("http://a.test/", 0.0)
     monkeypatch.setattr(frontier, "drain", {}.__getitem__)
-    checkpoint.tick()
+    checkpoint.begin_if_needed()
     with pytest.raises(StorageError, match="a checkpoint failed: KeyError"):
         await checkpoint.close()
     assert len(failures) == 1
@@ -264,10 +264,10 @@ async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_i
     drain = frontier.drain
     monkeypatch.setattr(frontier, "drain", lambda now: [told.append("cut off"), drain(now)][1])
     monkeypatch.setattr(frontier, "committed", lambda: told.append("written"))
-    checkpoint.add(Outcome(None, "http://a.test/", Reason.HTTP_ERROR))
+    checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.HTTP_ERROR))
     writing = checkpoint._writing
     writing.remove_done_callback(checkpoint._written)  # so that another callback comes first, as any may
-    writing.add_done_callback(lambda _: checkpoint.add(Outcome(None, "http://a.test/2", Reason.HTTP_ERROR)))
+    writing.add_done_callback(lambda _: checkpoint.add_outcome(Outcome(None, "http://a.test/2", Reason.HTTP_ERROR)))
     writing.add_done_callback(checkpoint._written)
     await checkpoint.close()
     assert told == ["cut off", "written"] * 2
@@ -400,15 +400,15 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
     (tmp_path / "links").mkdir()
     checkpoint = opened()
     for text in (b"one\n", b"two\n"):
-        checkpoint.put("links", b"link of " + text)
-        checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=text))
+        checkpoint.add_entry("links", b"link of " + text)
+        checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=text))
         await checkpoint.flush()
     whole = ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst"]
     assert names() == whole
     store.commit = lambda changes: (_ for _ in ()).throw(StorageError("killed"))  # both are written, not acknowledged
     checkpoint._failed = lambda error: None
-    checkpoint.put("links", b"link of three\n")
-    checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=b"three\n"))
+    checkpoint.add_entry("links", b"link of three\n")
+    checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=b"three\n"))
     with pytest.raises(StorageError, match="killed"):
         await checkpoint.flush()
     assert names() == ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst", "cs-00003.links.zst"]
@@ -430,11 +430,11 @@ async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_n
     writer = SegmentWriter(tmp_path, "cs", 10**6)
     checkpoint = Checkpoint(frontier, store, writer, 64, lambda: 0.0, failures.append)
     frontier.put_seed("http://a.test/", 0.0)
-    checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=os.urandom(size)))
+    checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=os.urandom(size)))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        checkpoint.tick()
+        checkpoint.begin_if_needed()
         with pytest.raises(StorageError, match="File too large"):
             await asyncio.wait_for(checkpoint.close(), DEADLINE_S)
     finally:
@@ -460,7 +460,7 @@ async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeyp
     assert {path.rstrip("/") for path in synced} == (
         {path.rstrip("/") for path in directories} if level == 2 else set()
     )
-    crawl.checkpoint.add(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n"))
+    crawl.checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n"))
     await crawl.close()
     assert str(tmp_path / "job/corpus") in synced, "the new segment's name"
     assert str(tmp_path / "job/corpus/cs-00001.prevert.zst") in synced, "its bytes, whatever the option"

@@ -169,7 +169,7 @@ async def test_a_crawl_that_a_disk_stopped_cuts_off_itself_what_it_could_not_com
     crawl = await in_process(tmp_path / "job")
     before = files(tmp_path / "job")
     crawl.checkpoint._store._write = lambda changes: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error"))
-    crawl.checkpoint.add(kept(9))
+    crawl.checkpoint.add_outcome(kept(9))
     with pytest.raises(StorageError, match="disk I/O error"):
         await crawl.close()
     assert not log_of(tmp_path / "job/state/frontier.sqlite").exists()
@@ -186,7 +186,7 @@ async def in_process(directory: Path, moved: int = 0) -> OpenCrawl:
     """A crawl with three checkpoints, still open; SQLite's log was moved into its file after one of them."""
     crawl = OpenCrawl(Options(lang="cs", allow_networks=NETWORK), directory, lambda error: None)
     for number in range(1, 4):
-        crawl.checkpoint.add(kept(number))
+        crawl.checkpoint.add_outcome(kept(number))
         await crawl.checkpoint.flush()
         if number == moved:
             crawl.checkpoint._store._connection.execute("PRAGMA wal_checkpoint")

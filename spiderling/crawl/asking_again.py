@@ -50,7 +50,7 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
             said = crawl.frontier.ask_again(ends, crawl.clock.now())
             sums = AskedAgain(*map(sum, zip(sums, said, strict=True)))
             marks[reason.value] = number
-            crawl.checkpoint.note(ASKED_AGAIN, marks)
+            crawl.checkpoint.set_meta(ASKED_AGAIN, marks)
         await asyncio.sleep(0)
     return sums
 

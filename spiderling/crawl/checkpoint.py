@@ -75,7 +75,7 @@ class Checkpoint:
         self.error: SpiderlingError | None = None
         """Why writing stopped; nothing is written any more."""
 
-    def add(self, outcome: Outcome) -> None:
+    def add_outcome(self, outcome: Outcome) -> None:
         """Take the document and the digests of *outcome*; they are durable after the next ``flush``."""
         documents = self._entries[self._corpus.kind.name]
         if outcome.url_id is not None:
@@ -87,15 +87,15 @@ class Checkpoint:
         if self._outcomes >= self._max_outcomes:
             self.begin()
 
-    def put(self, kind: str, entry: Any) -> None:
+    def add_entry(self, kind: str, entry: Any) -> None:
         """Add *entry* to the segments of *kind*, in the same batch as the next outcome."""
         self._entries[kind].append(entry)
 
-    def note(self, key: str, value: object) -> None:
+    def set_meta(self, key: str, value: object) -> None:
         """Set ``meta[key]`` to *value* as JSON with the next batch; a callable is called when the batch is cut off."""
         self._meta[key] = value if callable(value) else json.dumps(value)
 
-    def tick(self) -> None:
+    def begin_if_needed(self) -> None:
         """Begin a batch if there is anything to write."""
         if self._outcomes or self._meta or any(self._entries.values()) or self._frontier.has_changes:
             self.begin()

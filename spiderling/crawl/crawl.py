@@ -152,7 +152,7 @@ class Crawl:
         # a crawl of the web does not need FastWARC
         from spiderling.archives.archives import CrawlSide, open_archives
 
-        side = CrawlSide(self.checkpoint.note, self.finish, self.clock.now)
+        side = CrawlSide(self.checkpoint.set_meta, self.finish, self.clock.now)
         pages = self.frontier.archive_pages
         return open_archives(sources, self.options, self.documents, pages, judged.allows, state.meta, side)
 
@@ -179,16 +179,16 @@ class Crawl:
             report = self.frontier.report(outcome if self.archives is None else self.archives.settle(outcome), now)
             self.known_digests.keep(outcome.digests)
             if report.end is not None and self.options.links == "on":
-                self.checkpoint.put("links", (outcome, report.end, now))
+                self.checkpoint.add_entry("links", (outcome, report.end, now))
             if outcome.exchange is not None:
                 self.archive(outcome.exchange, verdict(outcome))
-            self.checkpoint.add(outcome)
+            self.checkpoint.add_outcome(outcome)
         return report
 
     def archive(self, exchange: Exchange | None, said: Mapping[str, object]) -> None:
         """Write *exchange*, if it was kept, with the metadata *said*, in one checkpoint with the next outcome."""
         if exchange is not None:
-            self.checkpoint.put("warc", (exchange, said))
+            self.checkpoint.add_entry("warc", (exchange, said))
 
     def event(self, what: str) -> None:
         """Log something that a person did or should know, and keep it in the state."""
@@ -221,17 +221,17 @@ class Crawl:
         said = {"from": where, "number": len(urls), "sha256": seeds_digest(urls)}
         if said not in self._seeds:
             self._seeds.append(said)
-            self.checkpoint.note("seeds", self._seeds)
+            self.checkpoint.set_meta("seeds", self._seeds)
 
     def _note_manifest(self, state: State, changed: list[str], settled: list[str]) -> None:
-        note = self.checkpoint.note
-        note("options", asdict(self.options))
-        note("version", __version__)
-        note("models", model_digests(self.accepted))
+        set_meta = self.checkpoint.set_meta
+        set_meta("options", asdict(self.options))
+        set_meta("version", __version__)
+        set_meta("models", model_digests(self.accepted))
         self._seeds: list[dict[str, object]] = noted(state.meta, "seeds", list[dict[str, object]]())
-        note("from_archives", self.archives is not None)
-        note("purposes", sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}))
+        set_meta("from_archives", self.archives is not None)
+        set_meta("purposes", sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}))
         if "created" not in state.meta:
-            note("created", self.clock.now())
+            set_meta("created", self.clock.now())
         for what in (*(f"option changed: {line}" for line in changed), *settled):
             self.event(what)

@@ -78,7 +78,7 @@ class InternalErrors:
         if self._shunned:
             self._shunned = []
             self._frontier.shun(frozenset())
-            self._checkpoint.note(_KEY, [])
+            self._checkpoint.set_meta(_KEY, [])
 
     # -- one URL
 

@@ -1,9 +1,8 @@
 """The download handler: one request over one fresh connection to exactly the judged addresses.
 
-Nothing between the judgement of an address and the socket can resolve the name anew (DNS rebinding):
-the client (fetch/client.py) is given addresses, and the name goes into the Host header and the TLS handshake.
-Everything that a server sends is limited in size and time (docs/limits.md), and whatever goes wrong comes
-out as one of the download errors in fetch/errors.py.
+The client (fetch/client.py) is given addresses; the name goes only into the Host header and the TLS handshake.  So
+nobody resolves the name anew between the judgement of an address and the socket (DNS rebinding).  Everything that a
+server sends is limited in size and time (docs/limits.md), and every failure is one of the errors in fetch/errors.py.
 """
 
 from __future__ import annotations
@@ -102,10 +101,10 @@ class DownloadHandler(BaseDownloadHandler):
     """Scrapy download handler for ``http`` and ``https``.
 
     Reads from ``request.meta``: ``address`` (the IP address to connect to), ``fallback_address`` (one of the other
-    family, tried when the first takes long or fails: RFC 8305), ``judge_type`` (refuse what is no text of
-    ours at the headers), ``verbatim_url``, ``download_timeout`` and ``download_maxsize``
-    (may lower the limits), ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (body bytes as
-    received, before content decoding; also when the request failed) and ``download_latency``.
+    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse by the headers what is no text or
+    in no wanted language), ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
+    ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
+    when the request failed) and ``download_latency``.
     """
 
     lazy = True
@@ -140,7 +139,7 @@ class DownloadHandler(BaseDownloadHandler):
         return cls(crawler, parts)
 
     async def download_request(self, request: Request) -> Response:
-        """The response to *request*, its body decoded; raises only the errors listed above."""
+        """The response to *request*, its body decoded; raises only download errors (fetch/errors.py)."""
         request.meta["wire_bytes"] = 0
         task = asyncio.current_task()
         assert task is not None
@@ -153,7 +152,7 @@ class DownloadHandler(BaseDownloadHandler):
             if self._is_cutting:
                 raise TransferCut(f"{request.url}: the crawl is being stopped") from None
             raise
-        except Exception as error:  # whatever a server sends must not reach the crawl loop
+        except Exception as error:  # nothing that a server sends may stop the crawl
             known = translated(error, request.url)
             if running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
                 raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
@@ -162,7 +161,7 @@ class DownloadHandler(BaseDownloadHandler):
             self._transfers.discard(task)
 
     def _cut(self) -> None:
-        """End all transfers: the crawl is being stopped and has waited long enough."""
+        """End all transfers: the time that they had to finish after a stop is over."""
         self._is_cutting = True
         for task in self._transfers:
             task.cancel()
@@ -217,15 +216,15 @@ class DownloadHandler(BaseDownloadHandler):
         return addresses[: len(given) or 1], (mapped and mapped.port) or url.port
 
     def _may_connect(self, request: Request, first: str, address: str) -> bool:
-        """Whether *address* may be connected to: the *first* was granted with the request, another may not be due."""
+        """Whether *address* may be connected to: the *first* came with the request, another may not be due yet."""
         if address == first:
             return True
         return self._gate.may_also_connect(request, address)
 
     async def _its_turn(self, request: Request, address: str) -> None:
-        """Return when *address* is due, and keep it for this connection; it counts again from when that is begun.
+        """Return when *address* is due, and take this turn.
 
-        Another connection, granted before this one, may have been opened late.
+        It may be due later than the frontier has planned, because a connection that came before was opened late.
         """
         while (seconds := self._gate.connect_in(request)) > 0:
             await asyncio.sleep(seconds)
@@ -264,7 +263,7 @@ class DownloadHandler(BaseDownloadHandler):
         return [tls.FLAG + problem for problem in found]
 
     def _judge(self, status: int, headers: Headers, request: Request) -> int:
-        """The most body bytes that may follow; raises ResponseRefused for what is not wanted at all."""
+        """How many bytes of body may follow; raises ResponseRefused for a response that is not wanted at all."""
         content_type, disposition = _described(headers)
         kind = self._document_kind(content_type, disposition, request)
         is_page = kind is not None or media_types.is_text(content_type, disposition)
@@ -280,7 +279,7 @@ class DownloadHandler(BaseDownloadHandler):
         return limit
 
     def _may_be_ours(self, headers: Headers) -> bool:
-        """Whether Content-Language leaves room for a language that is accepted, or is not to be believed."""
+        """Whether Content-Language names a wanted language, or none, or is ignored."""
         if self._options.content_language == "ignore":
             return True
         tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
@@ -288,7 +287,7 @@ class DownloadHandler(BaseDownloadHandler):
         return not declared or not declared.isdisjoint(self._parts.accepted)
 
     def _document_kind(self, content_type: str, disposition: str, request: Request) -> str | None:
-        """The kind of document that is announced, if it is one of those wanted."""
+        """The kind of document that the headers announce, if it is wanted."""
         if not self._parts.documents:
             return None
         kind = media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
@@ -297,7 +296,7 @@ class DownloadHandler(BaseDownloadHandler):
     async def _body(
         self, raw_response: RawResponse, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
     ) -> tuple[bytes, list[str], StopDownload | None]:
-        """The decoded body, Scrapy's flags for it, and the wish of a signal handler to stop here.
+        """The decoded body, Scrapy's flags for it, and the StopDownload of a receiver of signals.
 
         *raw* gets the body as received.
         """
@@ -317,7 +316,7 @@ class DownloadHandler(BaseDownloadHandler):
             flood = isinstance(error, HeadFlood)
             if flood or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
-            raw_response.content.set_exception(None)  # type: ignore[arg-type]  # what had come before is still there
+            raw_response.content.set_exception(None)  # type: ignore[arg-type]  # so that what came before can be read
             rest = raw_response.content.read_nowait()
             if raw is not None:
                 raw.append(rest)
@@ -351,7 +350,7 @@ def _made(
     flags: list[str] | None = None,
     stop_download: StopDownload | None = None,
 ) -> Response:
-    """Scrapy's `make_response`, which would make *headers* anew; raises *stop_download* if it asks for that."""
+    """As Scrapy's `make_response`, without a copy of *headers*; raises *stop_download* if that asks for it."""
     response = responsetypes.from_args(headers=headers, url=url, body=body)(
         url,
         raw_response.status,
@@ -369,7 +368,7 @@ def _made(
 
 
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
-    """What went over the wire; heads are written out later, in another thread."""
+    """What went over the wire; another thread writes the heads out later."""
     version = raw_response.version
     took_s = request.meta["download_latency"]
     return Exchange(

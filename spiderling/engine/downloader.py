@@ -1,7 +1,7 @@
-"""Scrapy's downloader without its slots: the frontier has decided what is due, and nothing waits here a second time.
+"""Scrapy's downloader without slots: the frontier has decided what is due, so nothing waits here again.
 
-A slot for each host is a queue, a Deferred, a task and a kilobyte for what is asked once.  Nor has robots.txt a
-callback: it goes through the downloader middlewares to the handler and past the rest of the engine.
+A slot costs a queue, a Deferred, a task and a kilobyte for each host, most of which are asked once.  A robots.txt has
+no callback: it goes through the downloader middlewares to the handler, and past the rest of the engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DirectDownloader(Downloader):
-    """Sends the same signals; ``DOWNLOAD_DELAY``, ``DOWNLOAD_SLOTS`` and limits by domain or IP have no effect."""
+    """Sends Scrapy's signals; ``DOWNLOAD_DELAY``, ``DOWNLOAD_SLOTS`` and limits by domain or IP have no effect."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -34,12 +34,12 @@ class DirectDownloader(Downloader):
         self._files: set[asyncio.Task[None]] = set()
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
-        """Through the downloader middlewares to the handler and back."""
+        """Send *request* through the downloader middlewares to the handler."""
         self.active.add(request)  # at once: the engine asks `needs_backout` before the task has begun
         return deferred_from_coro(self.fetched(request))
 
     def fetch_file(self, request: Request, over: Callable[[Request, BaseException], None]) -> None:
-        """The same without the engine, for what a downloader middleware takes; *over* gets the error that ends it."""
+        """Fetch a file that a downloader middleware takes, without the engine; *over* gets the error that ends it."""
         self.active.add(request)
         task = asyncio.get_running_loop().create_task(self._fetch_file(request, over))
         self._files.add(task)
@@ -59,7 +59,7 @@ class DirectDownloader(Downloader):
             over(request, IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}"))
 
     async def fetched(self, request: Request) -> Response | Request:
-        """What `fetch` gives."""
+        """As `fetch`, to be awaited."""
         self.active.add(request)
         try:
             return await self.middleware.download_async(self._ask, request)
@@ -79,7 +79,7 @@ class DirectDownloader(Downloader):
 
 
 class PlainMiddlewares(DownloaderMiddlewareManager):
-    """No coroutine for a downloader middleware that answers at once."""
+    """Makes no coroutine for a downloader middleware that answers at once."""
 
     async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
         for method in self.methods["process_request"]:

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 def install(crawler: Crawler) -> None:
-    """Make *crawler*, whose engine is there, take pages and send signals in the plain way."""
+    """Let *crawler*, whose engine is made, use these parts."""
     if type(crawler.signals) is SignalManager:
         crawler.signals.__class__ = PlainSignals
     engine = crawler.engine
@@ -67,7 +67,7 @@ class PlainStats(MemoryStatsCollector):
 
 
 class PlainSignals(SignalManager):
-    """Does not send what nobody hears, and makes no task for a receiver that answers at once."""
+    """Sends nothing that nobody is connected to, and makes no task for a receiver that answers at once."""
 
     def is_heard(self, signal: Any, sender: Any = None) -> bool:
         """Whether anybody is connected to *signal*."""
@@ -106,7 +106,7 @@ async def _awaited(receiver: Any, answer: Any, expected: Any, values: dict[str, 
 
 
 def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, Any]) -> Exception:
-    """What a receiver raised goes to the log and is its result."""
+    """Log what a receiver raised; it is the receiver's result."""
     if not isinstance(error, expected):
         about = {"receiver": receiver}
         extra = {"spider": values.get("spider")}
@@ -119,7 +119,7 @@ _going: set[asyncio.Task[None]] = set()
 
 
 class PlainEngine(ExecutionEngine):
-    """One task for a page, from its request to the end of its items, in place of five Deferreds and two tasks."""
+    """Makes one task for a page, from request to last item, where Scrapy makes five Deferreds and two tasks."""
 
     scraper: PlainScraper
     downloader: DirectDownloader
@@ -170,10 +170,10 @@ class PlainEngine(ExecutionEngine):
 
 
 class PlainScraper(Scraper):
-    """No queue, Deferred and tasks before a callback, nor, with CONCURRENT_ITEMS=1, between it and the pipelines."""
+    """Has no queue, Deferred or task before a callback, nor, with CONCURRENT_ITEMS=1, between it and the pipelines."""
 
     async def scrape(self, result: Response | Failure, request: Request) -> None:
-        """*result* through the callback or errback of *request*, and what it yields to its end."""
+        """Pass *result* to the callback or errback of *request*, and what that yields to the pipelines."""
         slot = self.slot
         assert slot is not None
         slot.add_response_request(result, request)
@@ -191,13 +191,13 @@ class PlainScraper(Scraper):
                 await asyncio.sleep(0)
         else:
             for number, entry in enumerate(iter_errback(result, self.handle_spider_error, request, response)):
-                if number:  # a callback of many Requests must not hold the event loop
+                if number:  # a callback that yields many Requests must not block the event loop
                     await asyncio.sleep(0)
                 await self._process_spidermw_output_async(entry, response)
 
 
 class PlainSpiderMiddlewares(SpiderMiddlewareManager):
-    """A callback's plain iterable stays one, where all middlewares have a ``process_spider_output`` for such."""
+    """Leaves a callback's plain iterable as it is, where all middlewares have a ``process_spider_output`` for that."""
 
     async def scrape_response_async(self, scrape_func: Any, response: Response, request: Request) -> Any:
         if self._readers is None:
@@ -211,7 +211,7 @@ class PlainSpiderMiddlewares(SpiderMiddlewareManager):
 
     @cached_property
     def _readers(self) -> list[Any] | None:
-        """Those methods, the spider's side first; None when there is more to ask."""
+        """The methods ``process_spider_output``, nearest to the spider first; None if others have to be called too."""
         found = [getattr(middleware, "process_spider_output", None) for middleware in reversed(self.middlewares)]
         readers = [method for method in found if method is not None]
         further = [*self.methods["process_spider_input"], *filter(None, self.methods["process_spider_exception"])]
@@ -221,7 +221,7 @@ class PlainSpiderMiddlewares(SpiderMiddlewareManager):
 
 
 class PlainPipelines(ItemPipelineManager):
-    """No coroutine for a pipeline that answers at once."""
+    """Makes no coroutine for a pipeline that answers at once."""
 
     async def process_item_async(self, item: Any) -> Any:
         for method in self.methods["process_item"]:

@@ -1,4 +1,4 @@
-"""Log lines of single pages, which nobody reads at a hundred pages a second: shown at DEBUG only."""
+"""Log lines of single pages: made at DEBUG only, since nobody reads a hundred of them a second."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class QuietLogFormatter(LogFormatter):
     def item_error(
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult:
-        """An error of ours is told of once for each place (crawl/internal_errors.py)."""
+        """The log tells of an error of ours elsewhere, once for each place (crawl/internal_errors.py)."""
         line = super().item_error(item, exception, response, spider)
         return {**line, "level": logging.DEBUG} if is_ours(exception) else line
 
@@ -51,7 +51,7 @@ class QuietLogFormatter(LogFormatter):
 def is_heard(logger: logging.Logger) -> bool:
     """Whether a handler takes lines of DEBUG from *logger*.
 
-    Scrapy's loggers let every line be made, some four a page, and its handlers refuse them afterwards.
+    Scrapy's loggers pass every line on, some four a page, and only their handlers refuse them.
     """
     if not logger.isEnabledFor(logging.DEBUG):
         return False

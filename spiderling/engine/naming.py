@@ -1,4 +1,4 @@
-"""Asks for the names that the frontier wants: the answers go to it, failures when it is known whose fault they were."""
+"""Resolves the names that the frontier wants.  It gets answers at once, failures when their cause is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Naming:
-    """Of one crawl; belongs to its scheduler."""
+    """Of one crawl; belongs to its dispatcher."""
 
     def __init__(self, crawl: Crawl, resolver: Resolver, offline: Offline, wake: Callable[[], None]) -> None:
         """*wake* is called after each answer."""
@@ -31,12 +31,12 @@ class Naming:
         self._running: set[asyncio.Task[None]] = set()
 
     def ask(self) -> None:
-        """Ask for all names that are wanted and not asked for."""
+        """Begin to resolve all names that are wanted."""
         for name in self._crawl.frontier.names_wanted():
             self._ask_for(name)
 
     def end(self) -> None:
-        """Ask for nothing any more."""
+        """Stop resolving names."""
         for task in self._running:
             task.cancel()
 
@@ -55,7 +55,7 @@ class Naming:
             answer = await self._resolver.resolve(name)
         except (NameNotFound, NameServerFailure) as error:
             if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
-                await self._resolve(name)  # nobody was there to take the answer
+                await self._resolve(name)  # the process was stopped when the answer came
                 return
             if isinstance(error, NameNotFound):
                 self._offline.name_answered(name, begun)

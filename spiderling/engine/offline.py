@@ -1,6 +1,6 @@
 """When the network is away: failures are held back, the crawl pauses and probes, and stops after a day.
 
-Whose fault a failure was is decided in frontier/reachability.py; this is what is done about it.
+frontier/reachability.py decides whose fault a failure was; this module acts on it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NAMED = 10
-"""Hosts that are named in the message of a crawl whose names do not exist."""
+"""Most names in the message of a crawl whose names do not exist.  Chosen."""
 _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
     (NameNotFound, Trouble.NO_SUCH_NAME),
     (NameServerFailure, Trouble.NAME_SERVER),
@@ -49,19 +49,19 @@ _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
 
 
 def trouble_of(error: BaseException | None, wire_bytes: int = 0) -> Trouble | None:
-    """How the network failed; None for an error that tells of an answer or of a connection."""
+    """How the network failed; None for an error after something had been received."""
     if wire_bytes or isinstance(error, TooSlow):
         return None
     return next((trouble for kind, trouble in _TROUBLES if isinstance(error, kind)), None)
 
 
 class Offline:
-    """Of one crawl; belongs to its scheduler."""
+    """Of one crawl; belongs to its dispatcher."""
 
     def __init__(
         self, crawler: Crawler, crawl: Crawl, resolver: Resolver, headers: dict[bytes, bytes], wake: Callable[[], None]
     ) -> None:
-        """*headers* are those of a probe; *wake* is called after each."""
+        """*headers* are sent with a probe; *wake* is called after each probe."""
         self._crawler = crawler
         self._crawl = crawl
         self._resolver = resolver
@@ -70,10 +70,10 @@ class Offline:
         self._known = crawl.frontier.reachability
         self._probing: asyncio.Task[None] | None = None
         self._is_said = False
-        """Whether the log says last that the network is away."""
+        """Whether the log's last word is that the network is away."""
 
     def failed(self, host: str, trouble: Trouble, begun: float, over: Callable[[bool], None]) -> None:
-        """*over* is called once it is known whose fault a failure was, with whether it was the host's."""
+        """Report a failure; when its cause is known, *over* is called with whether it was the host's fault."""
         if self._crawl.stopping:
             over(False)
             return
@@ -85,13 +85,13 @@ class Offline:
         self._known.name_answered(name, begun, self._crawl.clock.now())
 
     async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
-        """The same, to be awaited."""
+        """As `failed`, to be awaited."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.failed(host, trouble, begun, lambda theirs: None if known.done() else known.set_result(theirs))
         return await known
 
     def look(self) -> None:
-        """Tell those whose failures are decided on; probe, or stop the crawl, when nothing answers."""
+        """Pass on which causes are known by now; when nothing answers, probe or stop the crawl."""
         if self._known.is_calm and not self._is_said:
             return
         network = self._known.look(self._crawl.frontier.hosts_at_work(), self._crawl.clock.now())
@@ -107,7 +107,7 @@ class Offline:
             self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
 
     def end(self) -> None:
-        """The crawl is being stopped: what is held back waits again."""
+        """The crawl is being stopped: URLs whose failures are held back wait again."""
         self._known.give_up()
         self._tell()
         if self._probing is not None:
@@ -118,7 +118,7 @@ class Offline:
             over(is_theirs)
 
     def _log_change(self) -> None:
-        """Say once that the network is away, and once that it is there again."""
+        """Log once that the network is away, and once that it is there again."""
         is_away = self._known.network is Network.AWAY
         if is_away == self._is_said:
             return
@@ -136,7 +136,7 @@ class Offline:
         self._crawl.failed(NetworkAway(message))
 
     async def _probe(self) -> None:
-        """Until the network is there, or was away for too long."""
+        """Probe until the network is there, or has been away for too long."""
         while not (self._is_there or self._crawl.stopping):
             left_s = self._left_s()
             if left_s <= 0:
@@ -214,7 +214,7 @@ class Offline:
         return True
 
     async def _fetched(self, request: Request) -> bool:
-        """Whether anything came."""
+        """Whether anything was received."""
         downloader = self._crawler.engine.downloader
         try:
             if isinstance(downloader, DirectDownloader):

@@ -1,4 +1,4 @@
-"""Outcomes of requests: what a response, an item or a failure means to the frontier."""
+"""Makes the Outcome of a request from its item, its response or its failure."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class DropPage(DropItem):
 
 
 class PutBack(DropItem):
-    """A page that nobody can judge now: its URL waits again."""
+    """A page that no worker can judge now: its URL waits again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, log_level="DEBUG")
 
 
 class Refused(IgnoreRequest):
-    """A response that goes no further than the downloader middlewares."""
+    """A response that ends in the downloader middlewares."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Refused(IgnoreRequest):
 
 
 class NotMade(IgnoreRequest):
-    """A request that was not made, or cut off by the end of the crawl: its URL waits again."""
+    """A request that was not sent: its URL waits again."""
 
 
 class FileTaken(IgnoreRequest):
@@ -117,7 +117,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
 
 
 def _facts(item: PageItem) -> tuple[str, ...]:
-    """What corpus card and report count; licences are links of pages, so they may hold anything."""
+    """What corpus card and report count; cut short, for a licence is a link from a page and may hold anything."""
     page = item.page
     if page is None:
         return ()
@@ -128,7 +128,7 @@ def _facts(item: PageItem) -> tuple[str, ...]:
 
 
 def further(outcome: Outcome) -> Outcome:
-    """*outcome* of a further item of a response: its text counts, the response was accounted for with the first."""
+    """*outcome* for a second item of the same response: its text counts, the response has counted already."""
     return replace(outcome, url_id=None, status=0, wire_bytes=0, body_bytes=0, exchange=None)
 
 
@@ -167,10 +167,10 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
 
 
 def redirected(request: Request, outcome: Outcome) -> Request | None:
-    """The request to make of a redirect's target; None when it is *request* itself.
+    """The request to make for a redirect's target; None when it is *request* itself.
 
-    303, and a POST answered by 301 or 302, make it a GET without a body (RFC 9110, 15.4); another origin does not
-    get the credentials.
+    After 303, and after a POST answered by 301 or 302, it is a GET without a body (RFC 9110, 15.4).  Another origin
+    does not get the credentials.
     """
     source = canonicalize(request.url)
     target = canonicalize(outcome.redirect_to or "")
@@ -196,7 +196,7 @@ def links_of(page: Page, follow: Follow) -> LinkBatch:
 
 
 def reason_of(error: BaseException) -> Reason:
-    """How a request ends that *error* put an end to."""
+    """The Reason with which *error* ends a request."""
     return _judge(error)[0]
 
 
@@ -221,7 +221,7 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
 
 
 def exchange_of(request: Request | None) -> Exchange | None:
-    """What the handler kept of *request* for the archive; only once, so that it is archived once and let go."""
+    """What the handler kept of *request* for the archive; the second call gives None, so it is written once."""
     return request.meta.pop(EXCHANGE, None) if request is not None else None
 
 

@@ -1,4 +1,4 @@
-"""Requests of a subclass as the frontier keeps them: bytes that survive the process, and back."""
+"""Requests of a user's spider as bytes that the frontier keeps across restarts, and back."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _OWN_META = frozenset(
 
 
 class Payloads:
-    """Belongs to one crawler, whose spider has the callbacks."""
+    """Of one crawler, whose spider has the callbacks."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._unpicklable: dict[bytes, Request] = {}
-        """Requests whose callback has no name in the spider; they are lost when the process ends."""
+        """Token of 16 bytes -> a request whose callbacks are no methods of the spider; lost with the process."""
 
     def of(self, request: Request) -> bytes:
         """*request* in a form that survives the process."""
@@ -58,7 +58,7 @@ class Payloads:
         return token
 
     def restored(self, fetch: Fetch) -> Request:
-        """The request that *fetch* has the payload of."""
+        """The request whose payload *fetch* has."""
         assert fetch.payload is not None
         request = self._unpicklable.get(fetch.payload)
         if request is None and len(fetch.payload) != 16:
@@ -71,7 +71,7 @@ class Payloads:
 
 
 def is_plain(request: Request) -> bool:
-    """Whether nothing but the URL matters."""
+    """Whether *request* says nothing but its URL."""
     others_meta = request.meta.keys() - _OWN_META - {SOURCE, DISTANCE, "depth"}
     callbacks = request.callback or request.errback or request.cb_kwargs
     sent = request.body or request.headers or request.cookies or request.method != "GET"

@@ -53,7 +53,7 @@ def stop_if_spent(dispatcher: Dispatcher) -> None:
     marks = crawl.budgets.marks
     spent = crawl.budgets.spent(crawl.frontier.totals)
     if crawl.budgets.marks is not marks:
-        crawl.checkpoint.note("marginal", crawl.budgets.marks)
+        crawl.checkpoint.set_meta("marginal", crawl.budgets.marks)
     if spent is not None:
         crawl.event(spent.message)
         dispatcher.close_spider(spent.reason)

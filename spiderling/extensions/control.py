@@ -1,4 +1,4 @@
-"""``control.yaml`` in the crawl's directory: re-read while the crawl runs, each change logged in the state."""
+"""``control.yaml`` in the crawl's directory: read again while the crawl runs; the state logs each change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _POLL_S = 2.0
+"""Seconds between two looks at the file.  Chosen."""
 _MAX_BYTES = 1_000_000
+"""Largest file that is read.  Chosen."""
 TEMPLATE = """\
 # Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
 # block: ["ads.example.com", "*.shop.example"]   # no further request to these hosts
@@ -83,7 +85,7 @@ class Control(Extension):
         with crawl.errors.changing():
             if not crawl.jobdir.control.exists():
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
-            await self._look(crawl)  # before the crawl can find that no URL waits
+            await self._look(crawl)  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # also when it was before the start
         self.keep_running(self._poll(crawl), "control.yaml")
 
@@ -182,7 +184,7 @@ def _checked(key: str, value: Any) -> Any:
 
 
 def _hosts(entries: list[str]) -> HostList:
-    """The hosts that ``block`` names, as a file of hosts would."""
+    """The hosts that ``block`` names, in the syntax of host lists."""
     hosts = HostList()
     for entry in entries:
         if len(entry.split()) != 1 or not hosts.add_entry(entry):
@@ -191,11 +193,11 @@ def _hosts(entries: list[str]) -> HostList:
 
 
 _EXAMPLES = {"ask_again": "dns", "block_networks": "192.0.2.0/24", "seeds": "https://example.org/"}
-"""Of entries in the lists of control.yaml that are no hosts."""
+"""Key of a list whose entries are no hosts -> an example of an entry."""
 
 
 def _why(error: Exception) -> str:
-    """What is wrong with a file that could not be read, in words."""
+    """Why the file could not be read, in words."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     return (isinstance(error, OSError) and error.strerror) or str(error)

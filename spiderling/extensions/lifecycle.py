@@ -1,4 +1,4 @@
-"""Begin and end of a crawl: refusal of bad input, the crawl's log file, the checkpoint's clock."""
+"""Closes the spider of a crawl that could not be opened; else writes ``crawl.log`` and makes checkpoints."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _COLLECTED_OBJECTS = 3000
-"""Garbage is collected when there are so many more objects than before: 6 ms at a time, and some 30 every tenth."""
+"""New objects after which Python collects garbage.  Chosen: a collection then takes 6 ms, every tenth some 30 ms."""
 
 
 class Lifecycle(Extension):
-    """Closes the spider when the crawl could not be opened; else keeps ``crawl.log`` and makes checkpoints."""
+    """The first of our extensions: no other does anything for a crawl that could not be opened."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -44,13 +44,13 @@ class Lifecycle(Extension):
     def opened(self) -> None:
         if error_of(self._crawler) is not None:
             return
-        registrable_domain("example.com")  # reads the list of suffixes, else while the first page is settled
+        registrable_domain("example.com")  # reads the list of suffixes now, not while the first page is settled
         _collect_less_often()
         self._log = _file_log(self.crawl)
         self.keep_running(self._make_checkpoints(), "the checkpoints' clock")
 
     def _ended(self) -> None:
-        """The summary is written by now."""
+        """Close ``crawl.log``: the summary is written by now."""
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()
@@ -58,11 +58,11 @@ class Lifecycle(Extension):
     async def _make_checkpoints(self) -> None:
         while True:
             await asyncio.sleep(self.crawl.options.checkpoint_s)
-            self.crawl.checkpoint.tick()
+            self.crawl.checkpoint.begin_if_needed()
 
 
 class _FileLog(logging.FileHandler):
-    """Goes on without the lines that a full disk refuses: the terminal has them, and not logging's tracebacks."""
+    """Ignores errors of a full disk: the terminal shows the lines, and no traceback of ``logging``."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         return
@@ -73,7 +73,7 @@ class _FileLog(logging.FileHandler):
 
 
 def _collect_less_often() -> None:
-    """What the start has made stays; at Python's own pace the collector takes a tenth of the main process' time."""
+    """Collect garbage less often than Python does, which would take a tenth of the main process' time."""
     gc.freeze()
     first, *further = gc.get_threshold()
     if first:  # else somebody has switched it off

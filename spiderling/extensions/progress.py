@@ -1,4 +1,4 @@
-"""One line a minute that a person can read, and a summary at the end."""
+"""Logs a progress line every ``progress_s`` seconds, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BUSY = 0.9
-"""Share of a core from which the main process, which cannot use more than one, is what holds the crawl up."""
+"""Share of a core from which the main process counts as the bottleneck, for it cannot use more than one.  Chosen."""
 
 
 class Progress(Extension):
@@ -71,7 +71,7 @@ class Progress(Extension):
         )
 
     def _source(self, crawl: Crawl) -> str:
-        """What the next pages come from."""
+        """Where the next pages come from."""
         if crawl.archives is None:
             return f"{crawl.frontier.balance.waiting:,} URLs wait"
         read = crawl.archives.bytes_read - self._last_bytes_read
@@ -79,7 +79,7 @@ class Progress(Extension):
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
 
     def _busy(self) -> float:
-        """Share of a core that this thread, the event loop's, has used since the last call."""
+        """Share of a core that the event loop's thread has used since the last call."""
         cpu_s = time.thread_time()
         time_s = time.monotonic()
         share = (cpu_s - self._last_cpu_s) / max(time_s - self._last_time_s, 1e-9)
@@ -174,7 +174,7 @@ def _parked(crawl: Crawl) -> str:
 
 
 def _errors(crawl: Crawl) -> str:
-    """Those of our own that ended URLs and files."""
+    """How many errors of our own ended URLs and files."""
     number = crawl.frontier.totals["internal_errors"]
     if not number:
         return ""

@@ -1,4 +1,4 @@
-"""``spider.state``: Scrapy's extension of that name, made safe for full disks and for the default JOBDIR."""
+"""``spider.state``: as Scrapy's extension of that name, but safe on a full disk and with the default JOBDIR."""
 
 from __future__ import annotations
 

@@ -57,13 +57,15 @@ class YieldFeed(Component):
             self._end(item, Reason.ITEM_ERROR)
 
     def _spider_error(self, response: Any) -> None:
-        request = response.request if isinstance(response, Response) else None  # an errback's error has a Failure
-        # a page that was yielded before the error has an exit of its own
+        request = (
+            response.request if isinstance(response, Response) else None
+        )  # an error in an errback comes with a Failure
+        # a page that was yielded before the error is settled by its own signal
         if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
             self._settle(of_response(response, Reason.SPIDER_ERROR))
 
     def _end(self, item: PageItem, reason: Reason, detail: str = "") -> None:
-        """The page ended as *reason*, unless we fail to say so before anything has changed."""
+        """Settle a page that ended as *reason*, or as internal-error if its outcome cannot be made."""
         crawl = self.crawl
         try:
             outcome = of_item(item, reason, detail)
@@ -75,7 +77,7 @@ class YieldFeed(Component):
         self._settle(outcome)
 
     def _remember(self, item: PageItem, kept: bool) -> None:
-        """A page that is not kept does not make others duplicates."""
+        """Keep or forget the digests and shingles of a page: one that is not kept makes no other a duplicate."""
         crawl = self.crawl
         if not kept:
             crawl.known_digests.difference_update(item.digests)

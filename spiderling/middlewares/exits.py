@@ -1,6 +1,6 @@
-"""Spider middleware: a response whose callback yields no page still ends its URL (no-page).
+"""Spider middleware: ends the URL of a response whose callback yields no page (no-page).
 
-It also notes on Requests of a subclass which page they were found on, for their distance.
+It also notes on each Request which page it was found on, from which the frontier takes its distance.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Downloader middleware: which answers go on to the spider.  Redirects and error statuses end here."""
+"""Downloader middleware: lets only pages go on to the spider; redirects and error statuses end here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RETRY_AFTER_OBEYED = {429, 503}
 
 
 class LimitsMiddleware(Component):
-    """Raises Refused for what is no page; requests that ask for such statuses (handle_httpstatus_list) get them."""
+    """Raises Refused for a status that is no page's, unless the request asks for it (handle_httpstatus_list)."""
 
     def process_response(self, request: Request, response: Response) -> Response:
         if 200 <= response.status < 300 or fetch_of(request) is None:
@@ -48,7 +48,7 @@ def may_pass(response: Response) -> bool:
 
 
 def redirect_target(response: Response) -> str | None:
-    """The absolute target of a redirect; None when the response is none, or its Location is no URL."""
+    """The absolute URL of a redirect's target; None if *response* is no redirect or its Location no URL."""
     location = response.headers.get(b"Location")
     if response.status not in _REDIRECTS or not location:
         return None
@@ -59,12 +59,12 @@ def redirect_target(response: Response) -> str | None:
 
 
 def asked_to_wait_s(response: Response) -> float | None:
-    """Seconds that the server asks to be left alone for, from now on; None unless it does."""
+    """Seconds for which the server asks to be left alone; None if it does not."""
     return retry_after_s(response, time.time()) if response.status in _RETRY_AFTER_OBEYED else None
 
 
 def retry_after_s(response: Response, wall_time: float) -> float | None:
-    """Seconds that Retry-After asks for (RFC 9110, 10.2.3: a number or a date); None without a usable one."""
+    """Seconds in Retry-After, a number or a date (RFC 9110, 10.2.3); None if there is none that can be read."""
     text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()
     if (seconds := whole_number(text)) is not None:
         return float(seconds)

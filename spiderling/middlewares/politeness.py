@@ -1,4 +1,4 @@
-"""Downloader middleware next to the socket: host and IP interval and the host's state once more."""
+"""Downloader middleware: the last check of intervals and of the host's state before a connection is opened."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class PolitenessMiddleware(Component):
-    """Holds a request back until its address is due again; a request that must not be made goes back.
+    """Holds a request back until its host and address are due; one that must not be made goes back to the frontier.
 
-    Next to the socket, it also sees first that an answer is complete, which tells how slow the host is.
+    It also tells the frontier when an answer is complete, and so how slow the host is.
     """
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
@@ -49,7 +49,7 @@ class PolitenessMiddleware(Component):
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if not isinstance(exception, (IgnoreRequest, TransferCut)):  # the former were not made, the latter tell nothing
+        if not isinstance(exception, (IgnoreRequest, TransferCut)):  # neither says how slow the host is
             self._answered(request)
 
     def _answered(self, request: Request) -> None:
@@ -61,7 +61,7 @@ class PolitenessMiddleware(Component):
 
 
 def _may_start(crawl: Crawl, fetch: Fetch) -> float | None:
-    """Seconds that are left; None: never."""
+    """Seconds until the request may start; None: never."""
     with crawl.errors.changing(fetch.url, fetch.id):
         return crawl.frontier.may_start(fetch, crawl.clock.now())
     return None

@@ -1,7 +1,6 @@
-"""Downloader middleware that takes robots.txt responses to the frontier, which judges by them.
+"""Downloader middleware: takes robots.txt, tdmrep.json and ai.txt to the frontier; none reaches the spider.
 
-The rules are applied when a URL is handed out (frontier/robots.py), so nothing is left
-to be asked here; a robots.txt never reaches the spider.
+The frontier applies their rules when it hands out a URL (frontier/robots.py).
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
     from spiderling.frontier.hosts.host import RobotsTask
 
 _SMALL_BYTES = 20_000
-"""Up to this size a file is parsed where it is wanted, in some milliseconds; a larger one in a thread."""
+"""Files up to this size are parsed in the event loop, which takes some milliseconds; larger ones in a thread."""
 
 
 class RobotsMiddleware(Component):
-    """Sits inside LimitsMiddleware, so that it sees every answer to a robots.txt request first."""
+    """Stands nearer to the handler than LimitsMiddleware, so it sees redirects and error statuses too."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

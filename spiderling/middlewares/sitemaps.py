@@ -1,4 +1,4 @@
-"""Downloader middleware that reads sitemaps and takes their URLs to the frontier; no sitemap reaches the spider."""
+"""Downloader middleware: reads sitemaps and takes their URLs to the frontier; no sitemap reaches the spider."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from spiderling.frontier import Fetch
 
 _BATCH_URLS = 200
-"""Some milliseconds of the event loop."""
+"""URLs that the frontier takes in one turn of the event loop, some milliseconds.  Chosen."""
 
 
 class SitemapMiddleware(Component):
-    """Sits inside LimitsMiddleware, which sees of sitemaps only redirects within the host and failures that may pass.
+    """Leaves to LimitsMiddleware only redirects within the host and failures that may pass.
 
-    Sitemaps are read one at a time, in a thread, so that they take neither the loop's time nor much memory.
+    Sitemaps are read one at a time, to save memory, and in a thread, to keep the event loop free.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -61,13 +61,13 @@ class SitemapMiddleware(Component):
                     reason = Reason.INTERNAL_ERROR
                 else:
                     detail = await self._take(crawl, fetch, sitemap)
-        outcome = of_response(response, reason)  # which has no request yet
+        outcome = of_response(response, reason)  # of a response that has no request yet
         outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
         self.dispatcher.in_transit.settle(outcome)
         raise FileTaken(f"{request.url} is a sitemap")
 
     async def _take(self, crawl: Crawl, fetch: Fetch, sitemap: Sitemap) -> str:
-        """Give the frontier what *sitemap* names; after a crash it is read again, since its URL has not ended."""
+        """Give the frontier the URLs of *sitemap*, and say how many.  After a kill the sitemap is read again."""
         sitemaps = crawl.frontier.sitemaps
         urls = sitemap.urls
         with crawl.errors.changing(fetch.url, fetch.id):

@@ -1,4 +1,4 @@
-"""Spider middleware: wakes the engine when the next host is due, and notices that the crawl is being stopped."""
+"""Spider middleware: wakes the engine when the next host is due, and stops the crawl with the engine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from spiderling.engine.dispatcher import Dispatcher
 
 _LONGEST_SLEEP_S = 5.0
+"""As often as the engine looks for requests by itself."""
 _GATHERING_S = 0.01
-"""Changes that come so close together wake the engine once; it also looks by itself at the end of each request."""
+"""Changes within this time wake the engine once.  Chosen; the engine also looks at the end of each request."""
 
 
 class WakeUp(Component):

@@ -1,4 +1,4 @@
-"""Pipeline 100: one trip to a text worker, which does all that is dear: decode, parse, classify, identify, digest."""
+"""Pipeline 100: sends the page to a text worker, which decodes, parses and cleans it and identifies its language."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ class CleanPipeline(Component):
         self._workers: WorkerPool | None = None
 
     async def open_spider(self) -> None:
-        """Start the workers, while the first hosts are asked for their robots.txt.
+        """Start the workers while the first robots.txt files are fetched; a crawl of archives waits for the workers.
 
-        When one cannot be started (a damaged model) the crawl stops with the reason.  A crawl of archives waits for
-        them, and raises CloseSpider.
+        The crawl stops if one cannot be started, for instance because a model is damaged; raises CloseSpider.
         """
         if not self.has_crawl:
             return
@@ -56,7 +55,7 @@ class CleanPipeline(Component):
             else:
                 await self._workers.start()
         except SpiderlingError as error:
-            # Crawl.failed would close the spider while it is still being opened
+            # `Crawl.failed` would close the spider while it is being opened
             logger.error("The crawl stops: %s", error)
             self._crawler.stats.set_value(FAILED_STAT, "bad-input")
             raise CloseSpider("bad-input") from None

@@ -1,4 +1,4 @@
-"""Pipeline 200: is the page in an accepted language, and is it that language at all?"""
+"""Pipeline 200: drops pages that are not in an accepted language, or whose words that language does not know."""
 
 from __future__ import annotations
 

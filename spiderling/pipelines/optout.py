@@ -1,7 +1,6 @@
-"""Part of pipeline 100, before the first verdict: what the page says of its use is noted and obeyed.
+"""What a page and its site say about the use of its text.  Pipeline 100 obeys it before it judges the text.
 
-So a page that refuses ends as that, whatever its text is like, and its links are not followed if
-it says so.
+So a page that refuses ends as that, whatever its text is like, and its links are not followed if it says so.
 """
 
 from __future__ import annotations

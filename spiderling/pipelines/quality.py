@@ -1,4 +1,4 @@
-"""Pipeline 300: is there enough text, and has it the function words of a text?"""
+"""Pipeline 300: drops pages with too little text, or with text that is not written in sentences."""
 
 from __future__ import annotations
 

@@ -25,22 +25,23 @@ if TYPE_CHECKING:
     from spiderling.frontier import Fetch
 
 _LOOK_S = 0.05
+"""Seconds between two looks whether the scraper is idle.  Chosen."""
 
 
 class ArchiveSpider(CorpusSpider):
-    """``scrapy crawl archive -a lang=cs -a warc=FILES-or-globs-or-URLs``; same pipelines, no request for a page."""
+    """``scrapy crawl archive -a lang=cs -a warc=FILES-or-globs-or-URLs``: the same pipelines, and no requests."""
 
     name = "archive"
     warc: str = ""
     """WARC files, globs, directories and URLs, with commas; a name in .txt or .paths is a list of these."""
     urls: str = ""
-    """A file of the only URLs that are taken, one a line, with * at the end for all that begin so."""
+    """A file of the only URLs that are taken, one a line; with * at the end, all URLs that begin so."""
     archives: tuple[str, ...] = ()
-    """What ``warc`` means: absolute paths and URLs."""
+    """The archives that ``warc`` names: absolute paths and URLs."""
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """No host is retired unless the user says by which profile: the bytes are there already."""
+        """Retire no host, unless the user names a profile: the bytes are there already."""
         super().update_settings(settings)
         settings.set("SPIDERLING_YIELD_PROFILE", "off", priority="addon")
 
@@ -63,7 +64,7 @@ class ArchiveSpider(CorpusSpider):
             self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
 
     async def _let_close(self) -> None:
-        """Scrapy closes a spider when a response is the last thing done; here it is an item of ``start``."""
+        """Close the spider when ``start`` has ended.  Scrapy does so after a response, and here are only items."""
         scraper = self.crawler.engine.scraper
         while scraper.slot is not None:
             closing = scraper.slot.closing
@@ -75,7 +76,7 @@ class ArchiveSpider(CorpusSpider):
 
 
 def response_of(fetch: Fetch, record: Record) -> Response:
-    """*record* as if it had just been fetched."""
+    """The response that *record* holds, as if it had just been fetched."""
     meta = {FETCH: fetch, "wire_bytes": record.length, CAPTURED: record.captured}
     request = Request(fetch.url, meta=meta, dont_filter=True)
     kind = responsetypes.from_args(headers=record.headers, url=fetch.url, body=record.body)

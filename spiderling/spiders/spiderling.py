@@ -1,4 +1,4 @@
-"""The spider: seeds in, pages out.  Links take the fast way, with their page, not as Requests."""
+"""The spider: seeds in, pages out.  Links go to the frontier with their page, not as Requests."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class CorpusSpider(Spider):
-    """What all spiders of this project take by ``-a``; other arguments are refused."""
+    """The arguments (``-a``) of all spiders of this project; others are refused."""
 
     lang: str = ""
     """Languages of the corpus: ISO 639 codes or English names, with commas."""
     recognise: str = ""
-    """Further languages to be told apart."""
+    """Further languages that pages are told apart from."""
     seen: str = ""
-    """Earlier corpora whose text is not new: prevertical files or directories, with commas."""
+    """Earlier corpora, whose text counts as a duplicate: prevertical files or directories, with commas."""
     words: str = ""
-    """Words kept at which the crawl stops, to go on with a larger number."""
+    """Kept words at which the crawl stops; with a larger number it goes on."""
     tlds: str = ""
     """Top-level domains: national, national+generic, all, or names with commas."""
     hosts: str = ""
@@ -40,7 +40,7 @@ class CorpusSpider(Spider):
         declared = declared_arguments(type(self))
         super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
         self.arguments = tuple(arguments)
-        """Names of all that were given; the scheduler refuses those that are not declared."""
+        """Names of all arguments that were given; crawl/arguments.py refuses those that are not declared."""
 
 
 class SpiderlingSpider(CorpusSpider):
@@ -52,7 +52,7 @@ class SpiderlingSpider(CorpusSpider):
     strategy: str = ""
     """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
     seeds: str = ""
-    """A file with one URL a line, or URLs separated by commas or spaces; default: the language models' seeds,
+    """A file with one URL a line, or URLs separated by commas or spaces; by default the seeds of the language models,
     when the crawl begins."""
 
     def __init__(self, name: str | None = None, **arguments: Any) -> None:
@@ -69,7 +69,7 @@ class SpiderlingSpider(CorpusSpider):
         crawl = crawl_of(self.crawler)
         seeds = self._seeds
         self._seeds = []  # there may be millions
-        if not seeds and not crawl.frontier.knows_hosts:  # a crawl that has begun gets new seeds only when told so
+        if not seeds and not crawl.frontier.knows_hosts:  # a crawl that has begun gets only seeds that are given
             try:
                 seeds = model_seeds(crawl.accepted)
             except BadInput as error:

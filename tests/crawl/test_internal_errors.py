@@ -166,7 +166,7 @@ async def test_no_error_amid_a_change_is_committed_and_only_one_of_ours_has_a_gu
         patch.setattr(HostClosing, "review", review)
         opened.crawl.finish(Outcome(opened.url_id, SEED, Reason.HTTP_ERROR, 404))
         opened.crawl.finish(Outcome(opened.url_id, SEED, Reason.HTTP_ERROR, 404))
-    opened.crawl.checkpoint.tick()
+    opened.crawl.checkpoint.begin_if_needed()
     await opened.over()
     assert len(opened.failures) == 1
     with closing(Inspection(tmp_path / "job")) as left:

@@ -3,15 +3,15 @@
 Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
 
     spiders/spiderling.py        seeds in, pages out
-    engine/scheduler.py          translates between Scrapy's engine and the frontier
+    engine/scheduler.py          opens the crawl; engine/dispatcher.py hands out its requests
     frontier/                    which URL is fetched next, and which host is left alone
-    middlewares/                 politeness, limits
-    engine/download_handler.py   the request itself, by what stands in fetch/
+    middlewares/                 politeness, limits, robots.txt, sitemaps
+    engine/download_handler.py   one request, with the client in fetch/
     workers/ text/               bytes to clean text, away from the event loop
-    pipelines/                   verdicts on a page; the corpus
-    extensions/yieldfeed.py      what a page gave goes back to the frontier
-    crawl/checkpoint.py          text and state are written together
-    archives/                    the same out of WARC files instead of the web
+    pipelines/                   decisions on a page; its document
+    extensions/yieldfeed.py      reports to the frontier how the page ended
+    crawl/checkpoint.py          writes text and state together
+    archives/                    pages from WARC files instead of the web
 
 A package imports only from those below it (tests/test_imports.py):
 

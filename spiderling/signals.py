@@ -1,9 +1,9 @@
-"""Signals of our own, for extensions of users; all are sent through ``crawler.signals``.
+"""Signals that Spiderling sends through ``crawler.signals``, for extensions of users.
 
-``host_retired(host, spider)``: a host gave too little text and is not asked again;
-*host* is its record (frontier/hosts/host.py), to be read only.
+``host_retired(host, spider)``: a host gave too little text and is not asked again.  Read *host*, its record
+(frontier/hosts/host.py), but do not change it.
 
-``transfers_cut()``: the time to finish transfers after a stop is over; the handler ends them.
+``transfers_cut()``: the time to finish transfers after a stop is over; the download handler ends them.
 """
 
 host_retired = object()

@@ -127,8 +127,10 @@ class Offline:
             logger.warning(
                 "The network seems to be away: %s. The crawl pauses, keeps its URLs and goes on when anything answers; "
                 "it stops after %g s (%sOFFLINE_WAIT_S)",
-                self._crawl.frontier.network_trouble(), self._crawl.options.offline_wait_s, PREFIX,
-            )  # fmt: skip
+                self._crawl.frontier.network_trouble(),
+                self._crawl.options.offline_wait_s,
+                PREFIX,
+            )
         else:
             logger.info("The network is there again; the crawl goes on")
 

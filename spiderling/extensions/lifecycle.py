@@ -27,7 +27,7 @@ _COLLECTED_OBJECTS = 3000
 
 
 class Lifecycle(Extension):
-    """The first of our extensions: no other does anything for a crawl that could not be opened."""
+    """Raises CloseSpider for a crawl that could not be opened; our other extensions are off then."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

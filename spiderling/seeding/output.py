@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 from spiderling.base.errors import BadInput
-from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
+from spiderling.base.urls import canonicalize, registrable_domain
 
 _PLATFORMS = """
     amazon.com archive.org archive.ph archive.today bing.com bit.ly doi.org duckduckgo.com ebay.com facebook.com
@@ -24,23 +23,16 @@ PLATFORMS = frozenset(_PLATFORMS.split())
 class SeedFile:
     """Takes URLs; ``with`` closes the file."""
 
-    def __init__(
-        self,
-        path: Path,
-        per_host: int,
-        homes: bool = False,
-        keeps: Callable[[CanonicalUrl], bool] = lambda target: True,
-    ) -> None:
-        """*per_host*: most URLs of one host, those in the file counted; *homes*: each host's home page instead of
-        what was found on it; *keeps* may refuse further ones.
+    def __init__(self, path: Path, per_host: int, homes: bool = False) -> None:
+        """Raises BadInput when the file cannot be read or written.
 
-        Raises BadInput when the file cannot be read or written.
+        *per_host*: most URLs of one host, those in the file counted; *homes*: each host's home page in place of what
+        was found on it.
         """
         self.path = path
         self.added = 0
         self._per_host = per_host
         self._homes = homes
-        self._keeps = keeps
         self._known: set[str] = set()
         self._hosts: Counter[str] = Counter()
         try:
@@ -73,13 +65,13 @@ class SeedFile:
         self._file.write(f"# {text}\n")
 
     def add(self, url: str) -> bool:
-        """Write *url* unless it is no http(s) URL, known, one too many of its host, or refused; whether it was."""
+        """Write *url* unless it is no http(s) URL, known, one too many of its host or a platform; whether it was."""
         target = canonicalize(url)
         if target is not None and self._homes:
             target = canonicalize(f"{target.origin}/")
         if target is None or target.url in self._known or self._hosts[target.host] >= self._per_host:
             return False
-        if registrable_domain(target.host) in PLATFORMS or not self._keeps(target):
+        if registrable_domain(target.host) in PLATFORMS:
             return False
         self._known.add(target.url)
         self._hosts[target.host] += 1

@@ -135,7 +135,7 @@ def test_a_state_that_names_fewer_documents_than_it_counts_is_not_exported_in_si
     job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
     with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state, state:
         state.execute("DELETE FROM file WHERE kind = 'corpus'")
-    result = scrapy("export", job, "-o", tmp_path / "out.jsonl")
+    result = scrapy("export", str(job), "-o", str(tmp_path / "out.jsonl"))
     assert result.code == 1 and "documents, but the segments that it names hold 0" in result.log
     assert "--salvage" in result.log and not (tmp_path / "out.jsonl").exists()
 

@@ -114,7 +114,8 @@ def drawn(listed: Mapping[str, int], number: int) -> list[str]:
     There is no chance in it, so the same list gives the same lines: word i is the one at
     the fractional part of i times the golden ratio in the cumulated counts.
     """
-    words, total = list(listed), sum(listed.values())
+    words = list(listed)
+    total = sum(listed.values())
     between = "" if is_unspaced("".join(words[:1000])) else " "
     ends = list(accumulate(listed.values()))
     places = (int((index * _GOLDEN) % 1 * total) for index in range(number if words else 0))

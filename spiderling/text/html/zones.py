@@ -88,7 +88,8 @@ class Tree:
 
     def enter(self, tag: str, attributes: Mapping[str, str]) -> int:
         """An element of ZONED begins; returns its number."""
-        opened, parents = self.opened, self.parents
+        opened = self.opened
+        parents = self.parents
         number = len(parents)
         if number >= MAX_ELEMENTS or len(opened) > _MAX_DEPTH:
             return self.stay()

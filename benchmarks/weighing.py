@@ -86,17 +86,29 @@ class Weighing:
 def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) -> dict[str, list[Any]]:
     """Name -> the objects that each part is reached from."""
     frontier, engine = crawl.frontier, crawler.engine
-    books, schedule, rules, traps = frontier._url_states, frontier.schedule, frontier._robots, frontier._admission.traps
-    hosts, queues = books.hosts, books.queues
+    url_states, schedule, rules, traps = (
+        frontier._url_states,
+        frontier.schedule,
+        frontier._robots,
+        frontier._admission.traps,
+    )
+    hosts, queues = url_states.hosts, url_states.queues
     worth = getattr(frontier.strategy, "worth", None)
     parts: dict[str, list[Any]] = {
-        "seen set": [books.seen],
+        "seen set": [url_states.seen],
         "digests of kept pages": [crawl.known_digests],
         "near-duplicates": [crawl.near],
-        "hosts: states": [books.host_states],
+        "hosts: states": [url_states.host_states],
         "hosts: hashes of names": [hosts._names],
         "hosts: names met lately": [hosts._recent_ids],
-        "hosts in memory": [hosts._live, hosts._idle, hosts._new_names, hosts.changed, hosts.nearer, books.in_transit],
+        "hosts in memory": [
+            hosts._live,
+            hosts._idle,
+            hosts._new_names,
+            hosts.changed,
+            hosts.nearer,
+            url_states.in_transit,
+        ],
         "queues: tails": [queues._tails],
         "queues: tails being written": [queues._flushing, queues._flushed],
         "queues: heads and chunks read": [queues._heads],
@@ -114,9 +126,9 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "strategy: words": [worth._words] if worth else [],
         "strategy: languages of hosts": [worth._languages] if worth else [],
         "strategy: notes": [worth.notes] if worth else [],
-        "trail": [books.url_log],
+        "trail": [url_states.url_log],
         "checkpoint": [crawl.checkpoint],
-        "counts": [books.ledger, crawler.stats],
+        "counts": [url_states.ledger, crawler.stats],
         "Scrapy: engine, requests in work": [engine],
         "event loop and tasks": [loop, *asyncio.all_tasks(loop)],
         "caches of functions": [each for each in gc.get_objects() if isinstance(each, _Cache)],
@@ -194,23 +206,23 @@ def _size(each: Any) -> int:
 
 def _units(crawl: Crawl) -> dict[str, int]:
     frontier = crawl.frontier
-    books, schedule, rules = frontier._url_states, frontier.schedule, frontier._robots
+    url_states, schedule, rules = frontier._url_states, frontier.schedule, frontier._robots
     return {
-        "seen set": len(books.seen),
+        "seen set": len(url_states.seen),
         "digests of kept pages": len(crawl.known_digests._kept),
         "near-duplicates": crawl.near.filter.documents if crawl.near else 0,
-        "hosts: states": len(books.host_states),
-        "hosts: hashes of names": len(books.host_states),
-        "hosts: names met lately": len(books.hosts._recent_ids),
-        "hosts in memory": len(books.hosts._live),
-        "queues: tails": books.queues._in_tails,
-        "queues: heads and chunks read": len(books.queues._heads),
+        "hosts: states": len(url_states.host_states),
+        "hosts: hashes of names": len(url_states.host_states),
+        "hosts: names met lately": len(url_states.hosts._recent_ids),
+        "hosts in memory": len(url_states.hosts._live),
+        "queues: tails": url_states.queues._in_tails,
+        "queues: heads and chunks read": len(url_states.queues._heads),
         "backlog": len(schedule._backlog),
         "held back": sum(map(len, schedule._holding._held)),
         "names and addresses": len(schedule._names._names),
         "robots.txt: records": len(rules.records.in_memory),
         "robots.txt: parsed": len(rules._parsed),
-        "waiting": books.ledger.waiting,
+        "waiting": url_states.ledger.waiting,
     }
 
 

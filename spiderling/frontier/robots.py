@@ -169,14 +169,10 @@ class Robots:
         longest_s = self._options.max_snooze_s if is_pause else self._options.robots_max_age_s
         return now < record.expires <= now + longest_s
 
-    def statements(self, origin: str, url: str) -> list[Statement]:
-        """What the files of *origin* that are known say of the use of *url*, where it is looked at."""
-        return self._said(origin, url, self._policy.sees)
-
     def statements_of(self, url: str) -> list[Statement]:
-        """The same for any URL."""
+        """What the files of its origin that are known say of the use of *url*, where it is looked at."""
         target = canonicalize_again(url)
-        return self.statements(target.origin, target.url) if target else []
+        return self._said(target.origin, target.url, self._policy.sees) if target else []
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """The next answer will be *body*, and *rules* are what it says: parsing a large file takes .1 s and more."""

@@ -40,7 +40,7 @@ demo: setup
 	@$(BIN)/python -m examples.demo $(JOBDIR) $(ARGS)
 
 test: setup-test
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 slow: setup-test
 	$(BIN)/python -m pytest -m slow

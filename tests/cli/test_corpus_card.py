@@ -135,7 +135,9 @@ def test_an_export_has_a_card_with_the_crawls_it_was_made_of(crawl, tmp_path, ma
 def test_a_tally_bounds_what_pages_can_name():
     tally = Tally()
     for number in range(1000):
-        tally.add({"licence": f"http://l{number}.test/", "words": "x", "crawl_date": f"2026-01-{1 + number % 28:02}"})
+        tally.count_document(
+            {"licence": f"http://l{number}.test/", "words": "x", "crawl_date": f"2026-01-{1 + number % 28:02}"}
+        )
     contents = tally.contents()
     assert len(contents["licences"]) == 501
     assert contents["licences"]["other"] == 500

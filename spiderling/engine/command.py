@@ -6,9 +6,11 @@ import os
 import sys
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from scrapy import Spider
 from scrapy.commands import ScrapyCommand
+from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import arglist_to_dict
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from scrapy.settings import Settings
+
+_SpiderT = TypeVar("_SpiderT", bound=Spider)
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
@@ -92,6 +96,17 @@ def _print(lines: Iterator[str]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:
+    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if there never was one."""
+    process = AsyncCrawlerProcess(settings)
+    crawler = process.create_crawler(spider_class)
+    process.crawl(crawler, **arguments)
+    process.start()
+    if not isinstance(crawler.spider, spider_class):
+        raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+    return crawler.spider
 
 
 def named_values(pairs: Sequence[str]) -> dict[str, str]:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
-from scrapy.crawler import AsyncCrawlerProcess
 from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
+from spiderling.engine.command import run_spider
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
@@ -134,17 +134,9 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
         raise BadInput(f"{out} cannot be written ({error.strerror}); name another file with -o.") from None
     settings.set("JOBDIR", str(state), priority="cmdline")
     settings.set("SPIDERLING_FOLLOW", "none", priority="cmdline")
-    process = AsyncCrawlerProcess(settings)
-    crawler = process.create_crawler(CheckSpider)
-    process.crawl(crawler, urls=[seed.url for seed in seeds], results=results, **arguments)
-    process.start()
-    spider = crawler.spider
-    if not isinstance(spider, CheckSpider) or spider.failure is not None:
-        raise (
-            spider.failure
-            if isinstance(spider, CheckSpider) and spider.failure
-            else SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
-        )
+    spider = run_spider(CheckSpider, settings, urls=[seed.url for seed in seeds], results=results, **arguments)
+    if spider.failure is not None:
+        raise spider.failure
     found = _read_results(results)
     if not spider.is_whole:
         return f"Stopped after {len(found)} of {len(seeds)} seeds; the same command goes on."

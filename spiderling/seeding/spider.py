@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
-from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import SETTINGS_PRIORITIES
 from tqdm import tqdm
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.reasons import Reason
+from spiderling.engine.command import run_spider
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
 from spiderling.spiders.spiderling import SpiderlingSpider
@@ -102,13 +102,7 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
         if (settings.getpriority(name) or 0) < _COMMAND_LINE:
             settings.set(name, value, priority="cmdline")
     output.comment(f"from {source.name}")
-    process = AsyncCrawlerProcess(settings)
-    crawler = process.create_crawler(SeedSpider)
-    process.crawl(crawler, source=source, output=output, **arguments)
-    process.start()
-    spider = crawler.spider
-    if not isinstance(spider, SeedSpider):
-        raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+    spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)
     if spider.failure is not None:
         raise spider.failure
     lost = ", ".join(f"{number}: {end.help} ({end.value})" for end, number in spider.failures.items())

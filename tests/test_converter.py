@@ -12,6 +12,7 @@ from pathlib import Path
 import made_documents as made
 import pytest
 
+from benchmarks.faults import children
 from spiderling.base.media_types import of_content
 from spiderling.base.options import Options
 from spiderling.text import Page, clean_text
@@ -40,12 +41,18 @@ def behaving(monkeypatch):
     return behave
 
 
+@pytest.fixture(autouse=True)
+def children_before():
+    """Children that other tests left in this process."""
+    _before.clear()
+    _before.update(children(os.getpid()))
+
+
+_before: set[int] = set()
+
+
 def no_child_is_left() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return True
-    return False
+    return not set(children(os.getpid())) - _before
 
 
 def test_the_document_comes_back_whole():

@@ -87,6 +87,14 @@ class Browser:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    async def until(self, expression: str) -> None:
+        """Return when a JavaScript expression is true, as after charts are drawn anew; fails after a minute."""
+        for _ in range(600):
+            if await self.value(expression):
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"it did not come true: {expression}")
+
     async def press(self, key: str) -> None:
         code, text = _KEYS[key]
         for kind in ("keyDown", "keyUp"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sqlite3
 from contextlib import closing
@@ -168,14 +167,11 @@ async def test_in_a_browser(report, tmp_path):
         wide = (
             "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
         )
-        assert await tab.value(wide) == [], "nor in any table of a narrow window"
-        assert await tab.value("document.documentElement.scrollWidth <= innerWidth")
+        await tab.until(f"{wide}.length == 0")  # nor in any table of a narrow window
+        await tab.until("document.documentElement.scrollWidth <= innerWidth")
         await tab.value("delete document.body.dataset.drawn")
         await tab.look("dark")
-        for _ in range(100):
-            if await tab.value("document.body.dataset.drawn ?? ''"):
-                break
-            await asyncio.sleep(0.1)
+        await tab.until("document.body.dataset.drawn ?? ''")
         assert await tab.value("getComputedStyle(document.body).backgroundColor") != light
         assert all(number > 0 for number in await tab.value(drawn))
         await sorts_by_mouse_and_by_keyboard(tab)

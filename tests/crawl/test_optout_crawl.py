@@ -153,7 +153,7 @@ def crawled(tmp_path_factory):
     )
     with serving(web) as server:
         crawl = Crawl(base / "job", server, project=project, OPTOUTS="")
-        result = crawl.run(str(seeds))
+        result = crawl.start(str(seeds), fresh=True).wait()  # which reads sitecustomize.py
         assert result.code == 0 and "Traceback" not in result.output, result.output[-3000:]
         return crawl, server.log_entries, written.read_text().splitlines()
 

@@ -28,6 +28,8 @@ def listed(*lines: str) -> HostList:
         ("shop?.example.*", ["shop1.example.org"], ["shop.example.org", "shop12.example.org"]),
         ("[ab]*.example.org", ["a.example.org", "b1.example.org"], ["c.example.org"]),
         ("*.www.example.org", ["a.www.example.org"], ["a.example.org"]),
+        ("*.0.0.1", ["127.0.0.1", "10.0.0.1"], ["127.0.0.2"]),
+        ("*.8.8", ["8.8.8.8"], ["8.8.8.9"]),
         ("*.münchen.example", ["a.xn--mnchen-3ya.example"], ["xn--mnchen-3ya.example"]),
         ("http://example.org:8080/a/b?c", ["example.org:8080"], ["example.org"]),
         ("0.0.0.0 ads.example", ["ads.example"], ["0.0.0.0"]),
@@ -55,6 +57,7 @@ def test_file(tmp_path: Path) -> None:
     [
         (b"a.example\nnot a host\n", "OPTION: line 2 of .* names no host: 'not a host'; write one host a line"),
         (b"mailto:x\n", "line 1 of .* names no host"),
+        (b"*.example.org:8080\n", "line 1 of .* names no host"),
         (b"# nothing\n", "names no host; write one a line"),
         (b"a\xff.example\n", "OPTION: the list .* cannot be read: it is no text in UTF-8"),
         (None, "OPTION: the list .* cannot be read: No such file"),

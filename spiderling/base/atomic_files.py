@@ -21,7 +21,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     try:
         with part.open("wb") as file:
             yield file
-        sync_file(part)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
     except BaseException:
         with suppress(OSError):

@@ -58,9 +58,9 @@ class HostList:
         return True
 
     def _add_pattern(self, name: str, entry: str) -> bool:
-        parent = canonicalize(f"http://{name[2:]}/") if name.startswith("*.") else None
-        if parent is not None and parent.path == "/" and parent.host == parent.origin.partition("://")[2]:
-            self._below[parent.host] = entry  # the usual form, which needs no look at every glob
+        parent = _name_of_all_below(name)
+        if parent is not None:
+            self._below[parent] = entry  # the usual form, which needs no look at every glob
         elif _GLOB.fullmatch(name):
             self._globs.append((re.compile(fnmatch.translate(name)), entry))
         else:
@@ -80,6 +80,15 @@ class HostList:
     def holds(self, host: str) -> bool:
         """Whether the host record of this name is listed."""
         return self.entry_for(host) is not None
+
+
+def _name_of_all_below(pattern: str) -> str | None:
+    """``example.org`` for ``*.example.org``; None for a pattern that needs a look at each name."""
+    target = canonicalize(f"http://{pattern[2:]}/") if pattern.startswith("*.") else None
+    if target is None or target.path != "/" or target.host != target.origin.partition("://")[2]:
+        return None
+    is_name = ":" not in target.host and literal_address(target.host) is None  # 0.0.1 is read as an address
+    return target.host if is_name else None
 
 
 def read_host_list(path: str, option: str) -> HostList:

@@ -197,6 +197,7 @@ def test_unknown_strategy_is_told(text: str, says: str) -> None:
 
 def test_strategy_with_parameters() -> None:
     assert parse("spiderling:haste=0").haste == 0
+    assert parse("distance:t=9") == parse("distance")
     assert parse(" lswc: s=3, t=5") == STRATEGIES["lswc"](s=3, t=5)  # type: ignore[call-arg]
 
 

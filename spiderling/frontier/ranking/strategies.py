@@ -11,8 +11,8 @@ relevant page.  It is kept as the URL's rank.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spiderling.base.errors import BadInput
 from spiderling.base.hints import hint
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from spiderling.frontier.ranking.strategy import CrawlView
 
 
+_HIGHEST = 10**12
+"""What a parameter may be at most if it has no bound of its own; chosen: more pages than any crawl."""
+
+
+def _parameter(default: float, *, least: int | None = None, most: float | None = None) -> Any:
+    """A field with bounds of its own, which `parse` checks; without *least* a whole number is 1 or more."""
+    bounds = {"least": least, "most": most}
+    return field(default=default, metadata={name: value for name, value in bounds.items() if value is not None})
+
+
 @dataclass
 class Bfs(Strategy):
     """Breadth first; nothing is left out."""
@@ -55,7 +65,7 @@ class Heidix(Strategy):
     No host is retired.
     """
 
-    power: float = 1.0
+    power: float = _parameter(1.0, most=100)
     """A rank is drawn with a probability proportional to 1 / (rank + 1) to this power."""
     estimators: ClassVar[tuple[str, ...]] = (
         "host",
@@ -101,9 +111,9 @@ class Heidix(Strategy):
 class Spiderling(Heidix):
     """Ranks by all estimators, with weights that the crawl learns; retires hosts of low yield rate."""
 
-    power: float = 20.0
-    haste: int = 400
-    patience: int = 10
+    power: float = _parameter(20.0, most=100)
+    haste: int = _parameter(400, least=0, most=10**6)
+    patience: int = _parameter(10, least=0)
     """Pages in other languages after which a host without a page in a wanted one is retired; 0: never."""
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True
@@ -166,7 +176,7 @@ class RandomWalk(_ByHead):
     each page is fetched once.
     """
 
-    jump: float = 0.1
+    jump: float = _parameter(0.1, most=1)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
         self._random = chance(options.random_seed)
@@ -197,7 +207,7 @@ class RandomWalk(_ByHead):
 class Distance(_ByHead):
     """URLs at the smallest distance first; those farther than *t* are dropped (left open by Somboonviwat et al.)."""
 
-    t: int = LAST_RANK
+    t: int = _parameter(LAST_RANK, most=LAST_RANK)
 
     def ranker(self, page: LinkingPage) -> Ranker:
         distance = 1 if page.is_relevant else page.rank + 1
@@ -216,7 +226,7 @@ class Lswc(_ByHead):
 
     s: int = 1
     """Downloads after which a server that gave no relevant page is retired."""
-    t: int = 1
+    t: int = _parameter(1, most=LAST_RANK - 2)
     """The longest distance that is not dropped."""
 
     def ranker(self, page: LinkingPage) -> Ranker:
@@ -259,11 +269,11 @@ class Cyclic(Strategy):
     """Pages of the first phase."""
     phase: int = 10_000_000
     """Pages of each later phase."""
-    phases: int = 4
+    phases: int = _parameter(4, most=LAST_RANK - 2)
     """Number of later phases; the last one has no end."""
     badness: float = 10.0
     """The highest badness of a good page."""
-    power: float = 0.0
+    power: float = _parameter(0.0, most=100)
 
     def number(self, pages: int) -> int:
         """The number of the phase after *pages* pages of the crawl; 0: the burn-in."""
@@ -292,8 +302,6 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "cyclic": Cyclic,
 }
 """By the name that ``-a strategy=`` takes."""
-_HIGHEST = {"power": 100, "jump": 1, "haste": 10**6, "t": LAST_RANK - 2, "phases": LAST_RANK - 2}
-"""The highest value of a parameter; of those not listed it is 10**12."""
 
 
 def parse(text: str) -> Strategy:
@@ -302,25 +310,27 @@ def parse(text: str) -> Strategy:
     cls = STRATEGIES.get(name)
     if cls is None:
         raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint(name, STRATEGIES)}")
-    defaults = {spec.name: spec.default for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
+    parameters = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
     values: dict[str, int | float] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = part.partition("=")
-        if key not in defaults:
-            known = f"it takes {', '.join(defaults)}" if defaults else "it takes none"
+        if key not in parameters:
+            known = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
             raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {name} has no parameter {key!r}, {known}.")
-        values[key] = _number(text, key, value, type(defaults[key]))
+        values[key] = _number(text, parameters[key], value)
     return cls(**values)
 
 
-def _number(text: str, key: str, value: str, kind: type) -> int | float:
+def _number(text: str, parameter: Field[Any], value: str) -> int | float:
+    kind: type[int] | type[float] = type(parameter.default)  # type: ignore[assignment]  # each has a default
+    least = parameter.metadata.get("least", int(kind is int))
+    most = parameter.metadata.get("most")
     try:
         number: int | float = kind(value)
     except ValueError:
         number = -1
-    least = int(kind is int and key not in ("haste", "patience"))
-    if not least <= number <= _HIGHEST.get(key, 10**12):
-        most = f" to {_HIGHEST[key]}" if key in _HIGHEST else ""
-        what = f"a whole number from {least}{most}" if kind is int else "a number, 0 or more"
-        raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {key} must be {what}.")
+    if not least <= number <= (_HIGHEST if most is None else most):
+        up_to = "" if most is None else f" to {most}"
+        what = f"a whole number from {least}{up_to}" if kind is int else "a number, 0 or more"
+        raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {parameter.name} must be {what}.")
     return number

@@ -5,7 +5,8 @@ Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
     spiders/spiderling.py        seeds in, pages out
     engine/scheduler.py          opens the crawl; engine/dispatcher.py hands out its requests
     frontier/                    which URL is fetched next, and which host is left alone
-    middlewares/                 politeness, limits, robots.txt, sitemaps
+    frontier/robots.py           whether robots.txt allows it, before it is handed out
+    middlewares/                 limits; what robots.txt and sitemaps say goes to the frontier
     engine/download_handler.py   one request, with the client in fetch/
     workers/ text/               bytes to clean text, away from the event loop
     pipelines/                   decisions on a page; its document

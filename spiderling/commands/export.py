@@ -72,19 +72,18 @@ class Command(SpiderlingCommand):
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
         salvage = Salvage() if opts.salvage else None
         selection = Selection(opts.where, opts.max_distance, opts.sample, opts.seed)
-        corpus = corpus_of(args, salvage)
         try:
+            corpus = corpus_of(args, salvage)
             summary = _export(corpus, opts, selection, salvage)
         except DamageError as error:
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
         for warning in (*corpus.troubles, *selection.warnings()):
             self.warn(warning)
+        self.exitcode = 1 if salvage is not None and salvage.losses else 0
         yield from _result(summary, Path(opts.out), selection)
         if salvage is not None:
             yield from account(salvage.losses)
-            if salvage.losses:
-                self.exitcode = 1
-            else:
+            if not salvage.losses:
                 yield "Every segment is whole; nothing was left out."
 
 

@@ -82,9 +82,9 @@ class Command(SpiderlingCommand):
                 found = [line.replace(advice, "") for line in problems(crawl, compared)]
         except SpiderlingError as error:
             raise SpiderlingError(str(error).replace(advice, "")) from error
+        self.exitcode = 1 if found else 0
         yield from found or ["The crawl is whole."]
         yield from ["", "Compared:", *(f"  {line}" for line in compared)]
-        self.exitcode = 1 if found else 0
 
 
 def overview(crawl: Inspection) -> Iterator[str]:

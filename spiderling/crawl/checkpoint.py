@@ -88,11 +88,11 @@ class Checkpoint:
             self.begin()
 
     def add_entry(self, kind: str, entry: Any) -> None:
-        """Add *entry* to the segments of *kind*, in the same batch as the next outcome."""
+        """Add *entry* to the segments of *kind* in the next batch; one step with `add_outcome` keeps both together."""
         self._entries[kind].append(entry)
 
     def set_meta(self, key: str, value: object) -> None:
-        """Set ``meta[key]`` to *value* as JSON with the next batch; a callable is called when the batch is cut off."""
+        """Set ``meta[key]`` to *value* as JSON with the next batch; a callable is called when that batch is made."""
         self._meta[key] = value if callable(value) else json.dumps(value)
 
     def begin_if_needed(self) -> None:

@@ -110,10 +110,10 @@ class InternalErrors:
         """A frame (``with``) for changes of state on behalf of *url*; *key* is its URL key, if it has one."""
         return Changing(self, url, key)
 
-    def stop(self, error: BaseException, url: str = "", key: int | None = None) -> None:
+    def stop(self, error: BaseException, url: str = "", key: int | None = None, task: str = "") -> None:
         """Stop the crawl after an *error* in the middle of a change; the next start goes on from the last checkpoint.
 
-        It ends *url*, if that is to blame, when its turn comes.
+        It ends *url*, if that is to blame, when its turn comes.  *task*: the lasting task that failed, if one did.
         """
         if self.is_broken:
             return  # a frontier that is half changed may raise anything
@@ -121,8 +121,8 @@ class InternalErrors:
         is_fatal = isinstance(error, FATAL)
         blamed = [] if is_fatal or not url else [*self._shunned, [url, key]]
         if not is_fatal:
-            logger.error("Internal error%s", f" at {url}" if url else "", exc_info=error)
-        said = error if isinstance(error, StorageError) else InternalError(_broken(error, url, is_fatal))
+            logger.error("Internal error%s", f" at {url or task}" if url or task else "", exc_info=error)
+        said = error if isinstance(error, StorageError) else InternalError(_broken(error, url or task, is_fatal))
         if self._checkpoint is not None:
             self._checkpoint.abandon(said, {_KEY: json.dumps(blamed)} if blamed else {})
         self._failed(said)
@@ -137,7 +137,7 @@ class InternalErrors:
     def _over(self, what: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.stop(error, what)
+            self.stop(error, task=what)
 
 
 class Changing:
@@ -162,12 +162,12 @@ class Changing:
         return True
 
 
-def _broken(error: BaseException, url: str, is_fatal: bool) -> str:
+def _broken(error: BaseException, place: str, is_fatal: bool) -> str:
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
     if is_fatal:
         return f"{what} ({place_of(error)}); the same command goes on from the last checkpoint."
     return (
-        f"an error of Spiderling's own{f' at {url}' if url else ''}, {what} ({place_of(error)}); the traceback is "
+        f"an error of Spiderling's own{f' at {place}' if place else ''}, {what} ({place_of(error)}); the traceback is "
         "above. The same command goes on from the last checkpoint and leaves out what is to blame, if that is known."
     )
 

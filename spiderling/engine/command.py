@@ -90,12 +90,20 @@ class SpiderlingCommand(ScrapyCommand):
 def _print(lines: Iterator[str]) -> None:
     """Print the *lines*, which may hold text of any page, for as long as somebody reads them."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    for line in lines:
+        if not _is_read(f"{printable(line)}\n"):
+            return
+    _is_read("", flush=True)
+
+
+def _is_read(text: str, flush: bool = False) -> bool:
+    """Print *text*; False if nobody reads the output any more, which is no error (``scrapy inspect ... | head``)."""
     try:
-        for line in lines:
-            print(printable(line))
-        sys.stdout.flush()
+        print(text, end="", flush=flush)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:

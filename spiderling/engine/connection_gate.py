@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 
 class ConnectionGate:
-    """Of one crawl.  Requests that did not come from the frontier pass, and count for no interval."""
+    """When a request of the crawl may open a connection.
+
+    Requests that did not come from the frontier pass, and count for no interval.
+    """
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
 
     def started(self, request: Request, address: str) -> None:
-        """A connection to *address* has begun for *request*, or is about to begin."""
+        """Tell the frontier that *request* opens a connection to *address* now."""
         fetch = fetch_of(request)
         if fetch is not None:
             with self._crawl.errors.changing(fetch.url, fetch.id):
@@ -39,4 +42,4 @@ class ConnectionGate:
             return True
         with self._crawl.errors.changing(fetch.url, fetch.id):
             return self._crawl.frontier.may_also_start(address, self._crawl.clock.now())
-        return False
+        return False  # an error of our own stops the crawl

@@ -10,8 +10,6 @@ from scrapy import signals
 from spiderling.engine.component import Extension
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
     from spiderling.engine.dispatcher import Dispatcher
 
 _TICK_S = 1.0
@@ -24,12 +22,9 @@ class Budget(Extension):
     What is in transit at that moment may still come, so a little more than the budget is kept.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        crawler.signals.connect(self._look, signals.item_scraped)
-        crawler.signals.connect(self._look, signals.response_received)
-
     def opened(self) -> None:
+        self._crawler.signals.connect(self._look, signals.item_scraped)
+        self._crawler.signals.connect(self._look, signals.response_received)
         self.keep_running(self._count_time(), "the budgets' clock")
         self._look()
 

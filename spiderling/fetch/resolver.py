@@ -1,6 +1,6 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
-No answer is kept here: the frontier keeps addresses until they expire.  A and AAAA are
+The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are
 asked for at once (RFC 8305), but a crawler is in no hurry: it waits for the preferred
 family, and for the other one only RESOLUTION_DELAY_S longer.  Search domains and the
 hosts file are not consulted; fixed addresses are the host map's business.

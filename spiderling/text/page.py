@@ -37,7 +37,7 @@ class Paragraph(NamedTuple):
     text: str
     """Without tags, white space collapsed to single spaces, no control characters."""
     cls: str
-    """jusText's final class: 'good', 'neargood', 'short' or 'bad'."""
+    """'good' (running text) or 'bad'."""
     heading: bool
     language: str | None
     """Recognised language; None for a paragraph that is not good, too short, or in no language that is sure."""

@@ -131,11 +131,12 @@ def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
     if pid == 0:
         _child(act, writer)
     os.close(writer)
+    output = None
     try:
         output = _read(reader, time.monotonic() + limits.wall_s)
     finally:
         os.close(reader)
-        is_well = _reap(pid)
+        is_well = _reap(pid, has_ended=output is not None)
     return output if is_well else None
 
 
@@ -209,10 +210,12 @@ def _address_space_bytes() -> int:
         return 0
 
 
-def _reap(pid: int) -> bool:
-    """Wait for the child, and kill it if it does not end; whether it ended well by itself."""
-    # after its output is closed it ends soon (on a busy machine that takes a second or two), or is stuck
-    for pause_s in (0.001, 0.01, 0.1, 1.0, 3.0):
+def _reap(pid: int, has_ended: bool) -> bool:
+    """Wait for the child, and kill it if it does not end; whether it ended well by itself.
+
+    *has_ended*: it has closed its output; so it ends soon, on a busy machine within some seconds, or is stuck.
+    """
+    for pause_s in (0.001, 0.01, 0.1, 1.0, 3.0) if has_ended else (0.001, 0.01, 0.1):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status == 0

@@ -1,9 +1,9 @@
 """The pool of text workers: processes that run ``text/`` away from the event loop.
 
 The pool gives each page to the worker with the shortest queue (worker.py is the parent's side of one worker,
-process.py its inside).  A worker that dies or hangs convicts exactly the page that it was at: the pages queued behind
-that one go to other workers.  concurrent.futures.ProcessPoolExecutor loses every queued page when one page kills its
-worker, and takes 150 to 220 us of the event loop a page against 40 (measured).
+process.py its inside).  When a worker dies or hangs, only the page that it was at can be to blame: the pages queued
+behind that one go to other workers.  concurrent.futures.ProcessPoolExecutor loses every queued page when one page
+kills its worker, and takes 150 to 220 us of the event loop a page against 40 (measured).
 
 A worker that has done its share of pages, or has grown, says so with an answer.  It works on until a fresh one is
 ready; so memory that leaks anywhere is bounded.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import subprocess
+import sys
 
 import pytest
 from conftest import ROOT, scrapy
@@ -36,3 +40,15 @@ def test_the_signal_that_ended_it_is_told(tmp_path, fresh):
     (tmp_path / "ends.py").write_text(f"import os\nos.kill(os.getpid(), {signal.SIGKILL:d})\n")
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ends\n")
     assert scrapy("list", cwd=tmp_path, fresh=fresh).code == -signal.SIGKILL
+
+
+def test_damage_is_told_by_the_exit_code_though_nobody_reads_the_output(tmp_path):
+    """As by ``scrapy inspect JOBDIR --check | head``."""
+    job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
+    segment = next(job.glob("corpus/*.zst"))
+    segment.write_bytes(segment.read_bytes()[:50])
+    nobody, output = os.pipe()
+    os.close(nobody)
+    command = [sys.executable, "-u", "-m", "scrapy", "inspect", str(job), "--check"]
+    with open(output, "wb") as stream:
+        assert subprocess.run(command, cwd=ROOT, stdout=stream, check=False).returncode == 1

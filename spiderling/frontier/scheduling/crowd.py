@@ -2,10 +2,10 @@
 
 Suchomel & Pomikálek 2012, 4.2: with a thousand hosts and more at once the rich ones wait
 behind the young.  So the crowd follows what can be served: while hosts are asked later
-than they are due, places are taken away, from hosts that give little after their next
-request; while all are asked in time, places are added.  A host that gives more text for
+than they are due, hosts that are not rich lose their place when their next request
+ends; while all are asked in time, places are added.  A host that gives more text for
 its bytes than the crawl as a whole keeps its place longer.  Nobody keeps it for ever,
-and the backlog is first come, first served: every host with URLs is asked.
+and every host in the backlog has its turn.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Crowd:
         self._asked = 0
 
     def is_rich(self, host: Host) -> bool:
-        """Whether *host* gives more text for its bytes than the crawl as a whole."""
+        """Whether *host* gives more text for its bytes than the crawl as a whole; False where places are fixed."""
         account = host.account
         return self._adapts and account.pages >= MIN_PAGES and account.rate > self._yield_rate()
 
     def makes_room(self, host: Host, used: int, others_wait: bool) -> bool:
-        """Whether *host*, whose request is over, gives up its place, of which *used* are taken."""
+        """Whether *host*, whose request is over, gives up its place; *used* places are taken."""
         if used > self.places and not self.is_rich(host):
             return True
         return others_wait and host.turns >= TURNS and (host.turns >= RICH_TURNS or not self.is_rich(host))

@@ -34,6 +34,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # whose helpers are no package
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
@@ -88,8 +89,7 @@ def made(scratch: Path) -> list[Path]:
         leave_killed(killed)
     settled = Path(shutil.copytree(killed.directory, scratch / "settled"))
     with closing(Jobdir(settled)) as jobdir:
-        jobdir.judge("cs", moves=False)
-        jobdir.settle()
+        jobdir.judge("cs", moves=False).settle()
     with closing(SqliteStore(settled / DATABASE)) as store:
         state = store.load()
         generation = state.counts.get(GENERATION, 0) + 1
@@ -137,8 +137,7 @@ def checked(directory: Path) -> str:
 def opened(directory: Path) -> str:
     """Read everything that a crawl reads of its directory; raises SpiderlingError if it is refused."""
     with closing(Jobdir(directory)) as jobdir:
-        jobdir.judge("cs", moves=False)
-        jobdir.settle()
+        jobdir.judge("cs", moves=False).settle()
     with closing(SqliteStore(directory / DATABASE)) as store:
         state = store.load()
         frontier = Frontier(Options(lang="cs"), shelf=store)

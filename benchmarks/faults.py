@@ -23,6 +23,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # whose helpers are no package
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table

@@ -275,7 +275,7 @@ def _print_clean(webs: list[tuple[str, Web, list[str]]], most: int) -> int:
 def _explain(run: Run, wrongly: list[str]) -> None:
     """What was closed, so that a false alarm can be looked at."""
     for host in run.frontier.hosts:
-        for section in sorted(run.frontier._admission.traps._closed.get(host.id, ())):
+        for section in sorted(run.frontier._admission.traps.closed.get(host.id, ())):
             print(f"  closed: {host.name} {section}")
         if host.state.value == "mirror":
             print(f"  mirror: {host.name}")
@@ -289,7 +289,7 @@ def _print_cost(run: Run) -> dict[str, float]:
     text = [f"Odstavec {n}. " + "Slovo za slovem jde větou a nic se neděje. " * 20 for n in range(6)]
     host = next(iter(frontier.hosts))
     outcomes = [Outcome(1, "", Reason.BAD_QUALITY, 200, sketch=number) for number in range(1, 10_001)]
-    traps = Traps(frontier._options, frontier.hosts)
+    traps = Traps(Options(lang="cs,en"), frontier.hosts)
     from spiderling.base.urls import canonicalize
 
     targets = [canonicalize(f"http://{host.name}/oddil/{number}/strana.html?id={number}") for number in range(10_000)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import threading
 import tracemalloc
@@ -11,7 +12,6 @@ from itertools import count
 import numpy as np
 import pytest
 
-from spiderling.base import atomic_files
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.corpus.near_duplicates import MAX_SEEN_SHARE, NearDuplicates
@@ -229,15 +229,15 @@ def test_layers_that_did_not_change_are_not_written_again(tmp_path):
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_the_last_snapshot_waits_for_the_one_that_is_being_written(tmp_path, monkeypatch, is_cancelled):
     """Both write the same part file: the one that renames it first takes it from the other, which fails the crawl."""
-    begun, may_go_on, write = threading.Event(), threading.Event(), atomic_files.sync_file
+    begun, may_go_on, sync = threading.Event(), threading.Event(), os.fsync
 
-    def slow(path):
-        if path.suffix == ".part" and not begun.is_set():
+    def slow(descriptor):
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".part") and not begun.is_set():
             begun.set()
             assert may_go_on.wait(60)
-        write(path)
+        sync(descriptor)
 
-    monkeypatch.setattr(atomic_files, "sync_file", slow)
+    monkeypatch.setattr(os, "fsync", slow)
     crawl = Crawl(Options(lang="cs", allow_networks="127.0.0.0/8"), tmp_path / "job", pytest.fail)
     judged(crawl.near, PARAGRAPHS[0])
     periodic = asyncio.ensure_future(crawl.snapshot())

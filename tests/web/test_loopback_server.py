@@ -191,14 +191,15 @@ async def test_the_log_has_a_line_for_each_request_with_its_arrival(tmp_path):
             await asyncio.sleep(0.05)
             writer.close()
             await asyncio.sleep(0.05)
-        first, second, left = server.log_entries
+        first, *others = server.log_entries
+        left, second = sorted(others, key=lambda entry: entry.status)  # which came within a millisecond or two
         assert first[1:] == ("127.80.9.1", "a.test", "GET", "/slow", 200, 4)
-        assert before <= first.time_s <= second.time_s - 0.2
+        assert before <= first.time_s <= second.time_s - 0.15
         assert (second.path, second.status) == ("/?q=1", 404)
         assert (left.path, left.body_bytes) == ("/slow", 0)
     rows = [line.split("\t") for line in path.read_text().splitlines()]
     assert sorted((float(row[0]), *row[1:]) for row in rows) == [
-        (round(entry.time_s, 6), *map(str, entry[1:])) for entry in (first, second, left)
+        (round(entry.time_s, 6), *map(str, entry[1:])) for entry in (first, *others)
     ]
 
 

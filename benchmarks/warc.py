@@ -69,11 +69,14 @@ def bodies(quick: bool) -> list[bytes]:
 
 def reply_with(number: int, coding: tuple[tuple[bytes, bytes], ...]) -> tuple[Any, Request]:
     """What the client has of a response, and the request."""
-    url = SimpleNamespace(raw_path_qs=f"/page/{number}")
     reply = SimpleNamespace(
-        version=None, status=200, reason="OK", raw_headers=RECEIVED + coding, address="127.0.0.1",
-        request_info=SimpleNamespace(headers=SENT, url=url),
-    )  # fmt: skip
+        version=SimpleNamespace(major=1, minor=1),
+        status=200,
+        reason="OK",
+        raw_headers=RECEIVED + coding,
+        address="127.0.0.1",
+        request=("GET", f"/page/{number}", [(name.encode(), value.encode()) for name, value in SENT.items()], b""),
+    )
     return reply, Request(f"http://a.test/page/{number}", meta={"download_latency": 0.1})
 
 

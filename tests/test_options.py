@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, asdict, fields
+from dataclasses import FrozenInstanceError, asdict, fields, replace
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
 from spiderling.base.options import REMOVED, Options
-from spiderling.text.boilerplate.rules import parse_rules
+from spiderling.text.boilerplate.rules import PRESETS, parse_rules
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 
@@ -151,9 +151,16 @@ def test_any_value_is_read_or_refused_in_one_sentence(name: str, value: Any) -> 
     assert not message or (message.startswith(PREFIX + name.upper()) and message.endswith("."))
 
 
-@pytest.mark.parametrize("text", ["strict", "length_low=40", "balanced, max_link_density=.4,length_high=90"])
-def test_presets_of_justext(text: str) -> None:
-    assert parse_rules(text) == parse_rules(text.replace(" ", ""))
+@pytest.mark.parametrize(
+    ("text", "preset", "own"),
+    [
+        ("strict", "strict", {}),
+        ("length_low=40", "balanced", {"length_low": 40}),
+        ("strict, max_link_density=.4,length_high=90", "strict", {"max_link_density": 0.4, "length_high": 90}),
+    ],
+)
+def test_presets_of_justext(text: str, preset: str, own: dict[str, Any]) -> None:
+    assert parse_rules(text) == replace(PRESETS[preset], **own)
 
 
 @pytest.mark.parametrize(

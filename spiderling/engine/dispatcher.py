@@ -46,7 +46,7 @@ a millisecond."""
 
 
 class Dispatcher:
-    """Of one crawl.  While archives are read, nothing is handed out and no request is taken in."""
+    """Passes the requests of one crawl; while archives are read, it hands out none and takes none in."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
         self._crawler = crawler

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Failures:
-    """Of one crawl.  A failure that may be the network's is settled when it is known whose fault it was."""
+    """Settles requests that failed; one that may be the network's fault waits until it is known whose fault it was."""
 
     def __init__(self, crawl: Crawl, in_transit: InTransit, offline: Offline, payloads: Payloads) -> None:
         self._crawl = crawl

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class InTransit:
-    """Those of one crawl.  Each leaves by one of `settle`, `settle_robots` and `give_back`."""
+    """The requests of one crawl that are in transit; each leaves by `settle`, `settle_robots` or `give_back`."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None]) -> None:
         """*wake* is called when one has left: its host may be due."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Naming:
-    """Of one crawl; belongs to its dispatcher."""
+    """Resolves the names of one crawl; its dispatcher owns it."""
 
     def __init__(self, crawl: Crawl, resolver: Resolver, offline: Offline, wake: Callable[[], None]) -> None:
         """*wake* is called after each answer."""

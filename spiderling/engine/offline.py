@@ -56,7 +56,7 @@ def trouble_of(error: BaseException | None, wire_bytes: int = 0) -> Trouble | No
 
 
 class Offline:
-    """Of one crawl; belongs to its dispatcher."""
+    """Waits out the times in which the network of one crawl is away; its dispatcher owns it."""
 
     def __init__(
         self, crawler: Crawler, crawl: Crawl, resolver: Resolver, headers: dict[bytes, bytes], wake: Callable[[], None]

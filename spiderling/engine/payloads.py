@@ -31,7 +31,7 @@ _OWN_META = frozenset(
 
 
 class Payloads:
-    """Of one crawler, whose spider has the callbacks."""
+    """Packs and restores the requests of one crawler, whose spider has the callbacks."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

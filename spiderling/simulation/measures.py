@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     documents: int
     words: int
     downloaded_bytes: int
-    """Of all bodies, robots.txt among them."""
+    """Bytes of all bodies, robots.txt among them."""
     kept_bytes: int
     waiting: int
     retired: int

@@ -73,13 +73,17 @@ BAD_OPTIONS = {
     "ALLOW_NETWORKS=127.0.0.1/8": "SPIDERLING_ALLOW_NETWORKS has '127.0.0.1/8': 127.0.0.1/8 has host bits set; write",
     "NAMESERVERS=dns.test": "SPIDERLING_NAMESERVERS has 'dns.test'; write address or address:port",
     "CONTACT=me": "SPIDERLING_CONTACT is 'me'; it must be an e-mail address or the URL of a page that",
+    "STRATEGY=bsf": "SPIDERLING_STRATEGY is 'bsf';",
+    "ESTIMATORS=hots=3": "SPIDERLING_ESTIMATORS ",
+    "JUSTEXT_PRESET=lax": "SPIDERLING_JUSTEXT_PRESET is 'lax'; it must be ",
     "MODELS=/no/such/models": "SPIDERLING_MODELS names /no/such/models, which is not a directory",
 }
 
 
 @pytest.mark.parametrize("option", BAD_OPTIONS)
-def test_bad_option(refused, option):
+def test_bad_option(refused, tmp_path, option):
     assert refused("-a", "lang=cs", "-s", f"SPIDERLING_{option}").startswith(BAD_OPTIONS[option])
+    assert not (tmp_path / "job/state/frontier.sqlite").exists()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from contextlib import closing, suppress
 
 import pytest
@@ -191,6 +192,9 @@ async def test_a_task_of_the_crawl_that_dies_stops_it(tmp_path):
     lives.cancel()
     await opened.over()
     assert len(opened.failures) == 1
+    with closing(sqlite3.connect(tmp_path / "job/state/frontier.sqlite")) as state:
+        blamed = state.execute("SELECT value FROM meta WHERE key = 'internal-errors'").fetchall()
+    assert blamed == [], "a task is no URL, which the next start would leave out"
 
 
 async def test_errors_that_are_far_apart_do_not_stop_a_crawl(tmp_path):

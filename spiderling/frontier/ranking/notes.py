@@ -66,7 +66,7 @@ class Tables(Protocol):
 
 
 class Notes:
-    """Of one crawl; ``entries`` is for the store's ``meta``."""
+    """The notes of one crawl; ``entries`` is for the store's ``meta``."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

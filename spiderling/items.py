@@ -6,16 +6,13 @@ What becomes of it is an ``Outcome`` (base/outcome.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from scrapy.http import Response
 
 from spiderling.base.link_batch import Link as Link
+from spiderling.base.opt_outs import Statement
 from spiderling.base.outcome import Follow
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
-
-    from spiderling.base.opt_outs import Statement
-    from spiderling.text import Page
+from spiderling.text import Page
 
 
 @dataclass(slots=True, eq=False, repr=False)

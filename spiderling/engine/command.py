@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from scrapy import Spider
 from scrapy.commands import ScrapyCommand
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.printing import printable
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-
-    from scrapy.settings import Settings
 
 _SpiderT = TypeVar("_SpiderT", bound=Spider)
 

@@ -7,21 +7,16 @@ at once: no request and no item is made, extensions stay off, and only what runs
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Coroutine
+from typing import TypeVar
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 
-from spiderling.base.errors import BadInput
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
-
-    from scrapy.crawler import Crawler
-
-    from spiderling.base.errors import SpiderlingError
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.engine.dispatcher import Dispatcher
 
 _Made = TypeVar("_Made", bound="Component")
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from scrapy import Request
 
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.requests import fetch_of
-
-if TYPE_CHECKING:
-    from scrapy import Request
-
-    from spiderling.crawl.crawl import Crawl
 
 
 class ConnectionGate:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 
 from spiderling import signals
+from spiderling.base.addresses import HostMap
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine import requests
 from spiderling.engine.connection_gate import ConnectionGate
 from spiderling.engine.downloader import DirectDownloader
@@ -24,16 +27,10 @@ from spiderling.engine.in_transit import InTransit
 from spiderling.engine.naming import Naming
 from spiderling.engine.offline import Offline
 from spiderling.engine.payloads import Payloads, is_plain
+from spiderling.fetch.resolver import Resolver
+from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.frontier.hosts.host import identity
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from spiderling.base.addresses import HostMap
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.fetch.resolver import Resolver
-    from spiderling.frontier import Fetch
 
 logger = logging.getLogger(__name__)
 

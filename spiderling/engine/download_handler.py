@@ -13,26 +13,29 @@ import ipaddress
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import yarl
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadCancelledError, StopDownload
-from scrapy.http import Headers
+from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils._download_handlers import check_stop_download, normalize_bind_address
 
 from spiderling import signals as our_signals
 from spiderling.base import media_types
-from spiderling.base.addresses import literal_address
+from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
 from spiderling.base.digits import whole_number
+from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
 from spiderling.base.running_time import running_time
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.component import dispatcher_of
+from spiderling.engine.connection_gate import ConnectionGate
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
@@ -45,6 +48,7 @@ from spiderling.fetch.errors import (
     is_of_the_connection,
     translated,
 )
+from spiderling.fetch.resolver import Resolver
 from spiderling.text.declared import language_of_tag
 
 if sys.version_info >= (3, 11):
@@ -56,15 +60,6 @@ else:
 
     _until = Timeout.update
 
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from spiderling.base.addresses import AddressPolicy, HostMap
-    from spiderling.base.options import Options
-    from spiderling.engine.connection_gate import ConnectionGate
-    from spiderling.fetch.resolver import Resolver
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})

@@ -7,22 +7,18 @@ no callback: it goes through the downloader middlewares to the handler, and past
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any, cast
 
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, _InvalidOutput
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
 from scrapy.utils.python import global_object_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy import Spider
-    from scrapy.crawler import Crawler
-    from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred
 
 
 class DirectDownloader(Downloader):

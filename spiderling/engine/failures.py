@@ -5,26 +5,23 @@ from __future__ import annotations
 import functools
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from scrapy import Request
+from twisted.python.failure import Failure
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.in_transit import InTransit
 from spiderling.engine.log_format import is_heard
-from spiderling.engine.offline import trouble_of
+from spiderling.engine.offline import Offline, trouble_of
 from spiderling.engine.outcomes import FileTaken, NotMade, of_failure, reason_of, redirected
+from spiderling.engine.payloads import Payloads
 from spiderling.engine.requests import ERRBACK, fetch_of
 from spiderling.fetch.errors import TransferCut
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from twisted.python.failure import Failure
-
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.engine.in_transit import InTransit
-    from spiderling.engine.offline import Offline
-    from spiderling.engine.payloads import Payloads
-    from spiderling.frontier import Fetch
-    from spiderling.frontier.reachability import Trouble
+from spiderling.frontier import Fetch
+from spiderling.frontier.reachability import Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from functools import cached_property
 from inspect import isasyncgenfunction, isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydispatch import dispatcher, robustapply  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.signalmanager import SignalManager
@@ -31,11 +32,6 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from spiderling.engine.downloader import DirectDownloader
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+
+from scrapy.crawler import Crawler
 
 from spiderling import signals
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import Crawl
+from spiderling.frontier import Fetch, Report
 from spiderling.frontier.hosts.host import identity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy.crawler import Crawler
-
-    from spiderling.base.outcome import Outcome
-    from spiderling.base.reasons import Reason
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.frontier import Fetch, Report
 
 logger = logging.getLogger(__name__)
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy.logformatter import LogFormatter
+from scrapy import Request, Spider
+from scrapy.http import Response
+from scrapy.logformatter import LogFormatter, LogFormatterResult
+from twisted.python.failure import Failure
 
 from spiderling.base.error_origin import is_ours
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.http import Response
-    from scrapy.logformatter import LogFormatterResult
-    from twisted.python.failure import Failure
-
 
 _ENGINE, _SCRAPER = map(logging.getLogger, ("scrapy.core.engine", "scrapy.core.scraper"))
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from spiderling.base.running_time import running_time
-from spiderling.engine.offline import trouble_of
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.offline import Offline, trouble_of
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier.reachability import Trouble
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.engine.offline import Offline
-    from spiderling.fetch.resolver import Resolver
 
 
 class Naming:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -19,21 +20,13 @@ from scrapy.exceptions import (
 
 from spiderling.base.errors import NetworkAway
 from spiderling.base.option_values import PREFIX
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.downloader import DirectDownloader
 from spiderling.fetch.errors import TooSlow, TransferCut
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
+from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy.crawler import Crawler
-
-    from spiderling.base.urls import CanonicalUrl
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.fetch.resolver import Resolver
-    from spiderling.frontier.hosts.host import Host
 
 logger = logging.getLogger(__name__)
 

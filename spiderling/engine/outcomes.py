@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -17,24 +18,19 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
+from scrapy.http import Response
 
 from spiderling.base.error_origin import is_ours
 from spiderling.base.errors import StorageError
 from spiderling.base.link_batch import NONE as NO_LINKS
-from spiderling.base.outcome import Follow, Outcome
+from spiderling.base.link_batch import LinkBatch
+from spiderling.base.outcome import Exchange, Follow, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.http import Response
-
-    from spiderling.base.link_batch import LinkBatch
-    from spiderling.base.outcome import Exchange
-    from spiderling.items import PageItem
-    from spiderling.text import Page
+from spiderling.items import PageItem
+from spiderling.text import Page
 
 _MAX_DETAIL_CHARS = 200
 _OF_CONNECTIONS = (OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError)

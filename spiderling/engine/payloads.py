@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
-from typing import TYPE_CHECKING
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.utils.request import request_from_dict
 
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine import requests
 from spiderling.engine.requests import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from spiderling.frontier import Fetch
+from spiderling.frontier import Fetch
 
 logger = logging.getLogger(__name__)
 

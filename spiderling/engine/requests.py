@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from scrapy import Request, Spider
+
+from spiderling.base.options import Options
 from spiderling.frontier import Fetch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from scrapy import Request, Spider
-
-    from spiderling.base.options import Options
 
 FETCH = "spiderling_fetch"
 """Meta key: the frontier's Fetch that a request carries out."""

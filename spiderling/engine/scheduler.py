@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
+from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
 
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import InternalError, NetworkAway, SpiderlingError, StorageError
@@ -16,11 +18,6 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.engine import fast_scrapy
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.fetch.resolver import Resolver
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
-    from twisted.internet.defer import Deferred
 
 logger = logging.getLogger(__name__)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from scrapy import signals
 
 from spiderling.engine.component import Extension
-
-if TYPE_CHECKING:
-    from spiderling.engine.dispatcher import Dispatcher
+from spiderling.engine.dispatcher import Dispatcher
 
 _TICK_S = 1.0
 """Seconds between two looks while nothing happens, and the precision of the running time.  Chosen."""

@@ -6,7 +6,9 @@ import asyncio
 import ipaddress
 import logging
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from scrapy.crawler import Crawler
 
 from spiderling.base.errors import BadInput
 from spiderling.base.host_lists import HostList
@@ -15,13 +17,9 @@ from spiderling.base.reasons import Reason
 from spiderling.base.small_yaml import read_yaml
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.asking_again import MAY_BE_ASKED, ask_again
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.extensions.budget import stop_if_spent
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

@@ -6,19 +6,15 @@ import asyncio
 import gc
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
 from spiderling.base.urls import registrable_domain
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
 from spiderling.engine.scheduler import close_reason
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

@@ -6,18 +6,15 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+
+from scrapy.crawler import Crawler
 
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

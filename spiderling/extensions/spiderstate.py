@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from scrapy import signals
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
 
 from spiderling.base.atomic_files import replacing
 from spiderling.engine.component import Component
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from scrapy import Spider
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 

@@ -6,23 +6,20 @@ fifth is the errback (engine/failures.py).  A callback that yields no page is re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from spiderling.base.error_origin import is_ours
+from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import PutBack, further, of_item, of_response
 from spiderling.engine.requests import PAGES, fetch_of
 from spiderling.items import PageItem
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from twisted.python.failure import Failure
-
-    from spiderling.base.outcome import Outcome
 
 
 class YieldFeed(Component):

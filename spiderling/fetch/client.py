@@ -11,17 +11,15 @@ import errno
 import os
 import socket
 import ssl
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import aiohappyeyeballs
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from spiderling.fetch.errors import BadRequest, HeadFlood, NoConnection, NoTls, TooSlow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 MAX_HEADERS = 256
 """Headers of one response (chosen)."""

@@ -11,15 +11,12 @@ import ipaddress
 import ssl
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from cryptography import x509
+from scrapy.settings import BaseSettings
 from scrapy.utils.ssl import _make_ssl_context
 
 from spiderling.base.addresses import literal_address
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 FLAG = "tls-"
 """Prefix of a certificate's problem among the flags of a response."""

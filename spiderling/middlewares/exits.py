@@ -6,18 +6,16 @@ It also notes on each Request which page it was found on, from which the frontie
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request
+from scrapy.http import Response
 
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import of_response
 from spiderling.engine.requests import PAGES, SOURCE, fetch_of
 from spiderling.items import PageItem
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
 
 
 class ExitsMiddleware(Component):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import email.utils
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ada_url
+from scrapy import Request, Spider
+from scrapy.http import Response
 
 from spiderling.base.digits import whole_number
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import Refused
 from spiderling.engine.requests import fetch_of
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.http import Response
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
 
+from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import NotMade
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from scrapy import Request
-    from scrapy.http import Response
-
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.frontier import Fetch
+from spiderling.frontier import Fetch
 
 
 class PolitenessMiddleware(Component):

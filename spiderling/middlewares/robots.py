@@ -6,23 +6,19 @@ The frontier applies their rules when it hands out a URL (frontier/robots.py).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import FileTaken, exchange_of
 from spiderling.engine.requests import fetch_of
+from spiderling.frontier import Fetch
+from spiderling.frontier.hosts.host import RobotsTask
 from spiderling.frontier.site_files import MAX_FILE_BYTES, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from spiderling.frontier import Fetch
-    from spiderling.frontier.hosts.host import RobotsTask
 
 _SMALL_BYTES = 20_000
 """Files up to this size are parsed in the event loop, which takes some milliseconds; larger ones in a thread."""

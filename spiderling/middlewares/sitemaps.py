@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import FileTaken, exchange_of, of_response
 from spiderling.engine.requests import fetch_of
+from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.middlewares.limits import may_pass, redirect_target
 from spiderling.text.sitemap import Sitemap, read_sitemap
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.frontier import Fetch
 
 _BATCH_URLS = 200
 """URLs that the frontier takes in one turn of the event loop, some milliseconds.  Chosen."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spiderling.engine.component import Component
-from spiderling.engine.dispatcher import WAKE_UP
-
-if TYPE_CHECKING:
-    from spiderling.engine.dispatcher import Dispatcher
+from spiderling.engine.dispatcher import WAKE_UP, Dispatcher
 
 _LONGEST_SLEEP_S = 5.0
 """As often as the engine looks for requests by itself."""

@@ -15,7 +15,18 @@ from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.printing import markdown_table
 from spiderling.engine.command import INTERRUPTED, SpiderlingCommand, named_values
-from spiderling.simulation.comparison import PERFECT, PERFECT_LANGUAGE, Run, Summary, Task, Terms, compare, summaries
+from spiderling.simulation.comparison import (
+    CLAIRVOYANT,
+    KNOWN_HOSTS,
+    PERFECT,
+    SHARES,
+    Run,
+    Summary,
+    Task,
+    Terms,
+    compare,
+    summaries,
+)
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
 
@@ -23,7 +34,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-DEFAULT = ("bfs", "yield", "spiderling", PERFECT)
+DEFAULT = ("bfs", "yield", "spiderling", PERFECT, KNOWN_HOSTS)
 _HEAD = (
     "web",
     "strategy",
@@ -35,8 +46,7 @@ _HEAD = (
     "of words",
     "yield rate",
     "words/MB at 25 %",
-    "50 %",
-    "75 %",
+    *(f"{100 * share:.0f} %" for share in SHARES[1:]),
     "retired",
 )
 _CSV_HEAD = (
@@ -70,7 +80,7 @@ class Command(SpiderlingCommand):
         "Let the frontier of a real crawl run on a virtual clock against a generated web "
         f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
         "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
-        f"takes, or {PERFECT} or {PERFECT_LANGUAGE}, which know the web; default: {' '.join(DEFAULT)}. Options of "
+        f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
         "the crawl are given by -s. "
         "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
     )

@@ -112,13 +112,19 @@ class PageWeb:
     @property
     def truth(self) -> Truth:
         """The sums over all pages."""
+        kept = self.new_kept_bytes
+        return Truth(len(kept), int(self.relevant.sum()), int((kept // BYTES_PER_WORD).sum()), int(kept.sum()))
+
+    @property
+    def new_kept_bytes(self) -> Array:
+        """For each page: the bytes kept of it, 0 if an earlier page has the same text."""
         kept = self.pages.kept_bytes
         keys = self.pages.text_key
         if keys is not None:
             keys = np.where(kept > 0, keys, 0)  # the same text may have ended otherwise, as a soft 404
             first = np.isin(np.arange(len(kept)), np.unique(keys, return_index=True)[1])
             kept = np.where(first | (keys == 0), kept, 0)
-        return Truth(len(kept), int(self.relevant.sum()), int((kept // BYTES_PER_WORD).sum()), int(kept.sum()))
+        return kept
 
     @property
     def relevant(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,22 @@ from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import WANTED, batch_of
 from spiderling.base.reasons import Reason
 from spiderling.corpus.links import LinkLine
-from spiderling.simulation.comparison import PERFECT, SHARES, Task, Terms, compare, crawl, make_web, summaries
+from spiderling.simulation.comparison import (
+    KNOWN_HOSTS,
+    PERFECT,
+    SHARES,
+    Task,
+    Terms,
+    compare,
+    crawl,
+    make_web,
+    summaries,
+)
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.graphs import of_crawl, read_graph
-from spiderling.simulation.measures import at_pages
+from spiderling.simulation.known_hosts import KnownHosts, stages
+from spiderling.simulation.measures import at_pages, at_words
+from spiderling.simulation.pages import BYTES_PER_WORD
 from spiderling.simulation.reach import Perfect, breadth_first
 from spiderling.simulation.replay import Replay, world
 
@@ -42,7 +55,7 @@ def runs(request: pytest.FixtureRequest) -> dict[str, float]:
     }  # fmt: skip
 
 
-def test_nobody_beats_the_one_who_knows_the_web(runs: dict[str, float]) -> None:
+def test_who_knows_every_page_is_far_ahead(runs: dict[str, float]) -> None:
     assert all(runs[PERFECT] > 1.5 * rate for strategy, rate in runs.items() if strategy != PERFECT)
 
 
@@ -52,6 +65,34 @@ def test_the_perfect_strategy_finds_all_words_and_hardly_a_page_besides() -> Non
     last = replay.run(web.seed_urls())
     assert last.words == web.truth.words
     assert last.pages < 3 * last.documents
+
+
+def test_the_yardstick_reads_whole_hosts_the_richest_first() -> None:
+    """At each share of the words it has about the words/MB of taking the richest hosts without any wait."""
+    web = generate(replace(RECIPES["thai"], pages=4_000))
+    hosts = web.pages.host
+    words = np.bincount(hosts, web.pages.kept_bytes // BYTES_PER_WORD)
+    sizes = np.bincount(hosts, web.pages.body_bytes)
+    richest = np.argsort(-words / sizes)
+    run = crawl(Task("thai", KNOWN_HOSTS, 1), TERMS, web=web)
+    for share in SHARES:
+        end = np.searchsorted(np.cumsum(words[richest]), share * words.sum()) + 1
+        sample = at_words(run.samples, share * words.sum())
+        assert sample is not None
+        assert sample.words_per_mb == pytest.approx(
+            words[richest][:end].sum() / sizes[richest][:end].sum() * 1e6, rel=0.2
+        )
+    assert run.last.words == web.truth.words
+
+
+def test_the_yardstick_keeps_the_intervals() -> None:
+    web = generate(replace(RECIPES["thai"], pages=4_000))
+    options = world(host_interval_s=5.0, delay_factor=0.0)
+    (urls,) = stages(web, ())
+    last = Replay(web, options, strategy=KnownHosts()).run(urls)
+    longest = max(Counter(url.split("/")[2] for url in urls).values())
+    assert last.seconds >= 5 * (longest - 1)
+    assert last.pages == len(urls)
 
 
 def test_runs_are_the_same_on_one_core_and_on_two() -> None:

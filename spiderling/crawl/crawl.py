@@ -95,7 +95,7 @@ class Crawl:
             settled = self._begin_writing(store, agreement)
             self.checkpoint = self._make_checkpoint(state, store)
             opened.pop_all()  # from here on ``close`` does it
-        self.errors.attach(self.frontier, self.checkpoint, state.meta)
+        self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, judged, state) if archives is not None else None
         """What the pages come from; None: from the web."""
         self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))

@@ -65,8 +65,11 @@ class InternalErrors:
         self.is_broken = False
         """Whether the crawl stops, and nothing more of it is kept."""
 
-    def attach(self, frontier: Frontier, checkpoint: Checkpoint, meta: Mapping[str, str]) -> None:
-        """Take the parts of the crawl when they are open, and what earlier stops have noted in *meta*."""
+    def begin_noting(self, frontier: Frontier, checkpoint: Checkpoint, meta: Mapping[str, str]) -> None:
+        """Let single URLs end from now on, since the parts of the crawl are open; until then any error stops it.
+
+        URLs that earlier stops have noted in *meta* are shunned.
+        """
         self._frontier = frontier
         self._checkpoint = checkpoint
         self._shunned = json.loads(meta.get(_KEY, "[]"))

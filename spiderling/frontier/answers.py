@@ -57,7 +57,7 @@ class Answers:
         host = fetch.host
         url = self._url_states.take_back(fetch.id)
         if fetch.robots is not None and fetch.robots is host.asking:
-            host.tasks.appendleft(fetch.robots)
+            host.robots_requests.appendleft(fetch.robots)
             host.asking = None
         elif url is not None:
             self._url_states.wait_again(url, first=True)
@@ -71,21 +71,21 @@ class Answers:
         self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float
     ) -> None:
         """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
-        task = fetch.robots
+        request = fetch.robots
         host = fetch.host
-        if task is None or task is not host.asking:
+        if request is None or request is not host.asking:
             return
         if 200 <= status < 300:
-            self._robots.read(task.origin, task.file, body)  # before anything changes
+            self._robots.read(request.origin, request.file, body)  # before anything changes
         host.asking = None
         ledger = self._url_states.ledger
         self._url_states.hosts.count_bytes(host, 0, len(body), 0)
         ledger.totals["downloaded_bytes"] += len(body)
         ledger.totals["robots"] += 1
         if status:
-            self._reachability.host_answered(task.origin, host.last_start, now)
+            self._reachability.host_answered(request.origin, host.last_start, now)
         self._schedule.intervals.note_status(host, status, now + min(retry_after_s, self._max_snooze_s))
-        too_slow = self._robots_requests.take_answer(task, status, body, location, now, retry_after_s)
+        too_slow = self._robots_requests.take_answer(request, status, body, location, now, retry_after_s)
         if too_slow is not None:
             self._host_closing.close_host(too_slow, HostState.FORBIDDEN)
         self._schedule.release(host, now)

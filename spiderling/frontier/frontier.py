@@ -24,7 +24,7 @@ from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
 from spiderling.frontier.lifecycle.ledger import Balance, Ledger, history_row
@@ -192,7 +192,7 @@ class Frontier:
     def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
         host = fetch.host
         if fetch.robots is not None:
-            host.asking = host.tasks.popleft()
+            host.asking = host.robots_requests.popleft()
         else:
             self._url_states.hand_out(host)
         self.schedule.hand_out(host, fetch.address, now)
@@ -200,7 +200,7 @@ class Frontier:
         return fetch
 
     @property
-    def examined(self) -> QueuedUrl | RobotsTask | None:
+    def examined(self) -> QueuedUrl | RobotsRequest | None:
         """What ``take`` looked at last: to blame if it raised an error."""
         return self._next_fetch.examined
 

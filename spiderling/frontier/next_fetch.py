@@ -5,7 +5,7 @@ from __future__ import annotations
 from spiderling.base.reasons import Reason
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
-from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsTask, identity
+from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.robots import ENDS, Robots, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
@@ -36,7 +36,7 @@ class NextFetch:
         self._schedule = schedule
         self.shunned: frozenset[int | str | None] = frozenset()
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
-        self.examined: QueuedUrl | RobotsTask | None = None
+        self.examined: QueuedUrl | RobotsRequest | None = None
         """What was looked at last."""
 
     def of_host(self, host: Host, address: str, now: float) -> Fetch | None:
@@ -72,7 +72,7 @@ class NextFetch:
         if name.status is not NameStatus.FRESH:
             self._end_head(host, Reason.DNS if name.status is NameStatus.DEAD else Reason.ADDRESS_FORBIDDEN, now)
             return None
-        if isinstance(head, RobotsTask):
+        if isinstance(head, RobotsRequest):
             return Fetch(0, head.url, name.address, host, robots=head)
         return self._judge(head, name.address, now)
 
@@ -95,7 +95,7 @@ class NextFetch:
         return None
 
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:
-        if host.tasks:
-            self._robots_requests.fail(host.tasks.popleft(), now)
+        if host.robots_requests:
+            self._robots_requests.fail(host.robots_requests.popleft(), now)
         else:
             self._url_states.end_head(host, reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, RobotsTask
+from spiderling.frontier.hosts.host import Host, RobotsRequest
 
 
 class Fetch(NamedTuple):
@@ -17,7 +17,7 @@ class Fetch(NamedTuple):
     """The one address to connect to; judged and charged."""
     host: Host
     payload: bytes | None = None
-    robots: RobotsTask | None = None
+    robots: RobotsRequest | None = None
 
 
 class Report(NamedTuple):

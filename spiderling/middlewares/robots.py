@@ -16,7 +16,7 @@ from spiderling.engine.component import Component
 from spiderling.engine.outcomes import FileTaken, exchange_of
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier import Fetch
-from spiderling.frontier.hosts.host import RobotsTask
+from spiderling.frontier.hosts.host import RobotsRequest
 from spiderling.frontier.site_files import MAX_FILE_BYTES, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, redirect_target
 
@@ -37,15 +37,15 @@ class RobotsMiddleware(Component):
             return response
         return self._take(fetch, fetch.robots, request, response)
 
-    async def _take(self, fetch: Fetch, task: RobotsTask, request: Request, response: Response) -> Response:
+    async def _take(self, fetch: Fetch, asked: RobotsRequest, request: Request, response: Response) -> Response:
         crawl = self.crawl
         body = response.body[:MAX_FILE_BYTES]
         status = response.status
         if len(body) > _SMALL_BYTES and 200 <= status < 300:
             try:
                 async with self._one_at_a_time:
-                    rules = await asyncio.to_thread(parsed, task.file, body, crawl.options)
-                crawl.frontier.parsed_ahead(task.file, body, rules)
+                    rules = await asyncio.to_thread(parsed, asked.file, body, crawl.options)
+                crawl.frontier.parsed_ahead(asked.file, body, rules)
             except Exception as error:
                 crawl.errors.note(error, request.url)
                 status = 0
@@ -53,4 +53,4 @@ class RobotsMiddleware(Component):
         wait_s = asked_to_wait_s(response) or 0.0
         crawl.archive(exchange_of(request), {"reason": "site-file"})
         self.dispatcher.in_transit.settle_robots(fetch, status, response.body, target, wait_s)
-        raise FileTaken(f"robots.txt of {task.origin}")
+        raise FileTaken(f"robots.txt of {asked.origin}")

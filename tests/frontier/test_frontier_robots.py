@@ -290,7 +290,7 @@ def closing_target(state: HostState) -> VirtualCrawl:
         .run("http://a.cz/", until=1020.0)
     )
     target = crawl.host("b.cz")
-    assert target.tasks
+    assert target.robots_requests
     crawl.frontier.close_host(target, state)
     return crawl
 

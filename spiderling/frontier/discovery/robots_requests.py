@@ -8,7 +8,7 @@ from spiderling.base.options import Options
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.discovery.sitemaps import Sitemaps
-from spiderling.frontier.hosts.host import Host, RobotsTask
+from spiderling.frontier.hosts.host import Host, RobotsRequest
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import SiteFile
@@ -44,52 +44,58 @@ class RobotsRequests:
             return False
         self._awaited[target.origin] = host
         file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
-        host.tasks.append(RobotsTask(target.origin, target.origin + file.value, target.name, file=file))
+        host.robots_requests.append(RobotsRequest(target.origin, target.origin + file.value, target.name, file=file))
         return True
 
     def take_answer(
-        self, task: RobotsTask, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
+        self,
+        request: RobotsRequest,
+        status: int,
+        body: bytes,
+        location: str | None,
+        now: float,
+        retry_after_s: float = 0.0,
     ) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
-        if target and task.redirects < self._max_redirects and self._admission.allows_port(target.port):
-            self._follow(task, target, now)
+        if target and request.redirects < self._max_redirects and self._admission.allows_port(target.port):
+            self._follow(request, target, now)
             return None
-        return self._settle(task, status, body, now, retry_after_s)
+        return self._settle(request, status, body, now, retry_after_s)
 
-    def fail(self, task: RobotsTask, now: float) -> None:
-        """*task* cannot be carried out."""
-        self._settle(task, 0, b"", now)
+    def fail(self, request: RobotsRequest, now: float) -> None:
+        """*request* cannot be carried out."""
+        self._settle(request, 0, b"", now)
 
     def drop(self, host: Host) -> None:
         """*host* was closed; hosts whose robots.txt redirects to it ask again when they are due."""
-        while host.tasks:
-            waiting = self._awaited.pop(host.tasks.popleft().origin, None)
+        while host.robots_requests:
+            waiting = self._awaited.pop(host.robots_requests.popleft().origin, None)
             if waiting is not None and waiting is not host:
                 self._schedule.place(waiting, waiting.due)
 
-    def _follow(self, task: RobotsTask, target: CanonicalUrl, now: float) -> None:
+    def _follow(self, request: RobotsRequest, target: CanonicalUrl, now: float) -> None:
         """Ask the redirect's host, under its own politeness."""
-        waiting = self._awaited.get(task.origin)
+        waiting = self._awaited.get(request.origin)
         host = self._admission.host(target.host, waiting.distance if waiting else 0)
         if host.is_closed:
-            self.fail(task, now)
+            self.fail(request, now)
             return
-        host.tasks.append(replace(task, url=target.url, name=target.name, redirects=task.redirects + 1))
+        host.robots_requests.append(replace(request, url=target.url, name=target.name, redirects=request.redirects + 1))
         self._schedule.place(host, now)
 
     def _settle(
-        self, task: RobotsTask, status: int, body: bytes, now: float, retry_after_s: float = 0.0
+        self, request: RobotsRequest, status: int, body: bytes, now: float, retry_after_s: float = 0.0
     ) -> Host | None:
         if status:
-            self._robots.note_answer(task.origin, status, body, now, task.file, retry_after_s)
+            self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s)
         else:
-            self._robots.note_failure(task.origin, now, task.file)
-        host = self._awaited.pop(task.origin, None)
+            self._robots.note_failure(request.origin, now, request.file)
+        host = self._awaited.pop(request.origin, None)
         if host is None or host.is_closed:
             return None
-        if task.file is SiteFile.ROBOTS:
-            self._sitemaps.put_named(host, self._robots.sitemaps(task.origin), now)
+        if request.file is SiteFile.ROBOTS:
+            self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.postpone(host.last_start + self._schedule.intervals.of(host))
         self._hosts.changed.add(host)

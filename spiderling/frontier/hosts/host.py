@@ -171,8 +171,8 @@ class QueuedUrl:
 
 
 @dataclass(frozen=True, slots=True)
-class RobotsTask:
-    """A file of a site, such as robots.txt, that is to be fetched for an origin."""
+class RobotsRequest:
+    """A request for a file of a site, such as robots.txt, on behalf of an origin."""
 
     origin: str
     url: str
@@ -183,9 +183,9 @@ class RobotsTask:
     file: SiteFile = SiteFile.ROBOTS
 
 
-def identity(head: QueuedUrl | RobotsTask) -> tuple[str, int | None]:
+def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:
     """What identifies a URL (by its key) or a file of a site (by its address), also after a restart."""
-    return (head.origin + head.file.value, None) if isinstance(head, RobotsTask) else (head.url, head.key)
+    return (head.origin + head.file.value, None) if isinstance(head, RobotsRequest) else (head.url, head.key)
 
 
 @dataclass(slots=True, eq=False)
@@ -251,11 +251,11 @@ class Host:
     """The URL in transit."""
 
     # RobotsRequests adds; Frontier hands out.
-    tasks: deque[RobotsTask] = field(default_factory=deque)
+    robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     """Files of the site to be fetched before its URLs."""
 
     # Frontier
-    asking: RobotsTask | None = None
+    asking: RobotsRequest | None = None
     """The file of the site in transit."""
 
     # ``renew_version``
@@ -329,7 +329,7 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Whether it has something to be fetched: a file of the site or a URL."""
-        return bool(self.tasks or (self.states.queued[self.id] and not self.states.is_closed(self.id)))
+        return bool(self.robots_requests or (self.states.queued[self.id] and not self.states.is_closed(self.id)))
 
 
 class HostColumns(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsTask
+from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.draws import FAIR, Draw
@@ -39,14 +39,14 @@ _LOOKS_PER_STEP = 16
 _NOTHING = YieldAccount()
 
 
-def next_up(host: Host, queues: Queues) -> RobotsTask | QueuedUrl:
+def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
     """The robots.txt to be fetched first, or else the best URL; it stays where it is.  There must be work."""
-    return host.tasks[0] if host.tasks else queues.peek(host)
+    return host.robots_requests[0] if host.robots_requests else queues.peek(host)
 
 
-def name_in(head: RobotsTask | QueuedUrl) -> str:
+def name_in(head: RobotsRequest | QueuedUrl) -> str:
     """The host name (or address literal) to connect to."""
-    return head.name if isinstance(head, RobotsTask) else head.target.name
+    return head.name if isinstance(head, RobotsRequest) else head.target.name
 
 
 class Schedule:
@@ -82,7 +82,7 @@ class Schedule:
         self.intervals = Intervals(options, self._workbench)
         self._holding = Holding(strategy, lambda: self.intervals.host_s)
 
-    def lookup(self, head: RobotsTask | QueuedUrl, now: float) -> Name:
+    def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
         return self._names.lookup(name_in(head), now)
 
@@ -196,7 +196,7 @@ class Schedule:
             states.heads[host.id] = head.rank
             states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
         self._holding.count(host, self._hosts.states.ranks[host.id])
-        if not host.tasks and self._makes_room(host, name, now):
+        if not host.robots_requests and self._makes_room(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
@@ -235,7 +235,7 @@ class Schedule:
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
         """Whether *host* is held back; it is not while another host waits for a file that redirects to it."""
-        is_awaited = bool(host.tasks) and host.tasks[0].redirects > 0
+        is_awaited = bool(host.robots_requests) and host.robots_requests[0].redirects > 0
         return not is_awaited and self._holding.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:

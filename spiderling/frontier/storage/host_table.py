@@ -257,7 +257,7 @@ class HostTable:
         for host in self._idle:
             if host.active:
                 continue
-            if host in self.changed or host.in_transit or host.tasks:
+            if host in self.changed or host.in_transit or host.robots_requests:
                 kept.add(host)
                 continue
             del self._live[host.id]

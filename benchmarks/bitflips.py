@@ -140,7 +140,7 @@ def opened(directory: Path) -> str:
         jobdir.judge("cs", moves=False).settle()
     with closing(SqliteStore(directory / DATABASE)) as store:
         state = store.load()
-        frontier = Frontier(Options(lang="cs"), shelf=store)
+        frontier = Frontier(Options(lang="cs"), store=store)
         frontier.restore(state, time.time())
         ids = range(1, sum(len(columns.names) for columns in store.host_columns()) + 1)
         for host in ids:
@@ -301,7 +301,7 @@ def recorded(urls: int, directory: Path) -> tuple[list[tuple[str, Any]], float]:
     run, links = Run(directory, 2000), Web()
     run.store.close()
     run.store = store = _Recorder(directory / "recorded.sqlite")
-    run.frontier = Frontier(run.options, shelf=store)
+    run.frontier = Frontier(run.options, store=store)
     links.pages.extend([0] * 200)
     for host in range(100):
         run.frontier.put_seed(url_of(host, 0), 0.0)

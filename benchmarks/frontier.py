@@ -93,7 +93,7 @@ class Run:
     def __init__(self, directory: Path, active_hosts: int) -> None:
         self.options = Options(active_hosts=active_hosts, optouts="tdm-file=ignore,ai-txt=ignore", trail="off")
         self.store = SqliteStore(directory / "frontier.sqlite")
-        self.frontier = Frontier(self.options, shelf=self.store)
+        self.frontier = Frontier(self.options, store=self.store)
         self.file = directory / "frontier.sqlite"
         self.now = 0.0
         self.takes, self.cuts = array("f"), array("f")
@@ -178,7 +178,7 @@ def measure(urls: int, active_hosts: int, minutes: float = math.inf) -> dict[str
         gc.collect()
         began = time.process_time()
         store = SqliteStore(Path(name, "frontier.sqlite"))
-        frontier = Frontier(Options(active_hosts=active_hosts), shelf=store)
+        frontier = Frontier(Options(active_hosts=active_hosts), store=store)
         frontier.restore(store.load(), 0.0)
         assert frontier.ledger.waiting == figures["waiting"]
         figures["reopen_s"] = time.process_time() - began

@@ -48,7 +48,7 @@ def made(tmp_path_factory) -> Path:
     with closing(Inspection(crawl.directory)) as opened:
         options = opened.options
     store = SqliteStore(crawl.directory / "state/frontier.sqlite")
-    frontier = Frontier(options, shelf=store)
+    frontier = Frontier(options, store=store)
     frontier.restore(store.load(), 0.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queues, "FLUSH_URLS", 1)
@@ -231,7 +231,7 @@ def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):
     """That is what stops the crawl: no URL is handed out in the place of those that are gone."""
     change(job, "DELETE FROM chunk")
     with closing(SqliteStore(job / "state/frontier.sqlite")) as store:
-        lost = Frontier(Options(lang="cs"), shelf=store)
+        lost = Frontier(Options(lang="cs"), store=store)
         lost.restore(store.load(), 0.0)
         host = lost.hosts.by_id(1)
         message = r"the queue of a\.test is damaged: .* URLs wait in it, and none is there"

@@ -157,7 +157,7 @@ class _Rebuilding:
     """Tells a new frontier how all pages ended, and commits its changes."""
 
     def __init__(self, options: Options, store: SqliteStore, now: float) -> None:
-        self._frontier = Frontier(options, shelf=store)
+        self._frontier = Frontier(options, store=store)
         self._archive_pages = self._frontier.archive_pages
         self._store = store
         self._now = now

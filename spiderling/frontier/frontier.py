@@ -39,7 +39,7 @@ from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import Rules, SiteFile
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.frontier.storage.protocol import Changes, Shelf, State
+from spiderling.frontier.storage.protocol import Changes, State, Store
 from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.values import Fetch, Report
 
@@ -54,25 +54,25 @@ class Frontier:
         self,
         options: Options,
         allows: Callable[[str], bool] = lambda address: True,
-        shelf: Shelf | None = None,
+        store: Store | None = None,
         strategy: Strategy | None = None,
         failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:
-        """*allows* judges an address that a name resolved to (SSRF guard); *shelf* holds what does not fit in memory.
+        """*allows* judges an address that a name resolved to (SSRF guard); *store* holds what does not fit in memory.
 
-        Without a shelf nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
+        Without a store nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
         one that the options name.  *failed_on* hears of errors of ours that end the file of a site (robots.py).
         """
         self.strategy = strategy or parse(options.strategy)
-        self._shelf: Shelf = MemoryStore() if shelf is None else shelf
+        self._store: Store = MemoryStore() if store is None else store
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
-        self._url_states = UrlStates(options, self._shelf, self.strategy)
+        self._url_states = UrlStates(options, self._store, self.strategy)
         self.strategy.begin(self._url_states, options)
         self.hosts = self._url_states.hosts
         self.pending_changes = self._url_states.pending_changes
         self._admission = Admission(options, self._url_states, self.strategy)
-        self._robots = Robots(options, stored_robots(self._shelf), failed_on)
+        self._robots = Robots(options, stored_robots(self._store), failed_on)
         self.schedule = Schedule(
             options,
             self.hosts,
@@ -454,11 +454,11 @@ class Frontier:
         self.reachability.restore(state.meta)
         self._url_states.failed_seeds.restore(state.meta)
         self._robots.records.look_in_store()
-        self.schedule.restore(self._url_states.restore(state, self._shelf), now)
-        self.host_closing.restore(self._shelf, now)
+        self.schedule.restore(self._url_states.restore(state, self._store), now)
+        self.host_closing.restore(self._store, now)
 
     def committed(self) -> None:
-        """What ``drain`` gave last is on the shelf: what is not needed in memory leaves it."""
+        """What ``drain`` gave last is in the store: what is not needed in memory leaves it."""
         self._url_states.queues.note_commit()
         self.hosts.note_commit()
         self._robots.records.forget_stored()

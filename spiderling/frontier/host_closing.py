@@ -15,7 +15,7 @@ from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAcc
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.storage.protocol import Shelf
+from spiderling.frontier.storage.protocol import Store
 
 _FAILURES_PER_RETRY = 3
 """A host's queue is given up after more than this x (retries + 1) failures in a row.  Chosen."""
@@ -116,12 +116,12 @@ class HostClosing:
         downloaded = self._max_bytes
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
-    def restore(self, shelf: Shelf, now: float) -> None:
+    def restore(self, store: Store, now: float) -> None:
         """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
         spent: list[int] = []
         states = self._url_states.host_states.hosts_by_state()
         is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
-        for summary in shelf.host_summaries() if is_asked else ():
+        for summary in store.host_summaries() if is_asked else ():
             if summary.state == HostState.SPENT.value:
                 spent.append(summary.id)
             elif summary.state == HostState.RETIRED.value and self._floor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spiderling.base.errors import DamageError
-from spiderling.frontier.storage.protocol import RobotsRow, Shelf
+from spiderling.frontier.storage.protocol import RobotsRow, Store
 
 _MAX_RECORDS = 20_000
 """Records kept in memory, some 300 bytes each beside their files.  Chosen."""
@@ -102,11 +102,11 @@ def robots_row(origin: str, record: RobotsRecord) -> RobotsRow:
     return RobotsRow(origin, record.status.value, record.fetched, record.expires, record.failures, record.body)
 
 
-def stored_robots(shelf: Shelf) -> Callable[[str], RobotsRecord | None]:
-    """The record that *shelf* has of an origin's robots.txt, or of another file by its address."""
+def stored_robots(store: Store) -> Callable[[str], RobotsRecord | None]:
+    """The record that *store* has of an origin's robots.txt, or of another file by its address."""
 
     def lookup(key: str) -> RobotsRecord | None:
-        row = shelf.robots(key)
+        row = store.robots(key)
         return robots_of(row) if row is not None else None
 
     return lookup

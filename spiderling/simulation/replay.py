@@ -59,7 +59,7 @@ class Replay:
     ) -> None:
         """*pages_per_s*: most requests a second, 0 for no limit; *strategy*: in place of the options' one."""
         self.store = MemoryStore()
-        self.frontier = Frontier(options, shelf=self.store, strategy=strategy)
+        self.frontier = Frontier(options, store=self.store, strategy=strategy)
         self.now = 0.0
         self.relevant = 0
         self.samples: list[Sample] = []

@@ -63,7 +63,7 @@ class NotedReplay(Replay):
         self.now = now
         if store is not None:
             self.store = store
-            self.frontier = Frontier(world(lang=web.languages[0], random_seed=1, **options), shelf=store)
+            self.frontier = Frontier(world(lang=web.languages[0], random_seed=1, **options), store=store)
             self.frontier.restore(store.load(), now)
         started = self.frontier.started
 

@@ -76,7 +76,7 @@ def test_a_name_that_is_none_makes_no_host() -> None:
 
 def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
     store, options = MemoryStore(), Options()
-    frontier = Frontier(options, shelf=store)
+    frontier = Frontier(options, store=store)
     frontier.put_seed("http://far.cz/", 0.0, distance=7)
     frontier.put_seed("http://a.cz/", 0.0)
     for links in ((), (Link("http://far.cz/"),)):
@@ -85,14 +85,14 @@ def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
         frontier.put_links(LinkingPage(near, Reason.KEPT), links, 1.0)
         store.commit(frontier.drain(1.0))
         frontier.committed()
-    again = Frontier(options, shelf=store)
+    again = Frontier(options, store=store)
     again.restore(store.load(), 2.0)
     assert {host.name: host.distance for host in again.hosts} == {"far.cz": 1, "a.cz": 0}
 
 
 def test_a_host_that_nobody_asked_for_has_a_row_and_no_place_in_memory() -> None:
     store = MemoryStore()
-    frontier = Frontier(Options(active_hosts=1), shelf=store)
+    frontier = Frontier(Options(active_hosts=1), store=store)
     frontier.put_seed("http://a.cz/", 0.0)
     near = frontier.hosts.get("a.cz")
     assert near is not None
@@ -103,7 +103,7 @@ def test_a_host_that_nobody_asked_for_has_a_row_and_no_place_in_memory() -> None
     assert (between.name, between.queued, between.distance, store.host(2).waiting) == ("b.cz", 2, 1, 2)
     frontier.committed()
     assert frontier.hosts.live(2) is None and frontier.hosts.by_id(2).queued == 2
-    again = Frontier(Options(), shelf=store)
+    again = Frontier(Options(), store=store)
     again.restore(store.load(), 2.0)
     assert [(host.name, host.queued) for host in again.hosts] == [("a.cz", 1), ("b.cz", 2)]
 

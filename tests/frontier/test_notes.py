@@ -27,7 +27,7 @@ SECTIONS = ("forum", "goods", "cs/news", "en/news", "")
 
 
 def begun(strategy: str, hosts: int = 9) -> Frontier:
-    frontier = Frontier(Options(lang="cs", strategy=strategy), shelf=MemoryStore())
+    frontier = Frontier(Options(lang="cs", strategy=strategy), store=MemoryStore())
     for number in range(hosts):
         frontier.put_seed(f"http://h{number}.cz/", 0.0)
     return frontier
@@ -73,13 +73,13 @@ def test_ranks_are_the_same_after_a_kill(strategy: str, batches: int) -> None:
         store.commit(frontier.drain(0.0))
     former = ranks(frontier)
     teach(frontier, rng, 30)  # of which nothing was committed
-    resumed = Frontier(Options(lang="cs", strategy=strategy), shelf=store)
+    resumed = Frontier(Options(lang="cs", strategy=strategy), store=store)
     resumed.restore(store.load(), 0.0)
     assert ranks(resumed) == former
     assert len(set(former)) > 2
     teach(resumed, random.Random(1), 7)
     store.commit(resumed.drain(0.0))
-    again = Frontier(Options(lang="cs", strategy=strategy), shelf=store)
+    again = Frontier(Options(lang="cs", strategy=strategy), store=store)
     again.restore(store.load(), 0.0)
     assert worth_of(again).columns() == worth_of(resumed).columns()
 

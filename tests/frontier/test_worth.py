@@ -251,7 +251,7 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     frontier, store = VirtualCrawl({f"http://a.cz/{n}": page(f"http://a.cz/{n + 1}") for n in range(9)}), MemoryStore()
     frontier.run("http://a.cz/0")
     store.commit(frontier.frontier.drain(frontier.now))
-    resumed = Frontier(Options(), shelf=store)
+    resumed = Frontier(Options(), store=store)
     resumed.restore(store.load(), frontier.now)
     assert strategy_of(resumed).worth.weights == strategy_of(frontier.frontier).worth.weights
     assert strategy_of(resumed).worth.steps > 5

@@ -45,7 +45,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = MemoryStore()
-        self.frontier = Frontier(OPTIONS, shelf=self.store)
+        self.frontier = Frontier(OPTIONS, store=self.store)
         self.batch: Changes | None = None
         self.is_written = False
         self.now = 0.0
@@ -199,7 +199,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule()
     def write_batch(self) -> None:
-        """The shelf shows it some time before the frontier hears of it."""
+        """The store shows it some time before the frontier hears of it."""
         if self.batch is not None and not self.is_written:
             self.store.commit(self.batch)
             self.is_written = True
@@ -225,7 +225,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def resume_after_a_kill(self) -> None:
         """Whatever was not committed is as if it had never been."""
         self.batch = None
-        self.frontier = Frontier(OPTIONS, shelf=self.store)
+        self.frontier = Frontier(OPTIONS, store=self.store)
         self.frontier.restore(self.store.load(), self.now)
         self.check_rows()
         self.fetches = []
@@ -291,7 +291,7 @@ def queued(frontier: Frontier, host: Host) -> list[QueuedUrl]:
     lines = []
     for slot in slots:
         chunks = [chunk for chunk in head.chunks if slot_of_chunk(chunk) == slot]
-        of_chunks = [line for chunk in chunks for line in queues.shelf.chunk(chunk)]
+        of_chunks = [line for chunk in chunks for line in queues.store.chunk(chunk)]
         lines += of_chunks[head.used.get(slot, 0) :] + queues._tails.get(slot, [])
     urls = [*head.first, *(url_of(line, host) for line in lines)]
     assert len(urls) == host.queued

@@ -19,7 +19,7 @@ from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.host_table import HostTable
-from spiderling.frontier.storage.protocol import Shelf, State
+from spiderling.frontier.storage.protocol import State, Store
 from spiderling.frontier.storage.queue_lines import line_of, url_of
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.seen import SeenSet
@@ -33,10 +33,10 @@ class UrlStates:
     host is reopened.
     """
 
-    def __init__(self, options: Options, shelf: Shelf, strategy: Strategy) -> None:
+    def __init__(self, options: Options, store: Store, strategy: Strategy) -> None:
         self.scope = Scope(options)
         self.host_states = HostStates()
-        self.queues = Queues(shelf, self.host_states, Draw(strategy.power, options.random_seed))
+        self.queues = Queues(store, self.host_states, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(
             options.yield_unit, self.host_states, self.queues, self.scope.prefers, strategy.host_rank
         )
@@ -65,7 +65,7 @@ class UrlStates:
         """The yield rate above which a host counts as rich: that of the crawl; none does where none is retired."""
         return self.ledger.yield_rate if self._retires else math.inf
 
-    def restore(self, state: State, shelf: Shelf) -> list[int]:
+    def restore(self, state: State, store: Store) -> list[int]:
         """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.
 
         What was in transit waits again, or is parked if its host was closed.
@@ -73,7 +73,7 @@ class UrlStates:
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen, self._max_exact_keys)
         open_hosts = self.hosts.load_hosts()
-        for summary in shelf.host_summaries():
+        for summary in store.host_summaries():
             self.hosts.load_summary(summary)
             if summary.in_transit and (reason := CLOSED_STATES.get(STATE_OF[summary.state])) is not None:
                 self.ledger.end_waiting(reason)

@@ -19,7 +19,7 @@ from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
 from spiderling.frontier.hosts.host import STATE_OF, Host, HostColumns, HostState, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.storage.key_table import KeyTable
-from spiderling.frontier.storage.protocol import HostRow, HostSummary, Shelf, lines_before_chunks
+from spiderling.frontier.storage.protocol import HostRow, HostSummary, Store, lines_before_chunks
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.rows import host_of, host_row, new_row
 
@@ -100,7 +100,7 @@ class HostTable:
         self.pinned: set[int] = set()
         """Ids of hosts that the user has reopened and that are not retired again."""
         self._queues = queues
-        self._shelf: Shelf = queues.shelf
+        self._store: Store = queues.store
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
         self._new_names: dict[int, str] = {}
@@ -162,7 +162,7 @@ class HostTable:
         if host is None:
             host = self._first_record(host_id)
         if host is None:
-            row = self._shelf.host(host_id)
+            row = self._store.host(host_id)
             host = host_of(row, self.states)
             self._enter(host)
             self._queues.load_head(host, row.positions, lines_before_chunks(row.transit, row.first))
@@ -218,7 +218,7 @@ class HostTable:
     def _load_columns(self, dues: array[float]) -> Iterator[list[str]]:
         """Read the columns of all hosts; yields the names, block by block, and fills *dues*."""
         untried = self._rank_of(0, YieldAccount())
-        for columns in self._shelf.host_columns():
+        for columns in self._store.host_columns():
             if not _are_possible(columns):
                 raise DamageError(f"the state is damaged: a host from id {len(self) + 1} on has what no host has.")
             self.states.load_columns(columns, map(self._prefers, columns.names), untried)

@@ -197,7 +197,7 @@ class Changes:
 
 @dataclass(slots=True)
 class State:
-    """All committed data except what is read on demand (Shelf)."""
+    """All committed data except what the other methods of the Store read on demand."""
 
     tails: dict[int, list[bytes]] = field(default_factory=dict)
     """Slot -> lines, replayed from the log."""
@@ -208,11 +208,14 @@ class State:
     meta: dict[str, str] = field(default_factory=dict)
 
 
-class Shelf(Protocol):
-    """The reading side of the store, for what the frontier does not keep in memory.
+class Store(Protocol):
+    """Keeps what is committed; the frontier reads from it what it does not keep in memory.
 
-    One thread reads, also while another one commits.
+    One thread reads, also while another one commits.  tests/contract/test_store.py tests each implementation.
     """
+
+    def load(self) -> State:
+        """Everything committed so far; raises JobdirError if it cannot be read."""
 
     def host(self, host_id: int) -> HostRow:
         """The committed row of a host; raises StorageError if there is none."""
@@ -232,18 +235,11 @@ class Shelf(Protocol):
     def robots(self, key: str) -> RobotsRow | None:
         """What is known of an origin's robots.txt, or of another file of a site; None if nothing is."""
 
-
-class Store(Shelf, Protocol):
-    """The whole store; tests/contract/test_store.py tests each implementation."""
-
-    def load(self) -> State:
-        """Everything committed so far; raises JobdirError if it cannot be read."""
+    def consents(self) -> list[ConsentRow]:
+        """All answers of sites about opt-outs, ordered by origin, file and time."""
 
     def commit(self, changes: Changes) -> None:
         """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
-
-    def consents(self) -> list[ConsentRow]:
-        """All answers of sites about opt-outs, ordered by origin, file and time."""
 
     def close(self) -> None:
         """Release the file; committing afterwards raises StorageError."""

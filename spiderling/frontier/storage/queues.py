@@ -19,7 +19,7 @@ from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     Flush,
-    Shelf,
+    Store,
     chunks_of,
     generation_of,
     slot_of_chunk,
@@ -74,9 +74,9 @@ class QueueChanges:
 class Queues:
     """Every host's queue, by host id; HostStates holds their lengths in ``queued``."""
 
-    def __init__(self, shelf: Shelf, states: HostStates, draw: Callable[[Sequence[int]], int] = min) -> None:
+    def __init__(self, store: Store, states: HostStates, draw: Callable[[Sequence[int]], int] = min) -> None:
         """*draw* chooses the band: it is given the ranks that have URLs, and returns one."""
-        self.shelf = shelf
+        self.store = store
         self._draw = draw
         self._states = states
         self._heads: dict[int, Head] = {}
@@ -233,7 +233,7 @@ class Queues:
         if head.generation == self.generation:
             return
         if head.generation < self._committed:
-            for chunk in self.shelf.chunk_ids(host_id):
+            for chunk in self.store.chunk_ids(host_id):
                 if head.generation < generation_of(chunk) <= self._committed:
                     insort(head.chunks, chunk)
         if self._flushing and self.generation > self._committed:
@@ -260,7 +260,7 @@ class Queues:
             if generation_of(chunk) > self._committed:
                 lines = dict(chunks_of(slot, self.generation, self._flushing[slot]))[chunk]
             else:
-                lines = self.shelf.chunk(chunk)
+                lines = self.store.chunk(chunk)
             if not 0 <= head.used.get(slot, 0) < len(lines):
                 raise DamageError(f"chunk {chunk} of a queue is damaged: it has fewer URLs than were taken from it.")
             head.lines[slot] = lines

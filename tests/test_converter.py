@@ -7,6 +7,7 @@ import shutil
 import sys
 import tarfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import made_documents as made
@@ -115,6 +116,29 @@ def test_the_limit_of_time(behaving, last_words):
 
     behaving(hang)
     assert convert("docx", b"", Limits(wall_s=0.3)) is None
+    assert no_child_is_left()
+
+
+def test_a_child_that_floods_is_killed_at_once(behaving, monkeypatch):
+    """It has not ended by itself, so it does not get the seconds in which one that has said everything may end."""
+
+    def flood(body):
+        with suppress(BrokenPipeError):
+            while True:
+                os.write(1, bytes(1 << 16))
+        sleep(600)
+
+    def noted(pause_s):
+        pauses.append(pause_s)
+        sleep(pause_s)
+
+    sleep = time.sleep
+    pauses: list[float] = []
+    monkeypatch.setattr(converter.time, "sleep", noted)
+    monkeypatch.setattr(converter, "MAX_OUTPUT_BYTES", 1_000_000)
+    behaving(flood)
+    assert convert("docx", b"", LIMITS) is None
+    assert sum(pauses) < 0.5
     assert no_child_is_left()
 
 

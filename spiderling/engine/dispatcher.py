@@ -8,8 +8,8 @@ the spider middleware ``WakeUp`` sleeps in ``process_start`` until the next host
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -20,13 +20,11 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine import requests
-from spiderling.engine.connection_gate import ConnectionGate
 from spiderling.engine.downloader import DirectDownloader
 from spiderling.engine.failures import Failures
 from spiderling.engine.in_transit import InTransit
 from spiderling.engine.naming import Naming
 from spiderling.engine.offline import Offline
-from spiderling.engine.payloads import Payloads, is_plain
 from spiderling.fetch.resolver import Resolver
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
@@ -54,9 +52,8 @@ class Dispatcher:
         """Set when something may be due earlier than it was."""
         codes = [info.code for info in crawl.accepted]  # in the user's order
         self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
-        self._payloads = Payloads(crawler)
+        self._payloads = requests.Payloads(crawler)
         self.in_transit = InTransit(crawler, crawl, self.wake)
-        self.gate = ConnectionGate(crawl)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
         self._naming = Naming(crawl, resolver, self._offline, self.wake)
         self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
@@ -78,7 +75,7 @@ class Dispatcher:
             return False
         refusal: Reason | None = Reason.INTERNAL_ERROR
         is_start = request.meta.get("is_start_request", False)
-        payload = None if is_start and is_plain(request) else self._payloads.of(request)
+        payload = None if is_start and requests.is_plain(request) else self._payloads.of(request)
         with self.crawl.errors.changing(request.url):
             refusal = self._put(request, payload)
         if refusal is not None:
@@ -119,9 +116,8 @@ class Dispatcher:
         self._offline.look()
         self._naming.ask()
         now = crawl.clock.now()
-        if len(self.in_transit) >= crawl.options.ramp_up_per_s * (1 + now - self._opened_at):
-            return None
-        if self._handed_out == _STARTS_PER_TURN:
+        most = crawl.options.ramp_up_per_s * (1 + now - self._opened_at)
+        if len(self.in_transit) >= most or self._handed_out == _STARTS_PER_TURN:
             return None
         try:
             fetch = crawl.frontier.take(now)
@@ -129,7 +125,8 @@ class Dispatcher:
             head = crawl.frontier.examined
             crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
-        self._log_reopened()
+        for host in crawl.frontier.take_reopened():
+            logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
         self._naming.ask()
         if fetch is not None:
             self.in_transit.add(fetch)
@@ -137,11 +134,6 @@ class Dispatcher:
                 asyncio.get_running_loop().call_soon(self._end_turn)
             self._handed_out += 1
         return fetch
-
-    def _log_reopened(self) -> None:
-        """Tell the log which retired hosts go on because too few hosts have URLs."""
-        for host in self.crawl.frontier.take_reopened():
-            logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
 
     def _end_turn(self) -> None:
         """Other tasks have had their turn: more may be handed out."""
@@ -159,8 +151,12 @@ class Dispatcher:
             return None
 
     def _made(self, fetch: Fetch) -> Request:
-        meta: dict[str, Any] = {requests.FETCH: fetch, "address": fetch.address, "verbatim_url": True}
-        meta["fallback_address"] = self.crawl.frontier.fallback_of(fetch)
+        meta = {
+            requests.FETCH: fetch,
+            "address": fetch.address,
+            "fallback_address": self.crawl.frontier.fallback_of(fetch),
+            "verbatim_url": True,
+        }
         if fetch.payload is not None and not is_sitemap(fetch):
             request = self._payloads.restored(fetch)
             request.meta.update(meta)
@@ -181,10 +177,15 @@ class Dispatcher:
             return
         self.crawl.stopping = True
         self._offline.end()
-        asyncio.get_running_loop().call_later(self.crawl.options.stop_timeout_s, self._cut_transfers)
-
-    def _cut_transfers(self) -> None:
-        self._crawler.signals.send_catch_log(signals.transfers_cut)
+        stop_timeout_s = self.crawl.options.stop_timeout_s
+        cut = functools.partial(self._crawler.signals.send_catch_log, signals.transfers_cut)
+        asyncio.get_running_loop().call_later(stop_timeout_s, cut)
+        if self.in_transit:
+            logger.info(
+                "Stopping: %d requests in transit have %g s to finish; what has come is still judged and saved",
+                len(self.in_transit),
+                stop_timeout_s,
+            )
 
     def close_spider(self, reason: str) -> None:
         """Stop the crawl, and let Scrapy close the spider with the finish reason *reason*."""

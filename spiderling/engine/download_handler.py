@@ -35,7 +35,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.running_time import running_time
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.component import dispatcher_of
-from spiderling.engine.connection_gate import ConnectionGate
+from spiderling.engine.in_transit import InTransit
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
@@ -89,7 +89,8 @@ class Parts:
     addresses: AddressPolicy
     host_map: HostMap
     resolver: Resolver
-    gate: ConnectionGate
+    gate: InTransit
+    """Says when a connection may be opened."""
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -114,7 +115,6 @@ class DownloadHandler(BaseDownloadHandler):
         self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
         self._transfers: set[asyncio.Task[Any]] = set()
         self._is_cutting = False
-        self._archives = self._options.warc != "off"
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
     @classmethod
@@ -129,7 +129,7 @@ class DownloadHandler(BaseDownloadHandler):
             addresses=crawl.addresses,
             host_map=dispatcher.host_map,
             resolver=dispatcher.resolver,
-            gate=dispatcher.gate,
+            gate=dispatcher.in_transit,
         )
         return cls(crawler, parts)
 
@@ -212,9 +212,7 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _may_connect(self, request: Request, first: str, address: str) -> bool:
         """Whether *address* may be connected to: the *first* came with the request, another may not be due yet."""
-        if address == first:
-            return True
-        return self._gate.may_also_connect(request, address)
+        return address == first or self._gate.may_also_connect(request, address)
 
     async def _its_turn(self, request: Request, address: str) -> None:
         """Return when *address* is due, and take this turn.
@@ -237,9 +235,10 @@ class DownloadHandler(BaseDownloadHandler):
         )
         if stop is not None:
             return give_out(stop_download=stop)
-        raw: list[bytes] | None = [] if self._archives and decoder.changes else None
+        archives = self._options.warc != "off"
+        raw: list[bytes] | None = [] if archives and decoder.changes else None
         body, flags, stop = await self._body(raw_response, request, decoder, limit, raw)
-        if self._archives:
+        if archives:
             received = body if raw is None else b"".join(raw)
             truncated = "disconnect" if flags else "unspecified" if stop else ""
             request.meta[EXCHANGE] = exchange_with(request, raw_response, received, truncated)
@@ -259,14 +258,17 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _judge(self, status: int, headers: Headers, request: Request) -> int:
         """How many bytes of body may follow; raises ResponseRefused for a response that is not wanted at all."""
-        content_type, disposition = _described(headers)
-        kind = self._document_kind(content_type, disposition, request)
-        is_page = kind is not None or media_types.is_text(content_type, disposition)
-        if status == 200 and request.meta.get("judge_type") and not is_page:
-            raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
-        if status == 200 and request.meta.get("judge_type") and not self._may_be_ours(headers):
-            raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
-        limit = self._options.max_document_bytes if kind else self._options.max_body_bytes
+        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+        wanted = self._parts.documents
+        is_document = bool(wanted) and (
+            media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path) in wanted
+        )
+        if status == 200 and request.meta.get("judge_type"):
+            if not is_document and not media_types.is_text(content_type, disposition):
+                raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
+            if not self._may_be_ours(headers):
+                raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
+        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
         limit = min(limit, request.meta.get("download_maxsize") or limit)
         length = _declared_length(headers)
         if length is not None and length > limit and request.method != "HEAD":
@@ -281,13 +283,6 @@ class DownloadHandler(BaseDownloadHandler):
         declared = {code for code in map(language_of_tag, tags) if code}
         return not declared or not declared.isdisjoint(self._parts.accepted)
 
-    def _document_kind(self, content_type: str, disposition: str, request: Request) -> str | None:
-        """The kind of document that the headers announce, if it is wanted."""
-        if not self._parts.documents:
-            return None
-        kind = media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
-        return kind if kind in self._parts.documents else None
-
     async def _body(
         self, raw_response: RawResponse, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
     ) -> tuple[bytes, list[str], StopDownload | None]:
@@ -296,23 +291,24 @@ class DownloadHandler(BaseDownloadHandler):
         *raw* gets the body as received.
         """
         body = bytearray()
+        content = raw_response.content
         try:
-            with MinimumRate(raw_response.content, self._options.min_bytes_per_s, self._options.slow_window_s):
-                async for chunk in raw_response.content.iter_any():
+            with MinimumRate(content, self._options.min_bytes_per_s, self._options.slow_window_s):
+                async for chunk in content.iter_any():
                     if raw is not None:
                         raw.append(chunk)
                     body += decoder.decode(chunk)
-                    if raw_response.content.total_bytes > limit:
+                    if content.total_bytes > limit:
                         raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
                     stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
                     if stop is not None:
                         return bytes(body), [], stop
         except aiohttp.ClientPayloadError as error:
-            flood = isinstance(error, HeadFlood)
-            if flood or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
+            loss_fails = request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss)
+            if isinstance(error, HeadFlood) or loss_fails:
                 raise
-            raw_response.content.set_exception(None)  # type: ignore[arg-type]  # so that what came before can be read
-            rest = raw_response.content.read_nowait()
+            content.set_exception(None)  # type: ignore[arg-type]  # so that what came before can be read
+            rest = content.read_nowait()
             if raw is not None:
                 raw.append(rest)
             body += decoder.decode(rest)
@@ -329,12 +325,6 @@ def _raw_request(url: yarl.URL, request: Request) -> RawRequest:
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
     return RawRequest(request.method, url.raw_path_qs, headers, request.body)
-
-
-def _described(headers: Headers) -> tuple[str, str]:
-    """Content-Type and Content-Disposition."""
-    content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
-    return content_type, disposition
 
 
 def _made(
@@ -365,11 +355,10 @@ def _made(
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
     """What went over the wire; another thread writes the heads out later."""
     version = raw_response.version
-    took_s = request.meta["download_latency"]
     return Exchange(
         url=request.url,
         began=time.time(),
-        took_s=took_s,
+        took_s=request.meta["download_latency"],
         address=raw_response.address,
         request=raw_response.request,
         status_line=f"HTTP/{version.major}.{version.minor} {raw_response.status} {raw_response.reason or ''}",

@@ -5,20 +5,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from scrapy import Request
 from scrapy.crawler import Crawler
 
 from spiderling import signals
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier import Fetch, Report
-from spiderling.frontier.hosts.host import identity
+from spiderling.crawl.internal_errors import Changing
+from spiderling.engine.requests import fetch_of
+from spiderling.frontier import Fetch
+from spiderling.frontier.hosts.host import Host, identity
 
 logger = logging.getLogger(__name__)
 
 
 class InTransit:
-    """The requests of one crawl that are in transit; each leaves by `settle`, `settle_robots` or `give_back`."""
+    """The requests of one crawl that are in transit; each leaves by `settle`, `settle_robots` or `give_back`.
+
+    It also says when a request may open a connection, from which the frontier's intervals count.  Requests that did
+    not come from the frontier may at once, and count for no interval.
+    """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None]) -> None:
         """*wake* is called when one has left: its host may be due."""
@@ -40,10 +47,46 @@ class InTransit:
         archives = self._crawl.archives
         return url_id in self._keys or (archives is not None and archives.holds(url_id))
 
+    # -- it connects
+
+    def may_start(self, fetch: Fetch) -> float | None:
+        """Seconds until the request for *fetch* may start; None: never."""
+        with self._changing(fetch):
+            return self._crawl.frontier.may_start(fetch, self._crawl.clock.now())
+        return None
+
+    def connect_in(self, request: Request) -> float:
+        """Seconds until the connection for *request* may be opened."""
+        fetch = fetch_of(request)
+        return 0.0 if fetch is None else self._crawl.frontier.connect_in(fetch, self._crawl.clock.now())
+
+    def started(self, request: Request, address: str) -> None:
+        """*request* opens a connection to *address* now."""
+        if (fetch := fetch_of(request)) is not None:
+            with self._changing(fetch):
+                self._crawl.frontier.started(fetch, self._crawl.clock.now(), address)
+
+    def may_also_connect(self, request: Request, address: str) -> bool:
+        """Whether *request* may be sent to its second address too; if so, that counts as begun."""
+        if (fetch := fetch_of(request)) is None:
+            return True
+        with self._changing(fetch):
+            return self._crawl.frontier.may_also_start(address, self._crawl.clock.now())
+        return False  # an error of our own stops the crawl
+
+    def answered(self, request: Request) -> None:
+        """The answer to *request* is complete, which says how slow its host is."""
+        if (fetch := fetch_of(request)) is not None:
+            with self._changing(fetch):
+                self._crawl.frontier.answered(fetch, self._crawl.clock.now())
+
+    # -- it leaves
+
     def settle(self, outcome: Outcome) -> Reason | None:
         """A request is over: account for it; returns how its URL ended (None: it waits for another attempt)."""
         report = self._crawl.finish(outcome)
-        _tell_retired(self._crawler, report)
+        for host in report.retired:
+            self._tell_retired(host)
         self._leave(outcome.url_id or 0)
         return report.end
 
@@ -59,19 +102,20 @@ class InTransit:
 
     def give_back(self, fetch: Fetch) -> None:
         """A request was not made after all: its URL waits again."""
-        with self._crawl.errors.changing(fetch.url, fetch.id):
+        with self._changing(fetch):
             self._crawl.frontier.give_back(fetch, self._crawl.clock.now())
         self._leave(fetch.id or fetch.url)
+
+    def _changing(self, fetch: Fetch) -> Changing:
+        return self._crawl.errors.changing(fetch.url, fetch.id)
 
     def _leave(self, key: int | str) -> None:
         self._keys.discard(key)
         self._wake()
 
-
-def _tell_retired(crawler: Crawler, report: Report) -> None:
-    """Tell the log and extensions which hosts a report retired."""
-    for host in report.retired:
+    def _tell_retired(self, host: Host) -> None:
+        """Tell the log and extensions that *host* is retired."""
         account = host.account
         mb = account.downloaded_bytes / 1e6
         logger.info("Retired %s: yield rate %.4f after %d pages, %.2f MB", host.name, account.rate, account.pages, mb)
-        crawler.signals.send_catch_log(signals.host_retired, host=host, spider=crawler.spider)
+        self._crawler.signals.send_catch_log(signals.host_retired, host=host, spider=self._crawler.spider)

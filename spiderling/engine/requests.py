@@ -1,15 +1,22 @@
-"""Requests: which fetch of the frontier one carries out, what is sent with each, and what tells two apart."""
+"""Requests: which fetch of the frontier one carries out, what is sent with each, and how one outlives the process."""
 
 from __future__ import annotations
 
+import logging
+import pickle
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
 
 from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.utils.request import request_from_dict
 
 from spiderling.base.options import Options
+from spiderling.corpus.warc import EXCHANGE
 from spiderling.frontier import Fetch
+
+logger = logging.getLogger(__name__)
 
 FETCH = "spiderling_fetch"
 """Meta key: the frontier's Fetch that a request carries out."""
@@ -21,6 +28,13 @@ ERRBACK = "spiderling_errback"
 """Meta key: the request's own errback; ours stands in its place."""
 PAGES = "spiderling_pages"
 """Meta key: how many PageItems the request's response has given so far."""
+_OWN_META = frozenset(
+    {
+        *("address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot"),
+        *("download_latency", "is_start_request", FETCH, ERRBACK, PAGES, EXCHANGE),
+    }
+)
+"""Meta keys that belong to one attempt; they are not written to disk."""
 _ACCEPT = b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1"
 
 
@@ -50,10 +64,56 @@ def salt(request: Request) -> bytes:
     return b"" if request.method == "GET" and not request.body else request.method.encode() + request.body
 
 
-def has_named_callbacks(request: Request, spider: Spider | None) -> bool:
+def is_plain(request: Request) -> bool:
+    """Whether *request* says nothing but its URL."""
+    others_meta = request.meta.keys() - _OWN_META - {SOURCE, DISTANCE, "depth"}
+    callbacks = request.callback or request.errback or request.cb_kwargs
+    sent = request.body or request.headers or request.cookies or request.method != "GET"
+    return not (callbacks or sent or others_meta)
+
+
+class Payloads:
+    """Packs and restores the requests of one crawler, whose spider has the callbacks."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._unpicklable: dict[bytes, Request] = {}
+        """Token of 16 bytes -> a request whose callbacks are no methods of the spider; lost with the process."""
+
+    def of(self, request: Request) -> bytes:
+        """*request* in a form that survives the process."""
+        spider = self._crawler.spider
+        if _has_named_callbacks(request, spider):
+            data = request.to_dict(spider=spider)
+            data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
+            with suppress(pickle.PicklingError, TypeError, AttributeError, ValueError):
+                return pickle.dumps(data, protocol=5)
+        logger.warning(
+            "%r cannot be written to disk (its callbacks must be methods of the spider, its meta picklable): "
+            "it is kept in memory and fetched without them if the crawl is interrupted.",
+            request,
+        )
+        token = uuid.uuid4().bytes
+        self._unpicklable[token] = request
+        return token
+
+    def restored(self, fetch: Fetch) -> Request:
+        """The request whose payload *fetch* has."""
+        assert fetch.payload is not None
+        request = self._unpicklable.get(fetch.payload)
+        if request is None and len(fetch.payload) != 16:
+            data = pickle.loads(fetch.payload)  # noqa: S301 - written by `of` into our own state
+            request = request_from_dict(data, spider=self._crawler.spider)
+        if request is None:
+            return Request(fetch.url, dont_filter=True)
+        meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}
+        return request.replace(url=fetch.url, dont_filter=True, meta=meta)
+
+
+def _has_named_callbacks(request: Request, spider: Spider | None) -> bool:
     """Whether callback and errback are methods of *spider*, so that their names can be written to disk."""
-    return all(_is_method(function, spider) for function in (request.callback, request.errback) if function)
-
-
-def _is_method(function: Callable[..., Any], spider: Spider | None) -> bool:
-    return getattr(function, "__self__", None) is spider and hasattr(spider, getattr(function, "__name__", ""))
+    return all(
+        getattr(function, "__self__", None) is spider and hasattr(spider, getattr(function, "__name__", ""))
+        for function in (request.callback, request.errback)
+        if function
+    )

@@ -35,6 +35,7 @@ class Scheduler(BaseScheduler):
         self._crawler = crawler
         self.dispatcher: Dispatcher | None = None
         """None until the crawl is open; it stays None when that fails."""
+        self._crawl: Crawl | None = None
         self.error: SpiderlingError | None = None
         """Why the crawl could not be opened or had to stop."""
 
@@ -52,20 +53,21 @@ class Scheduler(BaseScheduler):
             directory = directory_of(self._crawler.settings, options, "" if archives is None else "-archive")
             host_map = HostMap.parse(options.hosts)
             resolver = Resolver.from_options(options, host_map)
-            crawl = Crawl(options, directory, self._stop, archives)
+            self._crawl = Crawl(options, directory, self._stop, archives)
         except SpiderlingError as error:
             self._note_error(error)
             return
-        self.dispatcher = Dispatcher(self._crawler, crawl, resolver, host_map)
+        self.dispatcher = Dispatcher(self._crawler, self._crawl, resolver, host_map)
 
     def close(self, reason: str) -> Deferred[None]:
         """Make everything durable."""
         return deferred_from_coro(self._close())
 
     async def _close(self) -> None:
-        if self.dispatcher is not None:
+        opened = self.dispatcher or self._crawl  # the latter alone when no dispatcher could be made
+        if opened is not None:
             try:
-                await self.dispatcher.close()
+                await opened.close()
             except SpiderlingError as error:
                 self._note_error(error)
 

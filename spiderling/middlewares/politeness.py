@@ -9,7 +9,6 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import NotMade
 from spiderling.engine.requests import fetch_of
@@ -29,34 +28,20 @@ class PolitenessMiddleware(Component):
         Raises NotMade when its host was closed or the crawl is stopping.
         """
         fetch = fetch_of(request)
-        if fetch is None or _may_start(self.crawl, fetch) == 0:
+        if fetch is None or self.dispatcher.in_transit.may_start(fetch) == 0:
             return None
-        return self._its_turn(self.crawl, fetch)
+        return self._its_turn(fetch)
 
-    async def _its_turn(self, crawl: Crawl, fetch: Fetch) -> None:
-        while (wait := _may_start(crawl, fetch)) != 0:
-            if wait is None or crawl.stopping:
+    async def _its_turn(self, fetch: Fetch) -> None:
+        while (wait_s := self.dispatcher.in_transit.may_start(fetch)) != 0:
+            if wait_s is None or self.crawl.stopping:
                 raise NotMade(f"{fetch.url} goes back to the frontier")
-            await asyncio.sleep(wait)
+            await asyncio.sleep(wait_s)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self._answered(request)
+        self.dispatcher.in_transit.answered(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if not isinstance(exception, (IgnoreRequest, TransferCut)):  # neither says how slow the host is
-            self._answered(request)
-
-    def _answered(self, request: Request) -> None:
-        fetch = fetch_of(request)
-        if fetch is not None:
-            crawl = self.crawl
-            with crawl.errors.changing(fetch.url, fetch.id):
-                crawl.frontier.answered(fetch, crawl.clock.now())
-
-
-def _may_start(crawl: Crawl, fetch: Fetch) -> float | None:
-    """Seconds until the request may start; None: never."""
-    with crawl.errors.changing(fetch.url, fetch.id):
-        return crawl.frontier.may_start(fetch, crawl.clock.now())
-    return None
+            self.dispatcher.in_transit.answered(request)

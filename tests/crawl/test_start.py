@@ -9,12 +9,16 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, Crawl, page, serving
 from madelines import EXTENSIONS
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.test import get_crawler
 
 from spiderling.base.addresses import HostMap
 from spiderling.base.options import Options
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.engine.dispatcher import Dispatcher
+from spiderling.engine.scheduler import Scheduler
 from spiderling.fetch.resolver import Resolver
+from spiderling.spiders.spiderling import SpiderlingSpider
 from webs.web import FixedWeb
 
 
@@ -51,6 +55,22 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
     assert turns == [8, 8, 8, 6, 0]
     crawl.checkpoint._store.close()
     crawl.jobdir.close()
+
+
+async def test_a_crawl_whose_dispatcher_cannot_be_made_is_closed(tmp_path, monkeypatch):
+    """Its directory would stay locked, and its store open, for as long as the process lives."""
+    given = {"SPIDERLING_LANG": "cs", "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8", "JOBDIR": str(tmp_path / "job")}
+    settings = get_crawler(settings_dict=given).settings
+    crawler = SimpleNamespace(settings=settings, signals=None, engine=None, spider=SpiderlingSpider())
+    scheduler = Scheduler(crawler)
+    monkeypatch.setattr("spiderling.engine.scheduler.Dispatcher", lambda *parts: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        scheduler.open(crawler.spider)
+    assert scheduler.dispatcher is None
+    await maybe_deferred_to_future(scheduler.close("shutdown"))  # as Scrapy does
+    again = OpenCrawl(Options(lang="cs", allow_networks="127.0.0.0/8"), tmp_path / "job", pytest.fail)
+    assert again.is_resumed
+    await again.close()
 
 
 def test_no_page_is_lost_when_no_worker_can_be_started(tmp_path):

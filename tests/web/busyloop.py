@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from spiderling.engine.connection_gate import ConnectionGate
+from spiderling.engine.in_transit import InTransit
 
 EXTENSIONS = '{"tests.web.busyloop.BusyLoop": 1}'
 SHARE, LEAST_S, MOST_S = 0.25, 0.005, 0.06
@@ -19,12 +19,12 @@ class BusyLoop:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BusyLoop:
-        rng, inner = random.Random(5), ConnectionGate.started
+        rng, inner = random.Random(5), InTransit.started
 
-        def started(gate: ConnectionGate, *args: Any) -> None:
-            inner(gate, *args)
+        def started(in_transit: InTransit, *args: Any) -> None:
+            inner(in_transit, *args)
             if rng.random() < SHARE:
                 time.sleep(rng.uniform(LEAST_S, MOST_S))
 
-        ConnectionGate.started = started  # type: ignore[method-assign]
+        InTransit.started = started  # type: ignore[method-assign]
         return cls()

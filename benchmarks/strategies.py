@@ -1,21 +1,22 @@
 """What strategies give on generated and recorded webs, beside the papers' claims and our own.
 
-    python benchmarks/strategies.py [--quick] [--data DIR] [--pages N] [--seeds N] [--parts ours,t06,...]
+    python benchmarks/strategies.py [--quick] [--data DIR] [--pages N] [--parts targets,speed,...] [--jobs N]
+        [--webs thai,graph:pl,...] [--results DIR] [--write-before]
 
-ours: words for each downloaded MB at 25, 50 and 75 % of the words, under politeness and 20 requests a second, on three
-   generated webs, the graph in DIR, and what a real `bfs` crawl of the bundled miniature web recorded.
-t06: the Thai-like web without politeness, as in Somboonviwat et al. 2006: harvest rate over the first fourteenth
-   of the pages, coverage after 30 % of them, for LSWC with several S and T and its rivals.
-w12: the web with the yields of Suchomel & Pomikálek 2012, Table 1: what a threshold keeps, and yield rates.
-f14: block score and badness as predictors of a link's target, after Schäfer et al. 2014, on the links of that
-   real crawl, in-host and cross-host.
+targets: the default under politeness on generated webs, the graph in DIR for four languages, and what real crawls of
+   the bundled miniature web recorded for three: words for each downloaded MB at 25, 50, 75 and 90 % of the words,
+   beside the yardstick and the best rival, hours beside asking everybody, recall, and itself before (targets.py).
+somboonviwat-2006: the Thai-like web without politeness: harvest rate over the first fourteenth of the pages, coverage
+   after 30 % of them, for LSWC with several S and T and its rivals.
+suchomel-2012: the web with the yields of Suchomel & Pomikálek 2012, Table 1: what a threshold keeps, and yield rates.
+schaefer-2014: block score and badness as predictors of a link's target, on the links of a real crawl of the miniature
+   web, in-host and cross-host.
 cyclic: yield rate of the 1,000 pages before and after each change of phase (the same paper, section 3).
 speed: CPU time of `bfs` on a web of ten times --pages (20,000 with --quick), while the other core is at work.
 
-Each web of each seed is crawled in a process, two at once; each part's table is printed when it is there.  All parts
-take some 25 minutes on two cores.  RESULT: yield_vs_bfs is the yield rate of `yield` with the paper's profile / that of
-`bfs` in w12; vs_best_rival and of_perfect are the least of `spiderling` / the best of its rivals, and / `perfect`,
-over the webs and shares of ours; rivals are yield, heidix, and lswc with four S and T.
+Simulated crawls of targets are kept in --results; one is made anew when the code that decides its fetches has changed
+(simulated.py).  --write-before enters today's default as what later ones are compared with.  RESULT has the figures of
+targets by web; yield_vs_bfs is the yield rate of `yield` with the paper's profile / that of `bfs`.
 """
 
 from __future__ import annotations
@@ -24,36 +25,26 @@ import argparse
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import ROOT, recorded_crawl, result, table  # noqa: I001
-from spiderling.commands.simulate import strategy_table
-from spiderling.corpus.links import LinkLine
-from spiderling.simulation.comparison import (
-    PERFECT, PERFECT_LANGUAGE, SHARES, Run, Summary, Task, Terms, crawl, make_web, summaries,
-)  # fmt: skip
+from benchmarks import simulated, targets
+from benchmarks.common import recorded_crawl, result, table
+from spiderling.simulation.comparison import PERFECT_LANGUAGE, Run, Task, Terms, crawl, make_web, summaries
 from spiderling.simulation.graphs import of_crawl
-from spiderling.simulation.measures import Sample, at_pages, at_words, coverage
+from spiderling.simulation.measures import Sample, at_pages, coverage
 from spiderling.simulation.pages import TEXT_SCORE
 from spiderling.simulation.reach import all_links
 
-WEBS = ("thai", "pt", "scarce")
-LSWC = tuple(f"lswc:s={s},t={t}" for s in (1, 3) for t in (1, 5))
-RIVALS = ("yield", "heidix", *LSWC)
-OURS = "spiderling:haste=100"
-"""As many hosts as a line of 20 requests a second keeps busy (docs/strategies.md)."""
-RECORDED = "miniweb"
-FIRST_SEED = 21
-"""Of the comparison of ours; those before (for haste some of these too) were looked at while constants were chosen."""
 NO_POLITENESS = {"host_interval_s": 0.0, "ip_interval_s": 0.0, "delay_factor": 0.0, "trap_pages": 0}
 GOOD_BADNESS = 10.0
 
@@ -64,29 +55,29 @@ class Bench(NamedTuple):
     pool: ProcessPoolExecutor
     pages: int
     seeds: int
-    lines: Sequence[LinkLine]
-    """Of the real crawl; none with --quick."""
-    data: Path | None
+    frame: targets.Frame
+    crawls: simulated.Crawls
+    jobs: int
+    is_quick: bool
 
     def runs(self, web: str, seeds: Iterable[int], strategies: Sequence[str], terms: Terms) -> list[Future[list[Run]]]:
         """A web of each seed in a process, which makes it once for all strategies."""
-        lines = self.lines if web == RECORDED else ()
-        return [self.pool.submit(on_one_web, web, seed, strategies, terms, lines) for seed in seeds]
+        return [self.pool.submit(on_one_web, web, seed, strategies, terms) for seed in seeds]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
-    parser.add_argument("--data", type=Path, help="directory with graph/, for another web")
-    parser.add_argument("--pages", type=float, default=1e5, help="pages of each generated web (default 1e5)")
-    parser.add_argument("--seeds", type=int, default=5, help="webs of each kind (default 5)")
-    parser.add_argument("--parts", default=",".join(PARTS), help="which of them, with commas (default all)")
-    options = parser.parse_args()
-    pages, seeds = (4_000, 1) if options.quick else (int(options.pages), options.seeds)
-    lines = [] if options.quick else recorded_crawl(str(ROOT / "examples/miniweb"), "cs", "bfs").lines
-    found: dict[str, float] = {}
-    with ProcessPoolExecutor(2) as pool:
-        bench = Bench(pool, pages, seeds, lines, options.data)
+    options = parsed()
+    pages, seeds = (1_000, 1) if options.quick else (int(options.pages), options.seeds)
+    names = ("thai", "pt") if options.quick else simulated.webs(options.data)
+    webs = options.webs.split(",") if options.webs else names
+    frame = targets.Frame(webs, pages, targets.CHOOSING[:seeds], targets.TEST[:seeds])
+    crawls = simulated.Crawls(options.results, options.data)
+    if options.write_before:
+        targets.write_before(crawls, frame, options.jobs)
+        return
+    found: dict[str, Any] = {}
+    with ProcessPoolExecutor(options.jobs) as pool:
+        bench = Bench(pool, pages, seeds, frame, crawls, options.jobs, options.quick)
         begun = {name: part(bench) for name, part in PARTS.items() if name in options.parts.split(",")}
         for name in sorted(begun, key="speed".__eq__):
             found |= begun[name]()
@@ -94,76 +85,49 @@ def main() -> None:
     result(**found)
 
 
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
+    parser.add_argument("--data", type=Path, help="directory with graph/, for other webs")
+    parser.add_argument("--pages", type=float, default=1e5, help="pages of each generated web (default 1e5)")
+    parser.add_argument("--seeds", type=int, default=5, help="webs of each kind, 5 at most (default 5)")
+    parser.add_argument("--parts", default=",".join(PARTS), help="which of them, with commas (default all)")
+    parser.add_argument("--webs", default="", help="those of targets, with commas (default all)")
+    parser.add_argument("--jobs", type=int, default=2, help="crawls at once (default 2)")
+    default = Path(tempfile.gettempdir(), "spiderling-strategies")
+    parser.add_argument("--results", type=Path, default=default, help="where results are kept (default %(default)s)")
+    parser.add_argument(
+        "--write-before", action="store_true", help="enter the default of this commit as the one before"
+    )
+    return parser.parse_args()
+
+
 def heading(text: str) -> None:
     print(f"\n{text}\n")
 
 
-def on_one_web(name: str, seed: int, strategies: Sequence[str], terms: Terms, lines: Sequence[LinkLine]) -> list[Run]:
-    web = of_crawl(name, lines, "cs") if lines else make_web(name, seed, terms)
+def on_one_web(name: str, seed: int, strategies: Sequence[str], terms: Terms) -> list[Run]:
+    web = make_web(name, seed, terms)
     terms = replace(terms, options={"random_seed": seed, **terms.options})
     return [crawl(Task(name, strategy, seed), terms, web=web) for strategy in strategies]
 
 
-Finish = Callable[[], dict[str, float]]
+Finish = Callable[[], dict[str, Any]]
 """Prints what came of a part, when that is there, and gives its figures of RESULT."""
 
 
-def ours(bench: Bench) -> Finish:
-    webs = [*WEBS, *([str(bench.data / "graph")] if bench.data else []), *([RECORDED] if bench.lines else [])]
-    terms = Terms(pages=bench.pages, word_share=SHARES[-1])
-    seeds = range(FIRST_SEED, FIRST_SEED + bench.seeds)
-    jobs = {web: bench.runs(web, seeds, ("bfs", *RIVALS, OURS, PERFECT), terms) for web in webs}
-
-    def finish() -> dict[str, float]:
-        rows, least = [], {RIVALS: 9.0, (PERFECT,): 9.0}
-        for web, futures in jobs.items():
-            runs = [run for future in futures for run in future.result()]
-            means = summaries(run._replace(task=run.task._replace(web=Path(web).name)) for run in runs)
-            heading(f"{means[0].web}: words/MB, politeness, 20 requests a second, to 75 % of the words")
-            print("\n".join(strategy_table(means)))
-            sys.stdout.flush()
-            row: list[str] = [means[0].web]
-            for others in least:
-                for share in range(len(SHARES)):
-                    ratio, spread, name = against(runs, means, others, share)
-                    least[others] = min(least[others], ratio)
-                    row.append(f"{ratio:.2f} ±{spread:.2f}" + (f" {name}" if others is RIVALS else ""))
-            rows.append(row)
-        heading("spiderling / the best of its rivals, and / perfect (± of the seeds one by one)")
-        points = [f"{100 * share:.0f} %" for share in SHARES]
-        table(("web", *points, *(f"of perfect, {point}" for point in points)), rows)
-        return {"webs": len(rows), "vs_best_rival": round(least[RIVALS], 3), "of_perfect": round(least[PERFECT,], 3)}
-
-    return finish
+def targets_of(bench: Bench) -> Finish:
+    return lambda: targets.measure(bench.crawls, bench.frame, bench.jobs)
 
 
-def against(
-    runs: Sequence[Run], means: Sequence[Summary], others: Sequence[str], share: int
-) -> tuple[float, float, str]:
-    """Ours / the best of *others* in words per MB at a share: of the means, deviation of single seeds, and who it is.
-
-    One that did not get there from every seed does not count; 0 if ours did not.
-    """
-    rates = {mean.strategy: mean.words_per_mb[share] or 0.0 for mean in means}
-    best = max(others, key=lambda name: rates[name])
-    single = {
-        (run.task.strategy, run.task.seed): sample.words_per_mb
-        for run in runs
-        if (sample := at_words(run.samples, SHARES[share] * run.truth.words))
-    }
-    seeds = {run.task.seed for run in runs}
-    ratios = [single.get((OURS, seed), 0.0) / single[best, seed] for seed in seeds if (best, seed) in single]
-    return rates[OURS] / max(rates[best], 1e-9), statistics.pstdev(ratios), best
-
-
-def like_t06(bench: Bench) -> Finish:
+def like_somboonviwat(bench: Bench) -> Finish:
     pages = bench.pages // 2
     terms = Terms(pages=pages, word_share=1.1, pages_per_s=0.0, concurrency=1, options=NO_POLITENESS)
-    names = {"thai": ("bfs", "soft", "hard", "distance", *LSWC, PERFECT_LANGUAGE), "thai-pure": LSWC}
+    names = {"thai": ("bfs", "soft", "hard", "distance", *targets.LSWC, PERFECT_LANGUAGE), "thai-pure": targets.LSWC}
     jobs = {web: bench.runs(web, range(1, min(bench.seeds, 4) + 1), names[web], terms) for web in names}
 
-    def finish() -> dict[str, float]:
-        heading("T06: the Thai-like web without politeness, and one where hosts are of two kinds")
+    def finish() -> dict[str, Any]:
+        heading("Somboonviwat et al. 2006: the Thai-like web without politeness, and one where hosts are of two kinds")
         rows = []
         for of_one in (of_one for futures in jobs.values() for of_one in by_strategy(futures)):
             early = [at_pages(run.samples, pages / 14).harvest_rate for run in of_one]
@@ -183,7 +147,7 @@ def by_strategy(futures: Iterable[Future[list[Run]]]) -> Iterable[tuple[Run, ...
     return zip(*(future.result() for future in futures), strict=True)
 
 
-def like_w12(bench: Bench) -> Finish:
+def like_suchomel(bench: Bench) -> Finish:
     terms, seeds = Terms(pages=2 * bench.pages, word_share=1.1), range(1, min(bench.seeds, 3) + 1)
     profiles = {"bfs": "off", "normal": "normal", "paper": "paper", "0.03": "0.03"}
     jobs = {
@@ -193,8 +157,10 @@ def like_w12(bench: Bench) -> Finish:
         for name, profile in profiles.items()
     }
 
-    def finish() -> dict[str, float]:
-        heading("W12: the web of Table 1 (a threshold of .0128 kept .737 of the text for .0665 of the download)")
+    def finish() -> dict[str, Any]:
+        heading(
+            "Suchomel & Pomikálek 2012: the web of Table 1 (above .0128 stood .737 of the text, .0665 of the bytes)"
+        )
         shares = []
         for seed in seeds:
             web = make_web("w12", seed, terms)
@@ -216,10 +182,11 @@ def like_w12(bench: Bench) -> Finish:
     return finish
 
 
-def like_f14(bench: Bench) -> Finish:
-    def finish() -> dict[str, float]:
-        heading("F14: predictors of good targets (there, cross-host, block .590 .640 .614, badness .225 .530 .316)")
-        web = of_crawl(RECORDED, bench.lines, "cs")
+def like_schaefer(bench: Bench) -> Finish:
+    def finish() -> dict[str, Any]:
+        heading("Schäfer et al. 2014: predictors of good targets")
+        print("Published for links across hosts: block .590 .640 .614, badness .225 .530 .316.\n")
+        web = of_crawl("miniweb", recorded_crawl(str(simulated.MINIWEB), "cs", "bfs").lines, "cs")
         starts, targets, scores = all_links(web)
         sources = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         good = web.pages.verdict[targets] == 0
@@ -238,7 +205,7 @@ def like_f14(bench: Bench) -> Finish:
         table(("links", "predictor", "number", "good", "P", "R", "F1"), rows)
         return {}
 
-    return finish if bench.lines else dict
+    return dict if bench.is_quick else finish
 
 
 def cyclic(bench: Bench) -> Finish:
@@ -249,7 +216,7 @@ def cyclic(bench: Bench) -> Finish:
     jobs = bench.runs("thai", range(1, bench.seeds + 1), (f"cyclic:burn_in={burn_in},phase={phase}", "bfs"), terms)
     span = phase // 2
 
-    def finish() -> dict[str, float]:
+    def finish() -> dict[str, Any]:
         heading(f"Cyclic: yield rates of the {span:,} pages before and after a change of phase")
         rows = []
         for of_one in by_strategy(jobs):
@@ -272,9 +239,9 @@ def yield_between(samples: Sequence[Sample], low: float, high: float) -> float:
 
 
 def speed(bench: Bench) -> Finish:
-    job = bench.pool.submit(_pages_per_s, 20_000 if bench.pages < 10_000 else 10 * bench.pages)
+    job = bench.pool.submit(_pages_per_s, 20_000 if bench.is_quick else 10 * bench.pages)
 
-    def finish() -> dict[str, float]:
+    def finish() -> dict[str, Any]:
         rate, size, rss = job.result()
         print(f"\nSpeed: {rate:,.0f} pages/s of CPU time on {size:,} pages, {rss:,.0f} MB at most.")
         return {"simulated_pages_per_s": round(rate)}
@@ -290,7 +257,14 @@ def _pages_per_s(pages: int) -> tuple[float, int, float]:
     return run.last.pages / took, run.last.pages, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-PARTS = {"speed": speed, "ours": ours, "t06": like_t06, "w12": like_w12, "f14": like_f14, "cyclic": cyclic}
+PARTS = {
+    "speed": speed,
+    "targets": targets_of,
+    "somboonviwat-2006": like_somboonviwat,
+    "suchomel-2012": like_suchomel,
+    "schaefer-2014": like_schaefer,
+    "cyclic": cyclic,
+}
 """As they are begun: the longest first, though it is told last."""
 
 

@@ -34,8 +34,6 @@ CLAIRVOYANT = (PERFECT, PERFECT_LANGUAGE, KNOWN_HOSTS)
 """Strategies that know the web, which no real crawl does."""
 SHARES = (0.25, 0.5, 0.75, 0.9)
 """Shares of a web's words at which strategies are compared (chosen)."""
-_SAMPLES = 300
-"""Samples of a crawl of the whole web: the points of its curves (chosen)."""
 _POLL_S = 0.3
 """Seconds between two reports of progress (chosen)."""
 
@@ -56,6 +54,8 @@ class Terms:
     """Simulated hours at which a crawl ends."""
     word_share: float = 1.0
     """Share of the web's words at which a crawl ends."""
+    samples: int = 300
+    """Samples of a crawl of the whole web: the points of its curves."""
     concurrency: int = 1000
     """Requests open at once."""
     pages_per_s: float = 20.0
@@ -107,13 +107,16 @@ class Summary(NamedTuple):
 def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
     """A generated web by its recipe's name; else a directory with a graph, or of a crawl that wrote its links.
 
-    Raises BadInput for anything else.
+    A graph may have its language behind it, as ``graph/:pl``.  Raises BadInput for anything else.
     """
     if name in RECIPES:
         return generate(replace(RECIPES[name], pages=terms.pages, links=terms.links, seed=seed))
     directory = Path(name)
     if any(directory.glob(NODES + "*")):
         return read_graph(directory, terms.language, seed)
+    graph, _, language = name.rpartition(":")
+    if graph and any(Path(graph).glob(NODES + "*")):
+        return read_graph(Path(graph), language, seed)
     if (directory / "links").is_dir():
         from spiderling.jobdir.inspection import links_of_crawl  # which needs SQLite
 
@@ -135,7 +138,7 @@ def crawl(
         web, world(**options), concurrency=terms.concurrency, pages_per_s=terms.pages_per_s, strategy=strategy
     )
     truth = web.truth
-    every = max(10, int(min(truth.pages, terms.max_pages)) // _SAMPLES)
+    every = max(5, int(min(truth.pages, terms.max_pages)) // terms.samples)
     words = terms.word_share * truth.words
     for urls in stages(web, SHARES) if task.strategy == KNOWN_HOSTS else [web.seed_urls()]:
         last = replay.run(urls, terms.max_pages, terms.hours * 3600, words, tick, every)

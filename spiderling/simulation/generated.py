@@ -91,6 +91,8 @@ class Recipe:
     seed_hosts: int = 3
     links: float = 10.0
     """Mean number of links on a page."""
+    one_address: float = 0.0
+    """Share of the hosts that stand on one address, as the names of a blog service do."""
     trap_share: float = 0.01
     """Share of the hosts that have a calendar without end, or say the same on every page."""
     duplicate_share: float = 0.05
@@ -112,6 +114,8 @@ RECIPES = {
         "w12", wanted_share=1.0, yields="table-1", mean_host_pages=830, size_spread=0.3, largest=0.2, seed_hosts=30
     ),
     "scarce": Recipe("scarce", wanted_share=0.02, seed_hosts=475, mean_host_pages=15),
+    "many-hosts": Recipe("many-hosts", mean_host_pages=3, seed_hosts=475),
+    "one-address": Recipe("one-address", mean_host_pages=4, one_address=0.8, seed_hosts=30),
 }
 """The webs that strategies are compared on; ``scarce`` begins with as many hosts as the crawl of Tajik of 2012."""
 
@@ -123,6 +127,9 @@ def generate(recipe: Recipe) -> PageWeb:
     first = np.concatenate(([0], np.cumsum(sizes)))
     shares = _wanted_shares(recipe, sizes, rng)
     hosts = _hosts(first, shares, rng)
+    if recipe.one_address:
+        together = np.random.default_rng([recipe.seed, 4]).random(len(sizes)) < recipe.one_address
+        hosts.address[together] = len(sizes)  # no other host has it
     section, pages = _pages(recipe, first, shares, rates, rng)
     linking = Linking(recipe.seed, recipe.links, first, pages, hosts.address, _seed_order(recipe, shares, rates, rng))
     seeds = first[linking.order[: recipe.seed_hosts]].tolist()

@@ -144,6 +144,7 @@ def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
     assert (last.pages, last.documents, last.kept_bytes) == (5, 2, 7_000)
     page = web.outcome(1, "http://a.test/")
     assert {url for url, _, _ in batch_of(page.links).rows()} == {"http://a.test/%C5%BE%201", "http://a.test/short"}
+    assert make_web(f"{tmp_path}:de", 1, TERMS).truth.kept_bytes == 4_000
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_of_pages_with_one_text_the_first_that_is_met_is_kept() -> None:
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"there is no web .*: name thai, thai-pure, pt, w12, scarce, a directory"):
+    with pytest.raises(BadInput, match=r"there is no web .*: name thai, .*, one-address, a directory"):
         make_web(str(tmp_path), 1, TERMS)
     with pytest.raises(BadInput, match="SPIDERLING_STRATEGY"):
         list(compare([Task("thai", "nonsense", 1)], TERMS, 1, lambda pages: None))

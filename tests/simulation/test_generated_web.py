@@ -179,3 +179,11 @@ def test_links_come_as_the_batches_that_a_text_worker_makes(thai: PageWeb) -> No
 def test_a_recipe_out_of_bounds_is_refused() -> None:
     with pytest.raises(BadInput, match="100 to 20,000,000 pages"):
         replace(RECIPES["thai"], pages=50)
+
+
+def test_the_names_of_a_service_stand_on_one_address() -> None:
+    web = generate(replace(RECIPES["one-address"], pages=8_000))
+    most = np.bincount(web.hosts.address).max()
+    assert len(web.hosts.names) == 2_000
+    assert share(web.hosts.address == web.hosts.address.max(), np.ones(2_000, bool)) == pytest.approx(0.8, abs=0.05)
+    assert (web.hosts.address == web.hosts.address.max()).sum() == most

@@ -46,8 +46,7 @@ DEFAULTS: dict[str, Any] = {
 _HANDLERS = dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler")
 _DOWNLOADER_MIDDLEWARES = {
     "spiderling.middlewares.limits.LimitsMiddleware": 100,
-    "spiderling.middlewares.sitemaps.SitemapMiddleware": 890,
-    "spiderling.middlewares.robots.RobotsMiddleware": 900,
+    "spiderling.middlewares.site_files.SiteFilesMiddleware": 900,
     "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
@@ -76,7 +75,6 @@ _EXPORTERS = {
 _EXTENSIONS = {
     "spiderling.extensions.lifecycle.Lifecycle": 10,
     "spiderling.extensions.yieldfeed.YieldFeed": 20,
-    "spiderling.extensions.snapshots.Snapshots": 25,
     "spiderling.extensions.control.Control": 30,
     "spiderling.extensions.budget.Budget": 35,
     "spiderling.extensions.progress.Progress": 40,

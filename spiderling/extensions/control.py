@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from scrapy.crawler import Crawler
 
+from spiderling.base.addresses import IPNetwork
 from spiderling.base.errors import BadInput
 from spiderling.base.host_lists import HostList
 from spiderling.base.option_values import YIELD_PROFILES, parse_yield_profile
@@ -91,7 +93,6 @@ class Control(Extension):
         while True:
             await asyncio.sleep(_POLL_S)
             await self._look(crawl)
-            stop_if_spent(self.dispatcher)
 
     async def _look(self, crawl: Crawl) -> None:
         path = crawl.jobdir.control
@@ -107,22 +108,27 @@ class Control(Extension):
         except FileNotFoundError:
             return
         except (BadInput, OSError, UnicodeDecodeError) as error:
-            logger.error("%s is left aside until it is mended: %s", path, _why(error))
+            is_text = not isinstance(error, UnicodeDecodeError)
+            why = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8"
+            logger.error("%s is left aside until it is mended: %s", path, why)
             return
         former = self._applied
         self._applied = wanted
         self._apply(crawl, former, wanted)
+        self.dispatcher.wake()
         if crawl.archives is None:
             await ask_again(crawl, [Reason.of(key) for key in wanted.ask_again if key not in former.ask_again])
             self.dispatcher.wake()
 
     def _apply(self, crawl: Crawl, former: ControlFile, wanted: ControlFile) -> None:
-        for spec in fields(ControlFile):
-            old = getattr(former, spec.name)
-            new = getattr(wanted, spec.name)
-            if old != new:
-                crawl.event(f"control.yaml: {spec.name}: {old!r} -> {new!r}")
-        self._apply_rates(crawl, wanted)
+        for key, new in asdict(wanted).items():
+            if (old := getattr(former, key)) != new:
+                crawl.event(f"control.yaml: {key}: {old!r} -> {new!r}")
+        crawl.frontier.set_rates(
+            crawl.options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
+            crawl.options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
+        )
+        crawl.frontier.judge_by(wanted.yield_profile)
         self._apply_blocks(crawl, wanted)
         crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)
         for url in wanted.seeds:
@@ -133,22 +139,13 @@ class Control(Extension):
         for name in wanted.reopen:
             if name not in former.reopen:
                 self._reopen(crawl, name)
-        self.dispatcher.wake()
-
-    def _apply_rates(self, crawl: Crawl, wanted: ControlFile) -> None:
-        options = crawl.options
-        crawl.frontier.set_rates(
-            options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
-            options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
-        )
-        crawl.frontier.judge_by(wanted.yield_profile)
 
     def _apply_blocks(self, crawl: Crawl, wanted: ControlFile) -> None:
         listed = crawl.blocked.holds
         named = _hosts(wanted.block)
+        networks = _networks(wanted.block_networks)
         for host in crawl.frontier.block_where(lambda name: listed(name) or named.holds(name)):
             crawl.event(f"blocked {host.name}")
-        networks = [ipaddress.ip_network(text, strict=False) for text in wanted.block_networks]
         crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
     def _reopen(self, crawl: Crawl, name: str) -> None:
@@ -156,17 +153,20 @@ class Control(Extension):
         host = crawl.frontier.host(target.host) if target else None
         if host is None:
             logger.warning("control.yaml: reopen: this crawl knows no host %s", name)
-            return
-        if not host.is_closed:
+        elif not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
-            return
-        number = crawl.frontier.reopen_host(host, crawl.clock.now())
-        crawl.event(f"reopened {host.name} with {number} URLs")
+        else:
+            number = crawl.frontier.reopen_host(host, crawl.clock.now())
+            crawl.event(f"reopened {host.name} with {number} URLs")
 
 
 def _checked(key: str, value: Any) -> Any:
-    if key in ("block", "block_networks", "reopen", "ask_again", "seeds"):
-        return _checked_list(key, value)
+    if key in _LISTS:
+        example, check = _LISTS[key]
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+            raise BadInput(f'{key} is {value!r}; it must be a list such as ["{example}"]')
+        check(value)
+        return value
     if key == "yield_profile":
         profile = "off" if value is False else str(value)  # YAML reads a bare off as false
         try:
@@ -190,31 +190,25 @@ def _hosts(entries: list[str]) -> HostList:
     return hosts
 
 
-_EXAMPLES = {"ask_again": "dns", "block_networks": "192.0.2.0/24", "seeds": "https://example.org/"}
-"""Key of a list whose entries are no hosts -> an example of an entry."""
+def _networks(entries: list[str]) -> list[IPNetwork]:
+    try:
+        return [ipaddress.ip_network(entry, strict=False) for entry in entries]
+    except ValueError as error:
+        raise BadInput(f"block_networks: {error}") from error
 
 
-def _why(error: Exception) -> str:
-    """Why the file could not be read, in words."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+def _reasons(entries: list[str]) -> None:
+    known = sorted(reason.value for reason in MAY_BE_ASKED)
+    for entry in entries:
+        if entry not in known:
+            raise BadInput(f"ask_again: {entry!r} can not be asked again; these can: {', '.join(known)}")
 
 
-def _checked_list(key: str, value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
-        raise BadInput(f'{key} is {value!r}; it must be a list such as ["{_EXAMPLES.get(key, "example.org")}"]')
-    if key == "block":
-        _hosts(value)
-    if key == "ask_again":
-        known = sorted(reason.value for reason in MAY_BE_ASKED)
-        strange = [part for part in value if part not in known]
-        if strange:
-            raise BadInput(f"ask_again: {strange[0]!r} can not be asked again; these can: {', '.join(known)}")
-    if key == "block_networks":
-        for part in value:
-            try:
-                ipaddress.ip_network(part, strict=False)
-            except ValueError as error:
-                raise BadInput(f"block_networks: {error}") from error
-    return value
+_LISTS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
+    "block": ("example.org", _hosts),
+    "block_networks": ("192.0.2.0/24", _networks),
+    "reopen": ("example.org", list),
+    "ask_again": ("dns", _reasons),
+    "seeds": ("https://example.org/", list),
+}
+"""Key of a list -> an example of an entry, and what raises BadInput for a list that it cannot understand."""

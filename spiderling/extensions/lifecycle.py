@@ -1,4 +1,4 @@
-"""Closes the spider of a crawl that could not be opened; else writes ``crawl.log`` and makes checkpoints."""
+"""Closes the spider of a crawl that could not be opened; else writes ``crawl.log``, checkpoints and snapshots."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ class Lifecycle(Extension):
         _collect_less_often()
         self._log = _file_log(self.crawl)
         self.keep_running(self._make_checkpoints(), "the checkpoints' clock")
+        if self.crawl.near is not None:
+            self.keep_running(self._write_snapshots(), "the snapshots of the near-duplicate filter")
 
     def _ended(self) -> None:
         """Close ``crawl.log``: the summary is written by now."""
@@ -55,6 +57,12 @@ class Lifecycle(Extension):
         while True:
             await asyncio.sleep(self.crawl.options.checkpoint_s)
             self.crawl.checkpoint.begin_if_needed()
+
+    async def _write_snapshots(self) -> None:
+        """Bound how many documents a start after a kill reads again; ``Crawl.close`` writes the last snapshot."""
+        while True:
+            await asyncio.sleep(self.crawl.options.dedup_snapshot_s)
+            await self.crawl.snapshot()
 
 
 class _FileLog(logging.FileHandler):

@@ -7,8 +7,6 @@ import logging
 import time
 from collections import Counter
 
-from scrapy.crawler import Crawler
-
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
@@ -25,12 +23,9 @@ _BUSY = 0.9
 class Progress(Extension):
     """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._last_pages = 0
-        self._last_bytes_read = 0
-        self._last_cpu_s = 0.0
-        self._last_time_s = 0.0
+    _last_bytes_read = 0
+    _last_cpu_s = 0.0
+    _last_time_s = 0.0
 
     def opened(self) -> None:
         crawl = self.crawl
@@ -106,18 +101,15 @@ class Progress(Extension):
         return "hosts (too few have URLs waiting)"
 
     def _to_stats(self, crawl: Crawl) -> None:
-        stats = self._crawler.stats
         for key, value in crawl.frontier.counts().items():
-            stats.set_value(f"spiderling/{key}", value)
+            self._crawler.stats.set_value(f"spiderling/{key}", value)
 
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
     factor = crawl.frontier.yield_factor
-    strategy = crawl.options.strategy
-    if factor is None:
-        rule = "no host is retired for its yield"
-    else:
+    rule = "no host is retired for its yield"
+    if factor is not None:
         name = crawl.options.yield_profile
         rule = f"yield profile {name}: t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
     verb = "Resuming" if crawl.is_resumed else "Starting"
@@ -126,7 +118,7 @@ def start_line(crawl: Crawl) -> str:
     others = ", ".join(code for code in crawl.recognised if code not in accepted) or "nothing"
     return (
         f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
-        f"{'' if crawl.archives is not None else f'strategy {strategy}; '}{rule}"
+        f"{'' if crawl.archives is not None else f'strategy {crawl.options.strategy}; '}{rule}"
     )
 
 
@@ -173,9 +165,8 @@ def _parked(crawl: Crawl) -> str:
 def _errors(crawl: Crawl) -> str:
     """How many errors of our own ended URLs and files."""
     number = crawl.frontier.totals["internal_errors"]
-    if not number:
-        return ""
-    return f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
+    said = f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
+    return said if number else ""
 
 
 def _remembered(crawl: Crawl) -> str:

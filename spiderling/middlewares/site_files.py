@@ -1,0 +1,106 @@
+"""Downloader middleware: takes robots.txt, tdmrep.json, ai.txt and sitemaps to the frontier; none reaches the spider.
+
+The frontier applies the rules when it hands out a URL (frontier/robots.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.engine.component import Component
+from spiderling.engine.outcomes import FileTaken, exchange_of, of_response
+from spiderling.engine.requests import fetch_of
+from spiderling.frontier import Fetch
+from spiderling.frontier.discovery.sitemaps import is_sitemap
+from spiderling.frontier.hosts.host import RobotsRequest
+from spiderling.frontier.site_files import MAX_FILE_BYTES, parsed
+from spiderling.middlewares.limits import asked_to_wait_s, may_pass, redirect_target
+from spiderling.text.sitemap import Sitemap, read_sitemap
+
+_SMALL_BYTES = 20_000
+"""Rules up to this size are parsed in the event loop, which takes some milliseconds; larger ones in a thread."""
+_BATCH_URLS = 200
+"""URLs that the frontier takes in one turn of the event loop, some milliseconds.  Chosen."""
+
+
+class SiteFilesMiddleware(Component):
+    """Stands nearer to the handler than LimitsMiddleware, so it sees redirects and error statuses too.
+
+    Large files are read in a thread, to keep the event loop free, and one at a time, to save memory.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._reading_rules = asyncio.Lock()
+        self._reading_sitemap = asyncio.Lock()
+
+    def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
+        fetch = fetch_of(request)
+        if fetch is not None and fetch.robots is not None:
+            return self._settle_rules(fetch, fetch.robots, request, response)
+        if fetch is not None and is_sitemap(fetch):
+            return self._settle_sitemap(fetch, request, response)
+        return response
+
+    async def _settle_rules(self, fetch: Fetch, asked: RobotsRequest, request: Request, response: Response) -> Response:
+        crawl = self.crawl
+        body = response.body[:MAX_FILE_BYTES]
+        status = response.status
+        if len(body) > _SMALL_BYTES and 200 <= status < 300:
+            try:
+                async with self._reading_rules:
+                    rules = await asyncio.to_thread(parsed, asked.file, body, crawl.options)
+                crawl.frontier.parsed_ahead(asked.file, body, rules)
+            except Exception as error:
+                crawl.errors.note(error, request.url)
+                status = 0
+        crawl.archive(exchange_of(request), {"reason": "site-file"})
+        self.dispatcher.in_transit.settle_robots(
+            fetch, status, response.body, redirect_target(response), asked_to_wait_s(response) or 0.0
+        )
+        raise FileTaken(f"robots.txt of {asked.origin}")
+
+    async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
+        """Leave to LimitsMiddleware only redirects within the host and failures that may pass."""
+        redirect = canonicalize(redirect_target(response) or "")
+        if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
+            return response
+        detail = f"HTTP {response.status}"
+        reason = Reason.SITEMAP
+        if 200 <= response.status < 300:
+            async with self._reading_sitemap:
+                try:
+                    sitemap = await asyncio.to_thread(read_sitemap, response.body)
+                except Exception as error:
+                    self.crawl.errors.note(error, request.url)
+                    detail = f"{type(error).__name__}: {error}"
+                    reason = Reason.INTERNAL_ERROR
+                else:
+                    detail = await self._take_sitemap(fetch, sitemap)
+        outcome = of_response(response, reason)  # of a response that has no request yet
+        outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
+        self.dispatcher.in_transit.settle(outcome)
+        raise FileTaken(f"{request.url} is a sitemap")
+
+    async def _take_sitemap(self, fetch: Fetch, sitemap: Sitemap) -> str:
+        """Give the frontier the URLs of *sitemap*, and say how many.  After a kill the sitemap is read again."""
+        crawl = self.crawl
+        sitemaps = crawl.frontier.sitemaps
+        urls = sitemap.urls
+        with crawl.errors.changing(fetch.url, fetch.id):
+            if sitemap.is_index:
+                sitemaps.put_files(fetch, urls, crawl.clock.now())
+            else:
+                for start in range(0, len(urls), _BATCH_URLS):
+                    sitemaps.put_urls(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
+                    await asyncio.sleep(0)
+            sitemaps.left_out(sitemap.left_out)
+        return f"{len(urls)} {'sitemaps' if sitemap.is_index else 'URLs'}"

@@ -104,6 +104,8 @@ class Crawls:
         self._directory = directory
         self._data = data
         self._switch = switch
+        marks = directory / "behaviours.json"
+        self._behaviours: dict[str, str] = json.loads(marks.read_text()) if marks.exists() else {}
         self._known: dict[str, Result] = {}
         if self._file.exists():
             for line in self._file.read_text().splitlines():
@@ -118,9 +120,10 @@ class Crawls:
         for job in wanted:
             if self._key(job) not in self._known:
                 missing[job.web, job.pages, job.seed].append(job)
-        for name in {web for web, _, _ in missing if web in MINIWEBS}:
+        for name in sorted({web for web, _, _ in missing if web in MINIWEBS}):
             _record(self._directory, name)
-        for job, result in _simulated(list(missing.values()), self._directory, self._data, self._switch, processes):
+        groups = sorted(missing.values(), key=lambda group: group[0].seed)  # so that a part of them tells of all webs
+        for job, result in _simulated(groups, self._directory, self._data, self._switch, processes):
             self._known[self._key(job)] = result
             row = {"key": self._key(job), "job": job._asdict(), **result._asdict()}
             with self._file.open("a") as file:
@@ -129,7 +132,15 @@ class Crawls:
 
     def _key(self, job: Job) -> str:
         is_ours = job.strategy.partition(":")[0] in _OURS
-        return " ".join(map(str, (*job, code_mark() if is_ours or job.off else behaviour_mark(job.strategy))))
+        return " ".join(map(str, (*job, code_mark() if is_ours or job.off else self._behaviour(job.strategy))))
+
+    def _behaviour(self, strategy: str) -> str:
+        """The mark of a rival; it is looked for anew when the code has changed."""
+        name = f"{strategy} {code_mark()}"
+        if name not in self._behaviours:
+            self._behaviours[name] = behaviour_mark(strategy)
+            (self._directory / "behaviours.json").write_text(json.dumps(self._behaviours))
+        return self._behaviours[name]
 
 
 def _simulated(
@@ -241,7 +252,6 @@ def _code(source: str) -> str:
     return ast.dump(tree)
 
 
-@cache
 def behaviour_mark(strategy: str) -> str:
     """A hash of what *strategy* fetches, and when, in a small crawl of two webs."""
     digest = sha256()

@@ -7,6 +7,7 @@ and so are pages that the seeds do not lead to.
 from __future__ import annotations
 
 import io
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,8 +58,9 @@ def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
     nodes = list(_nodes(directory, language))
     if not any(node.kept_bytes for node in nodes):
         raise BadInput(f"{directory} holds no page with text in {language!r}; name another language (-a lang=).")
-    links = ((source, target, 0, 0, 0) for source, target in _edges(directory, len(nodes)))
-    return recorded_web(f"{directory.name}:{language}", nodes, links, language, seed=seed)
+    edges = np.zeros((5, len(ends := _edges(directory, len(nodes)))), np.int64)
+    edges[:2] = ends.T
+    return recorded_web(f"{directory.name}:{language}", nodes, edges.T, language, seed=seed)
 
 
 def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequence[str] = ()) -> PageWeb:
@@ -105,25 +107,27 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
         if (target := place(url)) >= 0
     )
     starts = [page for url in seeds if (home := canonicalize(url)) and (page := place(home.url)) >= 0]
-    return recorded_web(title, nodes, links, language, starts or [0])
+    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 5)
+    return recorded_web(title, nodes, edges, language, starts or [0])
 
 
 def recorded_web(
     title: str,
     nodes: Sequence[Node],
-    links: Iterable[tuple[int, ...]],
+    edges: Array,
     language: str,
     seeds: Sequence[int] = (),
     seed: int = 1,
 ) -> PageWeb:
-    """The web of *nodes* and of *links*: source, target, score of the block, length of the text, what hreflang says.
+    """The web of *nodes* and *edges*.
+
+    Columns of *edges*: source, target, score of the block, length of the text, what hreflang says.
 
     Without *seeds* crawls begin at first pages of hosts with text, and at a hub.
     """
     names = [node.url.split("/", 3)[2] for node in nodes]
     order = np.argsort(np.array(names), kind="stable")
     place = np.argsort(order)
-    edges = np.fromiter((value for link in links for value in link), np.int64).reshape(-1, 5)
     starts, targets, cues = _by_source(place[edges[:, 0]], place[edges[:, 1]], edges[:, 2:], len(nodes))
     chosen = place[np.array(seeds, np.int64)] if len(seeds) else _chosen_seeds(nodes, names, order, edges, seed)
     reached = np.sort(np.concatenate(breadth_first(starts, targets, chosen).levels))
@@ -165,8 +169,8 @@ def _chosen_seeds(nodes: Sequence[Node], names: Sequence[str], order: Array, edg
     place = np.argsort(order)
     first = np.unique(host[order], return_index=True)[1]
     gains = np.bincount(host, [node.kept_bytes for node in nodes])
-    pairs = np.unique(np.stack((edges[:, 0], host[edges[:, 1]])), axis=1)
-    hub = place[np.bincount(pairs[0], minlength=1).argmax()]
+    linked = np.unique(edges[:, 0] * len(gains) + host[edges[:, 1]]) // len(gains)
+    hub = place[np.bincount(linked, minlength=1).argmax()]
     best = np.argsort(-gains)[: min(10, int((gains > 0).sum()))]
     return np.append(first[np.random.default_rng(seed).permutation(best)[:3]], hub)
 
@@ -217,15 +221,19 @@ def _nodes(directory: Path, language: str) -> Iterator[Node]:
         raise BadInput(f"{directory / NODES} is no table of nodes: {error!r}; docs/simulator.md says how.") from None
 
 
-def _edges(directory: Path, pages: int) -> Iterator[tuple[int, int]]:
+def _edges(directory: Path, pages: int) -> Array:
+    """A row for each link among *pages*: source, target."""
+    ends = array("q"), array("q")
     for line in _lines(directory / EDGES):
         source, _, targets = line.partition("\t")
         try:
-            for target in targets.split():
-                if int(source) < pages > int(target):
-                    yield int(source), int(target)
+            numbers = list(map(int, targets.split()))
+            ends[0].extend([int(source)] * len(numbers))
+            ends[1].extend(numbers)
         except ValueError:
             raise BadInput(f"{directory / EDGES} has a line that is no id, tab, ids: {line[:60]!r}.") from None
+    edges = np.array(ends).T
+    return edges[(edges < pages).all(1)]
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -233,7 +233,8 @@ def _edges(directory: Path, pages: int) -> Array:
         except ValueError:
             raise BadInput(f"{directory / EDGES} has a line that is no id, tab, ids: {line[:60]!r}.") from None
     edges = np.array(ends).T
-    return edges[(edges < pages).all(1)]
+    inside: Array = edges[(edges < pages).all(1)]
+    return inside
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -15,7 +15,6 @@ def with_progress(entries: Iterable[_T], unit: str, total: int = 0, every_s: flo
     """
     from tqdm import tqdm  # takes longer to load than most commands run, and most need none
 
-    bar: Iterable[_T] = tqdm(
+    yield from tqdm(
         entries, total=total or None, unit=f" {unit}", disable=None, leave=False, mininterval=every_s, smoothing=0
     )
-    return iter(bar)

@@ -15,6 +15,7 @@ from spiderling.engine.command import SpiderlingCommand
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.export import corpus_of, export
 from spiderling.export.formats import format_of
+from spiderling.export.selection import Plan
 
 if TYPE_CHECKING:
     import argparse
@@ -59,20 +60,13 @@ def _dedup(names: list[str], opts: argparse.Namespace) -> str:
     if out.exists():
         raise BadInput(f"{out} exists; remove it, or give another name.")
     corpus = corpus_of(names)
-    format_name = format_of(out.name)
+    plan = Plan(out, format_of(out.name))
     work = Path(opts.temp or out.parent) / f"{out.name}.work"
     run = Deduplication(corpus, rule, work, parse_size(opts.memory))
     try:
         totals = run.judge(with_progress)
-        kept = export(
-            corpus,
-            out,
-            format_name,
-            watch=lambda documents: run.without_duplicates(
-                with_progress(documents, "documents written", totals.documents)
-            ),
-            notes={"dedup": rule._asdict() | totals._asdict()},
-        ).kept
+        documents = run.without_duplicates(with_progress(corpus.stored(), "documents written", totals.documents))
+        kept = export(corpus, documents, plan, {"dedup": rule._asdict() | totals._asdict()}).kept
     finally:
         run.close()
     shutil.rmtree(work)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +12,11 @@ from spiderling.base.errors import DamageError
 from spiderling.base.option_values import parse_size
 from spiderling.base.progress_line import with_progress
 from spiderling.base.url_lists import DropList, read_list
-from spiderling.corpus.reader import stored_documents
 from spiderling.engine.command import SpiderlingCommand
 from spiderling.export.export import Corpus, Summary, corpus_of, export
 from spiderling.export.formats import FORMATS, format_of
 from spiderling.export.salvage import Salvage, account
-from spiderling.export.selection import SPLITS, Layout, Selection
+from spiderling.export.selection import SPLITS, Plan, Selection
 
 if TYPE_CHECKING:
     import argparse
@@ -73,7 +71,7 @@ class Command(SpiderlingCommand):
         salvage = Salvage() if opts.salvage else None
         selection = Selection(opts.where, opts.max_distance, opts.sample, opts.seed)
         try:
-            corpus = corpus_of(args, salvage)
+            corpus = corpus_of(args, opts.salvage)
             summary = _export(corpus, opts, selection, salvage)
         except DamageError as error:
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
@@ -91,18 +89,18 @@ def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salv
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     out = Path(opts.out)
-    return export(
-        corpus,
+    plan = Plan(
         out,
         opts.format or format_of(out.name),
+        tuple(opts.split),
+        parse_size(opts.shard_bytes),
+        selection,
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
-        partial(with_progress, unit="documents", total=corpus.documents),
-        selection,
-        Layout(tuple(opts.split), parse_size(opts.shard_bytes)),
-        {"left_out": salvage.losses} if salvage else {},
-        salvage.documents if salvage else stored_documents,
     )
+    documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
+    notes = {"left_out": salvage.losses} if salvage else {}
+    return export(corpus, with_progress(documents, "documents", corpus.documents), plan, notes)
 
 
 def _result(summary: Summary, out: Path, selection: Selection) -> Iterator[str]:

@@ -20,31 +20,29 @@ ranges of 2 do not know of each other.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.corpus.reader import StoredDocument, parsed, stored_documents
+from spiderling.corpus.reader import Document, StoredDocument, parsed
+from spiderling.export.export import Corpus
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.shingles import WINDOW, shingles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
     from duckdb import DuckDBPyConnection
-    from numpy.typing import NDArray
 
-    from spiderling.export.export import Corpus
-
-    Progress = Callable[[Iterable[Any], str, int], Iterator[Any]]
+Progress: TypeAlias = Callable[[Iterable[Any], str, int], Iterator[Any]]
 
 MIN_MEMORY_BYTES = 1_000_000_000
-"""Chosen."""
+"""Memory that a run must be given (chosen)."""
 _OWN_BYTES = 600_000_000
 """Memory needed beside DuckDB: for Python, its libraries and one chunk (chosen)."""
 _CHUNK_SHINGLES = 4_000_000
@@ -94,17 +92,9 @@ class Rule(NamedTuple):
     mark: bool = False
     """Whether duplicates stay, with ``dup="1"`` on their paragraphs."""
 
-    def checked(self) -> Rule:
-        """Raises BadInput for values out of bounds."""
-        if not 1 <= self.window <= 100:
-            raise BadInput(f"tuples of {self.window} words make no sense; take 1 to 100 (onion and the papers: 7).")
-        if not 0 <= self.threshold < 1:
-            raise BadInput(f"a threshold of {self.threshold} makes no sense; take a share from 0 to below 1, as 0.5.")
-        return self
-
 
 class Totals(NamedTuple):
-    """What the corpus holds, and how many of its units are duplicates."""
+    """What the corpus holds, as far as it was read, and how many of its units are duplicates."""
 
     documents: int
     units: int
@@ -116,11 +106,15 @@ class Deduplication:
     """One run over a corpus, in a work directory that the next run of the same goes on with."""
 
     def __init__(self, corpus: Corpus, rule: Rule, work: Path, memory_bytes: int) -> None:
-        """Raises BadInput when *work* holds a run over something else, or is in use."""
+        """Raises BadInput for values out of bounds, and when *work* holds a run over something else, or is in use."""
         if memory_bytes < MIN_MEMORY_BYTES:
             raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
+        if not 1 <= rule.window <= 100:
+            raise BadInput(f"tuples of {rule.window} words make no sense; take 1 to 100 (onion and the papers: 7).")
+        if not 0 <= rule.threshold < 1:
+            raise BadInput(f"a threshold of {rule.threshold} makes no sense; take a share from 0 to below 1, as 0.5.")
         self._corpus = corpus
-        self._rule = rule.checked()
+        self._rule = rule
         self._work = work
         self._sql_bytes = memory_bytes - _OWN_BYTES
         self._thread = ThreadPoolExecutor(1)
@@ -131,9 +125,10 @@ class Deduplication:
 
         with _told(self._work):
             self._work.mkdir(parents=True, exist_ok=True)
-            connection = duckdb.connect(str(self._work / "work.duckdb"))
-            connection.execute(f"SET memory_limit = '{self._sql_bytes}B'")
-            connection.execute(f"SET temp_directory = '{str(self._work / 'spill').replace(chr(39), chr(39) * 2)}'")
+            connection = duckdb.connect(
+                str(self._work / "work.duckdb"),
+                config={"memory_limit": f"{self._sql_bytes}B", "temp_directory": str(self._work / "spill")},
+            )
             connection.execute(_TABLES)
             rows = connection.execute("SELECT description FROM run").fetchall()
             if not rows:
@@ -171,8 +166,11 @@ class Deduplication:
             self._collect(progress)
             self._number(progress)
             self._decide(progress)
-            documents, units, number = self._one("SELECT sum(documents), sum(units), sum(shingles) FROM chunk")
-            return Totals(int(documents), int(units), int(number), self._one("SELECT count(*) FROM duplicate")[0])
+            return self._totals()
+
+    def _totals(self) -> Totals:
+        query = "SELECT sum(documents), sum(units), sum(shingles), (SELECT count(*) FROM duplicate) FROM chunk"
+        return Totals._make(int(number or 0) for number in self._one(query))
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...]:
         row = self._execute(query, *values).fetchone()
@@ -200,28 +198,20 @@ class Deduplication:
         """The shingles of all units, sorted within each chunk so that a range of hashes is found in few places."""
         if self._is_done("collected"):
             return
-        documents, first = (int(total or 0) for total in self._one("SELECT sum(documents), sum(units) FROM chunk"))
-        texts = progress(self._stored(), "documents read", self._corpus.documents)
+        documents, first, *_ = self._totals()
+        texts = progress(self._corpus.stored(), "documents read", self._corpus.documents)
         for chunk in _chunks(islice(texts, documents, None), self._rule):
             documents += chunk.documents
+            units = np.arange(first, first + len(chunk.sizes))
+            first += len(units)
             with self._committed("chunk", documents):
-                self._add(chunk, first)
-            first += len(chunk.sizes)
+                self._connection.register("hashes", {"hash": chunk.hashes, "unit": np.repeat(units, chunk.sizes)})
+                self._connection.register("sizes", {"unit": units, "shingles": chunk.sizes})
+                self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
+                self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
+                self._execute("INSERT INTO chunk VALUES (?, ?, ?)", chunk.documents, len(units), len(chunk.hashes))
         with self._committed("collected"):
             pass
-
-    def _add(self, chunk: _Chunk, first: int) -> None:
-        import pyarrow as pa
-
-        units = np.arange(first, first + len(chunk.sizes))
-        self._connection.register("hashes", pa.table({"hash": chunk.hashes, "unit": np.repeat(units, chunk.sizes)}))
-        self._connection.register("sizes", pa.table({"unit": units, "shingles": chunk.sizes}))
-        self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
-        self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
-        self._execute("INSERT INTO chunk VALUES (?, ?, ?)", chunk.documents, len(units), len(chunk.hashes))
-
-    def _stored(self) -> Iterator[StoredDocument]:
-        return chain.from_iterable(map(stored_documents, self._corpus.sources))
 
     # -- step 2
 
@@ -245,7 +235,7 @@ class Deduplication:
         if self._is_done("decided"):
             return
         rows, shared = self._one("SELECT count(*), coalesce(max(number) + 1, 0) FROM shared")
-        units = int(self._one("SELECT sum(units) FROM chunk")[0] or 0)
+        units = self._totals().units
         parts = 1 + rows // _RANGE_ROWS
         seen = self._flags(shared)
         with self._committed("decided"):
@@ -253,19 +243,15 @@ class Deduplication:
                 low = units * part // parts
                 high = units * (part + 1) // parts - 1
                 found = self._execute(_POSTINGS, low, high, low, high).fetchnumpy()
-                self._note(_duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold))
+                known = _duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold)
+                self._connection.register("known", {"unit": np.array(known, np.int64)})
+                self._execute("INSERT INTO duplicate SELECT unit FROM known")
 
     def _flags(self, number: int) -> NDArray[np.bool_]:
         """A flag for each shared shingle; on disk if they would take much of the memory."""
         if number < self._sql_bytes // 4:
             return np.zeros(number, np.bool_)
         return np.memmap(self._work / "seen", np.bool_, "w+", shape=(number,))
-
-    def _note(self, units: list[int]) -> None:
-        import pyarrow as pa
-
-        self._connection.register("found", pa.table({"unit": pa.array(units, pa.int64())}))
-        self._execute("INSERT INTO duplicate SELECT unit FROM found")
 
     # -- step 4
 
@@ -277,37 +263,32 @@ class Deduplication:
         for stored in documents:
             document = parsed(stored)
             paragraphs = len(document.paragraphs)
-            number = paragraphs if self._rule.unit == "paragraph" else 1
-            flags = [False] * number
-            while unit <= following < unit + number:
+            flags = [False] * (paragraphs if self._rule.unit == "paragraph" else 1)
+            while unit <= following < unit + len(flags):
                 flags[following - unit] = True
                 following = next(duplicates, -1)
-            unit += number
+            unit += len(flags)
             if not any(flags):
                 yield stored
             elif not all(flags) or self._rule.mark:
-                yield self._changed(
-                    stored, flags if self._rule.unit == "paragraph" else flags * len(document.paragraphs)
-                )
+                yield self._changed(document, flags if self._rule.unit == "paragraph" else flags * paragraphs)
 
     def _ordered_duplicates(self) -> Iterator[int]:
         rows = self._connection.cursor().execute("SELECT unit FROM duplicate ORDER BY unit")
         while batch := rows.fetchmany(10_000):
             yield from (int(unit) for (unit,) in batch)
 
-    def _changed(self, stored: StoredDocument, flags: list[bool]) -> StoredDocument:
+    def _changed(self, document: Document, flags: list[bool]) -> StoredDocument:
         """Without the flagged paragraphs, or with a mark on them."""
-        document = parsed(stored)
-        mark = self._rule.mark
-        entries = zip(document.paragraphs, document.details, flags, strict=True)
-        left = [
-            (text, details | {"dup": "1"} if flag else details) for text, details, flag in entries if mark or not flag
-        ]
-        attributes = dict(document.attributes)
-        if not mark and "length" in attributes:
-            attributes["length"] = str(len("\n".join(text for text, _ in left).encode()))
-        if not mark and "words" in attributes:
-            attributes["words"] = str(sum(len(text.split()) for text, _ in left))
+        attributes = document.attributes
+        entries = list(zip(document.paragraphs, document.details, flags, strict=True))
+        if self._rule.mark:
+            left = [(text, details | {"dup": "1"} if flag else details) for text, details, flag in entries]
+        else:
+            left = [(text, details) for text, details, flag in entries if not flag]
+            texts = [text for text, _ in left]
+            sizes = {"length": len("\n".join(texts).encode()), "words": sum(len(text.split()) for text in texts)}
+            attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
         text = rendered(attributes, [(text, written(details)) for text, details in left])
         return StoredDocument(attributes, text)
 
@@ -332,8 +313,7 @@ def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]
         number += len(found.hashes)
         if number >= _CHUNK_SHINGLES:
             yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
-            hashes = hashes[:1]
-            sizes = sizes[:1]
+            del hashes[1:], sizes[1:]
             number = 0
     yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
 
@@ -371,17 +351,14 @@ def _told(work: Path) -> Iterator[None]:
 
     try:
         yield
-    except duckdb.IOException as error:
-        if "lock" in str(error):
-            raise BadInput(f"{work} is in use by another run.") from None
-        raise StorageError(f"{work} cannot be read or written: {_first_line(error)}") from error
-    except duckdb.OutOfMemoryException as error:
-        raise StorageError(f"the memory is too little; give more by --memory: {_first_line(error)}") from error
     except duckdb.Error as error:
-        raise StorageError(f"{work} cannot be used: {_first_line(error)}  Remove it to begin anew.") from error
+        first_line = str(error).partition("\n")[0]
+        if isinstance(error, duckdb.IOException) and "lock" in str(error):
+            raise BadInput(f"{work} is in use by another run.") from None
+        if isinstance(error, duckdb.IOException):
+            raise StorageError(f"{work} cannot be read or written: {first_line}") from error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise StorageError(f"the memory is too little; give more by --memory: {first_line}") from error
+        raise StorageError(f"{work} cannot be used: {first_line}  Remove it to begin anew.") from error
     except OSError as error:
         raise StorageError(f"{work} could not be written: {error.strerror or error}.") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]

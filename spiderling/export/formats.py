@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import gzip
 import re
-from pathlib import PurePath
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from operator import attrgetter
+from pathlib import Path, PurePath
+from typing import IO, Any
 
 import zstandard
 
 from spiderling.base.errors import BadInput
 from spiderling.base.hints import hint
-from spiderling.corpus.reader import parsed, unescape
+from spiderling.corpus.reader import StoredDocument, parsed, unescape
 from spiderling.export.records import as_json, record_of, schema
 from spiderling.text.prevertical import escape
 from spiderling.text.tokens import tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from spiderling.corpus.reader import StoredDocument
 
 _FRAME_CHARS = 1_000_000
 """Text that is packed at once (chosen)."""
@@ -33,26 +29,7 @@ _ROW_GROUP_CHARS = 16_000_000
 _PACKED = (".zst", ".gz")
 
 
-class Writer(Protocol):
-    """Writes documents of one format to a file."""
-
-    waiting: int
-    """Characters that were added and are not in the file yet."""
-
-    def add(self, document: StoredDocument) -> None: ...
-
-    def flush(self) -> None:
-        """Write what waits."""
-
-    def close(self) -> None:
-        """Write the rest."""
-
-
 # -- text formats: a document as it stands in a file
-
-
-def _prevertical(document: StoredDocument) -> str:
-    return document.text
 
 
 def _jsonl(document: StoredDocument) -> str:
@@ -76,7 +53,7 @@ def _vertical(document: StoredDocument) -> str:
 
 
 ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
-    "prevertical": _prevertical,
+    "prevertical": attrgetter("text"),
     "vertical": _vertical,
     "jsonl": _jsonl,
     "text": _text,
@@ -119,7 +96,17 @@ def checked(name: str, format_name: str) -> str:
     return format_name
 
 
-def writer(path: Path, name: str, format_name: str) -> Writer:
+def packer(name: str) -> Callable[[bytes], bytes]:
+    """A function that packs bytes into a frame, by the ending of *name*; a file holds such frames one after another."""
+    if name.endswith(".zst"):
+        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
+    return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
+
+
+# -- writers
+
+
+def writer(path: Path, name: str, format_name: str) -> TextWriter | ParquetWriter:
     """A writer to the new file *path*, which will be renamed to *name*; raises OSError, and BadInput for that name."""
     if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
@@ -135,6 +122,7 @@ class TextWriter:
         self._pack = packer(name)
         self._texts: list[str] = []
         self.waiting = 0
+        """Characters that were added and are not in the file yet."""
         path.write_bytes(b"")
 
     def add(self, document: StoredDocument) -> None:
@@ -145,6 +133,7 @@ class TextWriter:
             self.flush()
 
     def flush(self) -> None:
+        """Write what waits."""
         if self._texts:
             with self._path.open("ab") as file:
                 file.write(self._pack("".join(self._texts).encode()))
@@ -153,13 +142,6 @@ class TextWriter:
 
     def close(self) -> None:
         self.flush()
-
-
-def packer(name: str) -> Callable[[bytes], bytes]:
-    """A function that packs bytes into a frame, by the ending of *name*; a file holds such frames one after another."""
-    if name.endswith(".zst"):
-        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
-    return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
 
 
 class ParquetWriter:
@@ -173,18 +155,17 @@ class ParquetWriter:
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
         self._records: list[dict[str, Any]] = []
         self.waiting = 0
+        """Characters of text that were added and are not in the file yet."""
 
     def add(self, document: StoredDocument) -> None:
-        self.add_record(record_of(parsed(document)))
-
-    def add_record(self, record: dict[str, Any]) -> None:
-        """*record*: of records.record_of."""
+        record = record_of(parsed(document))
         self._records.append(record)
         self.waiting += len(record["text"])
         if self.waiting >= _ROW_GROUP_CHARS:
             self.flush()
 
     def flush(self) -> None:
+        """Write what waits."""
         import pyarrow as pa
 
         if self._records:

@@ -12,11 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-import zstandard
-
-from spiderling.base.errors import SpiderlingError
+from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.corpus.reader import Source, StoredDocument, attributes_of, stored_documents
-from spiderling.corpus.segments import SUFFIX
+from spiderling.corpus.segments import SUFFIX, frames
 from spiderling.jobdir.inspection import Segment
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
@@ -24,8 +22,6 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
 _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
-_PIECE_BYTES = 1 << 16
-"""Unpacked at a time (chosen)."""
 _MOST_BYTES = 1 << 30
 """Text of a frame from which it counts as damaged (chosen: a batch of a crawl has some MB at most)."""
 
@@ -41,23 +37,21 @@ class Loss(TypedDict):
     """By the state's record, else an estimate from the whole frames; None: there is neither."""
 
 
+def salvaged_sources(directory: Path, segments: Iterable[Segment]) -> list[Source]:
+    """The files of a crawl's corpus, and those of the *segments* named by its state that are gone.
+
+    Whole frames behind the length that the state records for a segment are text as well, and are read.
+    """
+    known = {segment.path: Source(*segment) for segment in segments}
+    files = {path for path in directory.glob(f"corpus/*{SUFFIX}") if _SEGMENT.fullmatch(path.name)}
+    return [known.get(path, Source(path)) for path in sorted(files | known.keys())]
+
+
 class Salvage:
     """Reads sources as far as they are whole; ``losses`` grows with each that is not."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
-        self._recorded: dict[Path, int] = {}
-        """Documents of each segment, as the state records them."""
-
-    def sources(self, directory: Path, segments: Sequence[Segment] = ()) -> list[Source]:
-        """The files of a crawl's corpus, and those of the *segments* named by its state that are gone.
-
-        Whole frames behind the length that the state records for a segment are text as well, and are read.
-        """
-        lengths = {segment.path: segment.length for segment in segments}
-        self._recorded |= {segment.path: segment.entries for segment in segments}
-        files = {path for path in directory.glob(f"corpus/*{SUFFIX}") if _SEGMENT.fullmatch(path.name)}
-        return [Source(path, lengths.get(path)) for path in sorted(files | lengths.keys())]
 
     def documents(self, source: Source) -> Iterator[StoredDocument]:
         """The documents of every frame of *source* that is whole; of a file that is all whole, all documents."""
@@ -80,7 +74,7 @@ class Salvage:
         lost += max(0, (source.length or 0) - size)
         if lost:
             estimate = max(1, round(taken * lost / read)) if read else None
-            missing = self._recorded[source.path] - taken if source.path in self._recorded else estimate
+            missing = estimate if source.entries is None else source.entries - taken
             self.losses.append({"file": str(source.path), "bytes": lost, "frames": frames, "documents": missing})
 
 
@@ -100,49 +94,42 @@ def _parts(path: Path) -> Iterator[_Part]:
     if not path.exists() or not path.stat().st_size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        begin = at = frames = 0
+        begin = at = number = 0
         while at < len(data):
-            if data[at : at + len(_MAGIC)] == _MAGIC and (part := _frame(data, at)) is not None:
-                if at > begin:
-                    yield _Part(begin, at - begin, frames=max(1, frames))
-                yield part
-                begin = at = at + part.length
-                frames = 0
+            part = None
+            if data[at : at + len(_MAGIC)] == _MAGIC:
+                part = _frame(path, at, len(data))
+                number += 1
+            if part is None:
+                at = data.find(_MAGIC, at + 1) % (len(data) + 1)  # -1, for none, becomes the end
                 continue
-            frames += data[at : at + len(_MAGIC)] == _MAGIC
-            at = data.find(_MAGIC, at + 1)
-            at = len(data) if at < 0 else at
+            if at > begin:
+                yield _Part(begin, at - begin, frames=max(1, number - 1))
+            yield part
+            begin = at = at + part.length
+            number = 0
         if at > begin:
-            yield _Part(begin, at - begin, frames=max(1, frames))
+            yield _Part(begin, at - begin, frames=max(1, number))
 
 
-def _frame(data: mmap.mmap, begin: int) -> _Part | None:
-    """The frame at *begin*; None if it is not whole."""
-    unpacker = zstandard.ZstdDecompressor().decompressobj()
-    text = bytearray()
-    at = begin
+def _frame(path: Path, begin: int, size: int) -> _Part | None:
+    """The frame at byte *begin* of a file of *size* bytes; None if it is not whole."""
     try:
-        while not unpacker.eof and at < len(data) and len(text) < _MOST_BYTES:
-            text += unpacker.decompress(data[at : at + _PIECE_BYTES])
-            at = min(at + _PIECE_BYTES, len(data))
-    except zstandard.ZstdError:
+        frame = next(frames(path, size, begin, _MOST_BYTES))
+        documents = _documents(frame.data.decode())
+    except (DamageError, UnicodeDecodeError):
         return None
-    documents = _documents(bytes(text)) if unpacker.eof else None
-    return _Part(begin, at - len(unpacker.unused_data) - begin, documents) if documents else None
+    return _Part(begin, frame.length, documents) if documents else None
 
 
-def _documents(text: bytes) -> list[StoredDocument] | None:
-    """The documents that *text* is made of; None if it is not made of documents alone."""
+def _documents(text: str) -> list[StoredDocument]:
+    """The documents that *text* is made of; none if it is not made of documents alone."""
     found = []
     at = 0
-    try:
-        lines = text.decode()
-    except UnicodeDecodeError:
-        return None
-    while (match := _DOCUMENT.match(lines, at)) is not None:
+    while (match := _DOCUMENT.match(text, at)) is not None:
         found.append(StoredDocument(attributes_of(match[0].partition("\n")[0]), match[0]))
         at = match.end()
-    return found if at == len(lines) else None
+    return found if at == len(text) else []
 
 
 def _is_whole(source: Source) -> bool:

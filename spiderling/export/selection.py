@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import fnmatch
+import operator
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import xxhash
 
 from spiderling.base.errors import BadInput
+from spiderling.base.url_lists import DropList
 from spiderling.export.records import number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _CONDITION = re.compile(r"\s*([\w:.-]+?)\s*(<=|>=|!=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {
-    "<=": lambda a, b: a <= b,  # type: ignore[operator]
-    ">=": lambda a, b: a >= b,  # type: ignore[operator]
-    "<": lambda a, b: a < b,  # type: ignore[operator]
-    ">": lambda a, b: a > b,  # type: ignore[operator]
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
 }
 _MOST_VALUES = 1000
 """Values of an attribute that are counted for the warning that none fits (chosen: bounds the memory)."""
 _MOST_NAMED = 5
-"""Of them are named in the warning (chosen)."""
+"""Values that the warning names (chosen)."""
 SCARCE_WORDS = 100_000_000
 """Below this a language is scarce.  Chosen: such corpora of Suchomel 2017 have 3 to 80 million words."""
 _WORTH_A_WARNING = 0.02
@@ -44,9 +45,7 @@ class Condition:
         if match is None or not match[3] or match[3][0] in "<>=":
             raise BadInput(f"{text!r} is no condition; write one as distance<=3, lang=cs,sk or crawl_date>=2026-01.")
         self.text = text
-        self.attribute = match[1]
-        self._sign = match[2]
-        self._value = match[3]
+        self.attribute, self._sign, self._value = match.groups()
         self._number = number(self._value)
         self.is_met = False
         """Whether any document has met it."""
@@ -100,16 +99,12 @@ class Selection:
         failed = [condition for condition in self.conditions if not condition.holds(attributes)]
         if self._distance is not None and (not failed or failed == [self._distance]):
             self._words[attributes.get("lang", ""), bool(failed)] += int(number(attributes.get("words", "")) or 0)
-        if failed:
-            self.left_out[failed[0].text] += 1
-        elif not self._is_drawn(attributes):
-            self.left_out["sample"] += 1
-            return False
-        return not failed
+        if not failed and self._is_drawn(attributes):
+            return True
+        self.left_out[failed[0].text if failed else "sample"] += 1
+        return False
 
     def _is_drawn(self, attributes: Mapping[str, str]) -> bool:
-        if self._share == 1:
-            return True
         key = f"{self._seed}\n{attributes.get('id') or attributes.get('url', '')}"
         return xxhash.xxh3_64_intdigest(key.encode("utf-8", "replace")) < self._share * 2**64
 
@@ -119,7 +114,7 @@ class Selection:
         return {"where": conditions, "sample": self._share, "seed": self._seed, "left_out": dict(self.left_out)}
 
     def warnings(self) -> list[str]:
-        """What the user should know of the result ; a cut by distance is not for scarce languages (Suchomel 2017)."""
+        """What the user should know of the result; a cut by distance is not for scarce languages (Suchomel 2017)."""
         found = [_unmet(condition) for condition in self.conditions if not condition.is_met]
         for language in sorted({language for language, _ in self._words}):
             near = self._words[language, False]
@@ -135,7 +130,7 @@ class Selection:
 def _unmet(condition: Condition) -> str:
     if not condition.others:
         return f"No document has the attribute {condition.attribute}, so none meets {condition.text}."
-    values = ", ".join(f"{value} ({number:,})" for value, number in condition.others.most_common(_MOST_NAMED))
+    values = ", ".join(f"{value} ({times:,})" for value, times in condition.others.most_common(_MOST_NAMED))
     return f"No document meets {condition.text}; what they have as {condition.attribute} is, for example, {values}."
 
 
@@ -160,20 +155,33 @@ SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
 }
 """Name of a split -> the part that a document belongs to, "" where it does not say; dates are split by month."""
 _MAX_PART_BYTES = 100
-"""Of a part in a file's name; file systems allow 255 bytes for the whole name."""
+"""Bytes of a part in a file's name (chosen: file systems allow 255 bytes for the whole name)."""
 
 
-class Layout(NamedTuple):
-    """How the output is cut into files."""
+@dataclass(frozen=True)
+class Plan:
+    """Which documents an export writes, and into which files."""
 
+    out: Path
+    """The file, or the pattern of the files' names."""
+    format_name: str
     splits: tuple[str, ...] = ()
     """Keys of SPLITS, the first one outermost."""
     shard_bytes: int = 0
     """Size from which a file is followed by another; 0: no limit."""
+    selection: Selection = field(default_factory=Selection)
+    drop: DropList = field(default_factory=DropList)
+    """Hosts and URLs whose documents are left out."""
+    lists: Mapping[str, int] = field(default_factory=dict)
+    """The files with the entries of *drop*, and how many each has."""
 
     def part_of(self, attributes: Mapping[str, str]) -> str:
         """The part of a document, fit for the name of a file; "" when nothing is split."""
         return ".".join(_safe(SPLITS[split](attributes)) for split in self.splits)
+
+    def beside(self, ending: str) -> Path:
+        """A file beside the output, named after it."""
+        return self.out.with_name(self.out.name + ending)
 
 
 def _safe(name: str) -> str:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.corpus.reader import Source, StoredDocument, parsed, read_documents
+from spiderling.corpus.reader import Source, parsed, read_documents
 from spiderling.export import deduplication
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.export import Corpus, corpus_of
@@ -69,17 +69,13 @@ def decided(corpus: Corpus, work: Path, rule: Rule) -> list[list[bool]]:
     run = Deduplication(corpus, rule._replace(mark=True), work, GB)
     try:
         totals = run.judge(quiet)
-        found = list(run.without_duplicates(read_stored(corpus)))
+        found = list(run.without_duplicates(corpus.stored()))
     finally:
         run.close()
     assert totals.documents == len(found)
     flags = [[detail.get("dup") == "1" for detail in parsed(doc).details] for doc in found]
     assert rule.unit == "document" or totals.duplicates == sum(map(sum, flags))
     return flags
-
-
-def read_stored(corpus: Corpus) -> list[StoredDocument]:
-    return list(deduplication.stored_documents(corpus.sources[0]))
 
 
 def real_texts() -> list[list[str]]:

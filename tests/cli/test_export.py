@@ -20,6 +20,7 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.url_lists import DropList, read_list
 from spiderling.corpus.reader import Source, documents, stored_documents
 from spiderling.export.export import Corpus, corpus_of, export
+from spiderling.export.selection import Plan
 from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
 from spiderling.text.prevertical import escape, written
@@ -102,7 +103,8 @@ def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
 def export_by(name: str, _: str, out: str, option: str = "", file: str = "") -> None:
     entries = read_list(file) if file else []
     drop = DropList(entries, ()) if option == "--drop-host" else DropList((), entries)
-    export(corpus_of([name]), Path(out), "prevertical", drop, {})
+    corpus = corpus_of([name])
+    export(corpus, corpus.stored(), Plan(Path(out), "prevertical", drop=drop))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,8 @@ def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     texts = [doc(url, text) for url, text in found]
     data = "".join(texts).encode()
     source.write_bytes(zstandard.ZstdCompressor().compress(data) if suffix.endswith("zst") else data)
-    summary = export(Corpus([Source(source)], []), out, "prevertical", DropList(["a.cz"]), {})
+    corpus = Corpus([Source(source)], [])
+    summary = export(corpus, corpus.stored(), Plan(out, "prevertical", drop=DropList(["a.cz"])))
     staying = [text for (url, _), text in zip(found, texts, strict=True) if "//a.cz" not in url.replace("www.", "")]
     assert [document.text for document in stored_documents(Source(out))] == staying
     assert summary.kept == len(staying)

@@ -20,13 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.url_lists import DropList
 from spiderling.corpus.reader import Source, StoredDocument, stored_documents
 from spiderling.export import parts
 from spiderling.export.export import corpus_of, export
 from spiderling.export.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
 from spiderling.export.records import COLUMNS, schema
-from spiderling.export.selection import Layout, Selection
+from spiderling.export.selection import Plan, Selection
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.tokens import tokens
 
@@ -63,9 +62,9 @@ def corpus(tmp_path) -> Path:
 
 def exported(corpus: Path, out: Path, selection: Selection | None = None, **layout) -> list[str]:
     """The names of the files."""
-    summary = export(
-        corpus_of([str(corpus)]), out, format_of(out.name), DropList(), {}, iter, selection, Layout(**layout)
-    )
+    found = corpus_of([str(corpus)])
+    plan = Plan(out, format_of(out.name), selection=selection or Selection(), **layout)
+    summary = export(found, found.stored(), plan)
     return [file.name for file in summary.files]
 
 

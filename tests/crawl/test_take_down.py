@@ -9,6 +9,7 @@ from conftest import Crawl, page, serving
 from spiderling.base.url_lists import DropList
 from spiderling.corpus.reader import stored_documents
 from spiderling.export.export import corpus_of, export
+from spiderling.export.selection import Plan
 from webs.web import FixedWeb
 
 PAGES = 30
@@ -19,7 +20,9 @@ DROP = ("www.goes.test", "*.goes.test")
 def exported(crawl: Crawl, name: str, *drop: str) -> Counter[str]:
     """Documents by host in an export."""
     out = crawl.directory.with_name(name)
-    export(corpus_of([str(crawl.directory)]), out, "prevertical", DropList(drop), {"hosts.txt": len(drop)})
+    corpus = corpus_of([str(crawl.directory)])
+    plan = Plan(out, "prevertical", drop=DropList(drop), lists={"hosts.txt": len(drop)})
+    export(corpus, corpus.stored(), plan)
     sources = corpus_of([str(out)]).sources
     return Counter(document.attributes["host"] for source in sources for document in stored_documents(source))
 

@@ -69,8 +69,8 @@ _PIPELINES = {
     "spiderling.pipelines.corpus.CorpusPipeline": 500,
 }
 _EXPORTERS = {
-    "prevertical": "spiderling.export.feed_exporters.PrevertExporter",
-    "parquet": "spiderling.export.feed_exporters.ParquetExporter",
+    "prevertical": "spiderling.export.feeds.PrevertExporter",
+    "parquet": "spiderling.export.feeds.ParquetExporter",
 }
 _EXTENSIONS = {
     "spiderling.extensions.lifecycle.Lifecycle": 10,

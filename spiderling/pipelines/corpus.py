@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spiderling.base.urls import top_level_domain
 from spiderling.engine.component import Component
 from spiderling.engine.requests import fetch_of
-from spiderling.export import feed_items
+from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
 from spiderling.items import PageItem
 from spiderling.text.prevertical import written
@@ -25,7 +25,7 @@ class CorpusPipeline(Component):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CorpusPipeline:
-        feed_items.register()
+        feeds.register()
         return cls(crawler)
 
     def process_item(self, item: Any) -> Any:

@@ -10,7 +10,7 @@ from conftest import Crawl, page, paragraphs, serving
 from test_foreign_project import TEN_LINES, project
 
 from spiderling.corpus.reader import read_documents
-from spiderling.export.feed_exporters import ParquetExporter, PrevertExporter
+from spiderling.export.feeds import ParquetExporter, PrevertExporter
 from spiderling.export.records import COLUMNS
 from webs.web import FixedWeb
 

@@ -1,26 +1,71 @@
-"""Formats for Scrapy's FEEDS: ``prevertical`` and ``parquet``.  Any item may stand in them, PageItems as in the corpus.
+"""Scrapy's FEEDS: how a page stands in them, and their formats ``prevertical`` and ``parquet``.
 
-A feed is written as items pass, outside of the checkpoint: after a kill it may lack documents of the corpus, or hold
-one twice (docs/formats.md).
+A page is the attributes of its document and its text, not the response.  Any other item may stand beside it.  A feed
+is written as items pass, outside of the checkpoint: after a kill it may lack documents of the corpus, or hold one
+twice (docs/formats.md).
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator, KeysView
 from typing import IO, Any
 
+from itemadapter import ItemAdapter
+from itemadapter.adapter import AdapterInterface
 from scrapy.exporters import BaseItemExporter
 
 from spiderling.corpus.reader import StoredDocument
-from spiderling.export import feed_items
 from spiderling.export.formats import ParquetWriter
 from spiderling.items import PageItem
+from spiderling.text import clean_text
 from spiderling.text.prevertical import rendered
+
+TEXT = "text"
+"""The field of an item that holds its text (chosen)."""
 
 logger = logging.getLogger(__name__)
 
 _NO_NAME = re.compile(r"^(?![^\W\d])|[^\w.-]")
+
+
+def register() -> None:
+    """Let ``ItemAdapter``, and so every exporter, read PageItems."""
+    if PageAdapter not in ItemAdapter.ADAPTER_CLASSES:
+        ItemAdapter.ADAPTER_CLASSES = (PageAdapter, *ItemAdapter.ADAPTER_CLASSES)
+
+
+class PageAdapter(AdapterInterface):
+    """``PageItem.attributes`` and ``text``, its kept paragraphs; pipelines may set further attributes."""
+
+    item: PageItem
+
+    @classmethod
+    def is_item_class(cls, item_class: type) -> bool:
+        return issubclass(item_class, PageItem)
+
+    def field_names(self) -> KeysView[str]:
+        return dict.fromkeys(self).keys()
+
+    def __getitem__(self, name: str) -> Any:
+        if name == TEXT and self.item.page is not None:
+            return clean_text(self.item.page.paragraphs)
+        return self.item.attributes[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.item.attributes[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.item.attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.item.attributes
+        if self.item.page is not None and TEXT not in self.item.attributes:
+            yield TEXT
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class PrevertExporter(BaseItemExporter):
@@ -38,7 +83,7 @@ class PrevertExporter(BaseItemExporter):
         if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
             return item.document.decode()
         fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
-        lines = fields.pop(feed_items.TEXT, "").split("\n")
+        lines = fields.pop(TEXT, "").split("\n")
         return rendered(
             {_NO_NAME.sub("_", name): value for name, value in fields.items()}, [(line, "") for line in lines if line]
         )

@@ -11,18 +11,12 @@ records of one member the same position, from which none can be resumed alone, a
 from __future__ import annotations
 
 import re
-import sys
 import zlib
 from enum import Enum
-from typing import Protocol
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 from spiderling.archives.places import Position
 from spiderling.archives.raw import Raw
+from spiderling.base.zstd import zstd
 
 _PIECE_BYTES = 1 << 14
 """Compressed bytes that are read at a time."""
@@ -49,16 +43,6 @@ class Ending(Enum):
     WHOLE = "as it should"
     CUT = "with the file"
     DAMAGED = "where it could not be decompressed"
-
-
-class _Codec(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
 class _Gzip:
@@ -100,27 +84,18 @@ class Members:
     def __init__(self, raw: Raw, start: Position) -> None:
         """Begin with the member that holds *start*."""
         self._raw = raw
-        self._piece = b""
-        self._at = 0
-        self._before = 0
-        self._dictionary: zstd.ZstdDict | None = None
-        self._read_dictionary()
+        self._ready = b""
+        """Bytes that were read and not taken."""
+        self.offset = 0
+        """Bytes of the archive before them."""
+        self._dictionary = self._read_dictionary()
         if start.member > self.offset:
             self._seek(start.member)
 
-    @property
-    def offset(self) -> int:
-        """Bytes of the archive before the next one that is read."""
-        return self._before + self._at
-
     def next(self, start: int = 0) -> Member | None:
         """The next member, from its decompressed byte *start* on; None at the end, or where none begins."""
-        self._need(4)
-        head = self._piece[self._at : self._at + 4]
-        while head[1:] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F:
+        while (head := self._peek(4))[1:] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F:
             self._skip_frame()
-            self._need(4)
-            head = self._piece[self._at : self._at + 4]
         if head.startswith(_GZIP):
             return Member(self, _Gzip(), start)
         if head == _ZSTD:
@@ -129,128 +104,122 @@ class Members:
             return None
         if start:
             self._seek(start)
-        return Member(self, _Plain(), start, is_plain=True)
+        return Member(self, _Plain(), start)
 
     def is_at_end(self) -> bool:
         """Whether nothing but padding follows; padding is passed over."""
-        while self._need(1):
-            rest = self._piece[self._at :].lstrip(b"\0\r\n")
-            self._at = len(self._piece) - len(rest)
+        while data := self.take():
+            rest = data.lstrip(b"\0\r\n")
             if rest:
+                self.put_back(rest)
                 return False
         return True
 
     def resync(self) -> bool:
         """Go on to the next member that begins a record; False when there is none."""
         while True:
-            found = _MAGIC.search(self._piece, self._at)
+            found = _MAGIC.search(self._ready)
+            self._pass_over(found.start() if found else len(self._ready) - 3)
+            if found and self._begins_record():
+                return True
             if found:
-                self._at = found.start()
-                if self._begins_record():
-                    return True
-                self._at += 1
-                continue
-            self._at = max(self._at, len(self._piece) - 3)
-            if not self._more():
-                self._at = len(self._piece)
+                self._pass_over(1)
+            elif not self._more():
+                self._pass_over(len(self._ready))
                 return False
 
-    def take_bytes(self) -> bytes:
+    def take(self) -> bytes:
         """Some of the next compressed bytes; none at the end."""
-        self._need(1)
-        data = self._piece[self._at :]
-        self._at = len(self._piece)
-        return data
+        self._peek(1)
+        return self._pass_over(len(self._ready))
 
-    def put_back(self, number: int) -> None:
-        """Put back the last *number* bytes that ``take_bytes`` returned."""
-        self._at = len(self._piece) - number
+    def put_back(self, data: bytes) -> None:
+        """Put back *data*, the last bytes that ``take`` returned."""
+        self._ready = data + self._ready
+        self.offset -= len(data)
 
     def _begins_record(self) -> bool:
-        magic = _GZIP if self._piece.startswith(_GZIP, self._at) else _ZSTD
-        self._need(_PROBE_BYTES[magic])
-        codec = _Gzip() if magic == _GZIP else zstd.ZstdDecompressor(self._dictionary)
+        is_gzip = self._ready.startswith(_GZIP)
+        codec = _Gzip() if is_gzip else zstd.ZstdDecompressor(self._dictionary)
         try:
-            return codec.decompress(self._piece[self._at : self._at + _PROBE_BYTES[magic]], len(_MARK)) == _MARK
+            return codec.decompress(self._peek(_PROBE_BYTES[_GZIP if is_gzip else _ZSTD]), len(_MARK)) == _MARK
         except _BROKEN:
             return False
 
-    def _need(self, number: int) -> bool:
-        """Read until *number* bytes are ready; False if the archive ends before."""
-        while len(self._piece) - self._at < number:
-            if not self._more():
-                return False
-        return True
+    def _peek(self, number: int) -> bytes:
+        """The next *number* bytes, fewer only if the archive ends before."""
+        while len(self._ready) < number and self._more():
+            pass
+        return self._ready[:number]
 
     def _more(self) -> bool:
         data = self._raw.read(_PIECE_BYTES)
-        self._before += self._at
-        self._piece = self._piece[self._at :] + data
-        self._at = 0
+        self._ready += data
         return bool(data)
+
+    def _pass_over(self, number: int) -> bytes:
+        """The next *number* bytes, as far as they are ready, which are behind then."""
+        data = self._ready[: max(0, number)]
+        self._ready = self._ready[len(data) :]
+        self.offset += len(data)
+        return data
 
     def _seek(self, offset: int) -> None:
         self._raw.seek(offset)
-        self._piece = b""
-        self._at = 0
-        self._before = offset
+        self._ready = b""
+        self.offset = offset
 
     def _skip_frame(self) -> bytes:
         """Pass over a skippable frame of zstd; returns what it holds, if that may be a dictionary."""
-        self._need(8)
-        length = int.from_bytes(self._piece[self._at + 4 : self._at + 8], "little")
-        self._at += 8
+        length = int.from_bytes(self._peek(8)[4:], "little")
+        self._pass_over(8)
         if length > _MAX_DICTIONARY_BYTES:
             self._seek(self.offset + length)
             return b""
-        self._need(length)
-        content = self._piece[self._at : self._at + length]
-        self._at += len(content)
-        return content
+        self._peek(length)
+        return self._pass_over(length)
 
-    def _read_dictionary(self) -> None:
+    def _read_dictionary(self) -> zstd.ZstdDict | None:
         """The archive's dictionary, if it begins with one (as Archive Team writes them), which may be compressed."""
-        self._need(4)
-        if not self._piece.startswith(_DICTIONARY):
-            return
+        if self._peek(4) != _DICTIONARY:
+            return None
         content = self._skip_frame()
         try:
             if content.startswith(_ZSTD):
                 content = zstd.ZstdDecompressor().decompress(content, _MAX_DICTIONARY_BYTES)
-            dictionary = zstd.ZstdDict(content)
+            dictionary: zstd.ZstdDict = zstd.ZstdDict(content)
             zstd.ZstdDecompressor(dictionary)
         except _BROKEN:
-            return  # the frames will show that they cannot be read
-        self._dictionary = dictionary
+            return None  # the frames will show that they cannot be read
+        return dictionary
 
 
 class Member:
     """One member, with the two methods of a file that FastWARC calls: ``read`` and ``tell``."""
 
-    def __init__(self, members: Members, codec: _Codec, start: int = 0, is_plain: bool = False) -> None:
+    def __init__(self, members: Members, codec: _Gzip | zstd.ZstdDecompressor | _Plain, start: int = 0) -> None:
+        """Begin at the decompressed byte *start*, which ``members`` has looked up if nothing is compressed."""
         self._members = members
         self._codec = codec
-        self._is_plain = is_plain
-        self.offset = 0 if is_plain else members.offset
+        self._is_plain = isinstance(codec, _Plain)
+        self.offset = 0 if self._is_plain else members.offset
         """Bytes of the archive before it."""
         self.ending = Ending.OPEN
-        self._has_begun = False
         self._ready = b""
         self._tail = b""
-        self._given = start if is_plain else 0
+        """The last bytes that were given out."""
+        self._given = start if self._is_plain else 0
         while self._given < start and self.read(start - self._given):
             pass
-        self._tail = b""
 
     def tell(self) -> int:
         """Decompressed bytes that were given out, without those that ``find`` took back."""
         return self._given
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = _MOST_BYTES) -> bytes:
         """Some of the next decompressed bytes, at most *size*; none where the member ends or is damaged."""
         while not self._ready and self.ending is Ending.OPEN:
             self._ready = self._decompressed()
-        size = _MOST_BYTES if size < 0 else size
         data = self._ready[:size]
         self._ready = self._ready[size:]
         self._given += len(data)
@@ -280,20 +249,18 @@ class Member:
         return self._given
 
     def _decompressed(self) -> bytes:
-        members = self._members
         codec = self._codec
-        taken = members.take_bytes() if codec.needs_input else b""
+        begin = self._members.offset
+        taken = self._members.take() if codec.needs_input else b""
         try:
             data = codec.decompress(taken, _MOST_BYTES)
         except _BROKEN:
-            members.put_back(
-                max(0, len(taken) - (not self._has_begun))
-            )  # without the beginning, or it would be found again
+            is_first = begin == self.offset
+            self._members.put_back(taken[1:] if is_first else taken)  # its beginning would be found again
             self.ending = Ending.DAMAGED
             return b""
-        self._has_begun = True
         if codec.eof:
-            members.put_back(len(codec.unused_data))
+            self._members.put_back(codec.unused_data)
             self.ending = Ending.WHOLE
         elif not taken and not data and codec.needs_input:
             self.ending = Ending.WHOLE if self._is_plain else Ending.CUT

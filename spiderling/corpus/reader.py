@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, cast
-
-import zstandard
+from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput, DamageError
+from spiderling.base.zstd import zstd
 from spiderling.corpus import segments
 
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
@@ -53,9 +53,9 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
     try:
         with path.open("rb") as file:
             file.seek(start)
-            part = file if end is None else io.BytesIO(file.read(max(0, end - start)))
+            part = file if end is None else io.BufferedReader(io.BytesIO(file.read(max(0, end - start))))
             yield from documents(io.TextIOWrapper(_unpacked(part, path.suffix), "utf-8", "replace", newline="\n"))
-    except (OSError, EOFError, zstandard.ZstdError) as error:
+    except (OSError, EOFError, zstd.ZstdError) as error:
         raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
@@ -65,6 +65,8 @@ class Source(NamedTuple):
     path: Path
     length: int | None = None
     """Bytes that count; None: all.  Bytes behind them were not acknowledged."""
+    entries: int | None = None
+    """How many documents it holds by the state of its crawl; None: no state says it."""
 
 
 class StoredDocument(NamedTuple):
@@ -98,41 +100,35 @@ def stored_documents(source: Source) -> Iterator[StoredDocument]:
 
 def _lines(source: Source) -> Iterator[str]:
     if source.length is not None:
-        rest = ""
         for text in frames(source.path, source.length):
-            *whole, rest = (rest + text).split("\n")
-            yield from (line + "\n" for line in whole)
+            yield from io.StringIO(text, newline="\n")
         return
     try:
         with source.path.open("rb") as file:
             yield from io.TextIOWrapper(_unpacked(file, source.path.suffix), "utf-8", newline="\n")
-    except (OSError, EOFError, UnicodeDecodeError, zstandard.ZstdError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zstd.ZstdError) as error:
         raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def frame_at(segment: Path, offset: int) -> str:
     """The text of the frame that begins at *offset* bytes of *segment*; raises DamageError when there is none."""
-    try:
-        with segment.open("rb") as file:
-            file.seek(offset)
-            return zstandard.ZstdDecompressor().stream_reader(file).read().decode()
-    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
-        raise DamageError(f"{segment} cannot be read at byte {offset:,}: {error}.") from error
+    return next(frames(segment, sys.maxsize, offset))
 
 
-def frames(segment: Path, length: int) -> Iterator[str]:
-    """The text of each frame in the first *length* bytes of *segment*; raises DamageError if one is damaged."""
+def frames(segment: Path, length: int, start: int = 0) -> Iterator[str]:
+    """The text of each frame from byte *start* to *length* of *segment*; raises DamageError if one is damaged."""
     try:
-        for frame in segments.frames(segment, length):
+        for frame in segments.frames(segment, length, start):
             yield frame.data.decode()
     except UnicodeDecodeError as error:
         raise DamageError(f"{segment} is damaged: {error}.") from error
 
 
-def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
-    if suffix == ".zst":
-        return io.BufferedReader(segments.ZstdFrames(file))
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if suffix == ".gz" else file
+def _unpacked(file: Any, suffix: str) -> Any:
+    """A stream of what is packed in *file*."""
+    if suffix == ".zst" and file.peek(1):  # zstd takes an empty file for one that is cut
+        return zstd.ZstdFile(file)
+    return gzip.GzipFile(fileobj=file) if suffix == ".gz" else file
 
 
 def attributes_of(tag: str) -> dict[str, str]:

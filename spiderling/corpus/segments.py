@@ -8,7 +8,7 @@ whole number of frames, so a segment can be read up to any recorded length (``zs
 
 from __future__ import annotations
 
-import io
+import math
 import os
 import re
 import zlib
@@ -159,11 +159,11 @@ class Torn(DamageError):
     """A segment breaks off in the middle of a frame."""
 
 
-def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
+def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf) -> Iterator[Frame]:
     """The frames from byte *start* of a segment up to *length*.
 
-    Raises DamageError if one is damaged by its own checksum (zstd's content checksum, gzip's CRC), Torn if one breaks
-    off.
+    Raises DamageError if one is damaged by its own checksum (zstd's content checksum, gzip's CRC) or holds more than
+    *most_bytes*, Torn if one breaks off.
     """
     offset = start
     begin = start
@@ -180,6 +180,8 @@ def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
                     if not piece:
                         raise Torn(f"{path} ends before its recorded length, or in the middle of a frame.")
                     data += unpacker.decompress(piece)
+                    if len(data) > most_bytes:
+                        raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: it has no end.")
                     offset += len(piece) - len(unpacker.unused_data)
                     piece = unpacker.unused_data
                 yield Frame(bytes(data), begin, offset - begin)
@@ -192,40 +194,6 @@ def frames(path: Path, length: int, start: int = 0) -> Iterator[Frame]:
 def _unpacker(path: Path) -> Any:
     """A decompressor for one frame or member."""
     return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
-
-
-class ZstdFrames(io.RawIOBase):
-    """A stream of the content of zstd frames.
-
-    It raises EOFError if the last frame breaks off, which zstandard's own reader hides.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._piece = b""
-        self._ready = b""
-        self._unpacker: Any = None
-        """The decompressor of the frame that is being read; None between two frames."""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, place: Any) -> int:
-        while not self._ready:
-            self._piece = self._piece or self._file.read(_PIECE_BYTES)
-            if not self._piece and self._unpacker is not None:
-                raise EOFError("it ends in the middle of a frame")
-            if not self._piece:
-                return 0
-            self._unpacker = self._unpacker or zstandard.ZstdDecompressor().decompressobj()
-            self._ready = self._unpacker.decompress(self._piece)
-            self._piece = self._unpacker.unused_data
-            if self._unpacker.eof:
-                self._unpacker = None
-        number = min(len(place), len(self._ready))
-        place[:number] = self._ready[:number]
-        self._ready = self._ready[number:]
-        return number
 
 
 def number_of(name: str, prefix: str | None = None) -> int | None:

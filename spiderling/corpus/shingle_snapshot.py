@@ -9,7 +9,6 @@ duplicate.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,8 +20,9 @@ import zstandard
 
 from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.zstd import zstd
 from spiderling.corpus.reader import read_documents
-from spiderling.corpus.segments import SUFFIX, ZstdFrames
+from spiderling.corpus.segments import SUFFIX
 from spiderling.corpus.shingle_filter import Layer, ShingleFilter
 from spiderling.text.shingles import shingles
 
@@ -48,7 +48,7 @@ class ShingleState:
         covered = dict[str, int]()
         try:
             seen, covered = self._read()
-        except (OSError, EOFError, ValueError, KeyError, zstandard.ZstdError):
+        except (OSError, EOFError, ValueError, KeyError, zstd.ZstdError):
             self.loaded = []
         if any(covered[name] > lengths.get(name, 0) for name in covered):
             seen = ShingleFilter(self._max_bytes)
@@ -149,7 +149,7 @@ def _write_layer(path: Path, layer: Layer) -> None:
 def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
     """Raises OSError, EOFError, ValueError or ZstdError when the file is not what the index says."""
     words = np.zeros(int(entry["words"]), np.uint64)
-    with path.open("rb") as file, io.BufferedReader(ZstdFrames(file)) as stream:
+    with zstd.open(path) as stream:
         place = words.data.cast("B")
         while place and (got := stream.readinto(place)):
             place = place[got:]

@@ -65,10 +65,6 @@ class ArchivePages:
         host.end_request()
         return end
 
-    def holds(self, key: int | None) -> bool:
-        """Whether a page of this key is in work."""
-        return key in self._in_work
-
     def enter(self, key: int) -> None:
         """The URL of the page in work is accounted for: discovered and in transit, to be reported in the same step."""
         url = self._in_work.pop(key)

@@ -13,26 +13,21 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from spiderling.archives.places import Place, Position
-from spiderling.archives.raw import Client, FileRaw, UrlRaw
-from spiderling.archives.readers import Readers
-from spiderling.archives.records import RecordReader
+from spiderling.archives.raw import FileRaw, Raw, UrlRaw
+from spiderling.archives.readers import Batch, Readers
+from spiderling.archives.records import Record, RecordReader
 from spiderling.archives.sources import is_url
 from spiderling.base.link_batch import NONE
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.url_lists import DropList, read_list
+from spiderling.base.urls import CanonicalUrl
 from spiderling.frontier import Fetch
-
-if TYPE_CHECKING:
-    from spiderling.archives.raw import Raw
-    from spiderling.archives.readers import Batch
-    from spiderling.archives.records import Record
-    from spiderling.base.options import Options
-    from spiderling.base.urls import CanonicalUrl
-    from spiderling.frontier.discovery.archive_pages import ArchivePages
+from spiderling.frontier.discovery.archive_pages import ArchivePages
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +52,15 @@ class _Work(NamedTuple):
 
 
 class CrawlSide(NamedTuple):
-    """The calls by which the archives reach their crawl."""
+    """What the archives know of their crawl, and the calls by which they reach it."""
 
+    pages: ArchivePages
+    documents: frozenset[str]
+    """Kinds of documents that can be converted."""
+    allows: Callable[[str], bool]
+    """Which addresses may be connected to."""
+    meta: Mapping[str, str]
+    """What earlier checkpoints noted."""
     note: Callable[[str, object], None]
     """Writes a key and its value with the next checkpoint."""
     finish: Callable[[Outcome], object]
@@ -69,29 +71,18 @@ class CrawlSide(NamedTuple):
 class Archives:
     """All archives of a crawl; to be used in the thread of the event loop only."""
 
-    def __init__(
-        self,
-        sources: Sequence[str],
-        files_at_once: int,
-        workers: int,
-        reader: RecordReader,
-        archive_pages: ArchivePages,
-        client: Client,
-        meta: Mapping[str, str],
-        crawl: CrawlSide,
-    ) -> None:
-        """*meta*: what earlier checkpoints noted."""
-        saved = {key.removeprefix(_KEY): json.loads(value) for key, value in meta.items() if key.startswith(_KEY)}
+    def __init__(self, sources: Sequence[str], options: Options, crawl: CrawlSide) -> None:
+        """Raises BadInput for a list of URLs that cannot be read."""
+        saved = {key.removeprefix(_KEY): json.loads(value) for key, value in crawl.meta.items() if key.startswith(_KEY)}
         self._places = {source: Place(saved.get(source)) for source in sources}
-        self._reader = reader
-        self._archive_pages = archive_pages
-        self._client = client
-        self._files_at_once = files_at_once
-        self._most_pages = workers * _PAGES_PER_WORKER
-        self._in_work: dict[int, _Work] = {}
-        self._bytes_in_work = 0
-        self._freed = asyncio.Event()
+        self._options = options
         self._crawl = crawl
+        self._only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
+        """The URLs that are taken; None: all that the crawl wants."""
+        self._reader = RecordReader(options, crawl.documents, self._refusal)
+        self._most_pages = options.text_workers() * _PAGES_PER_WORKER
+        self._in_work: dict[int, _Work] = {}
+        self._freed = asyncio.Event()
         self.bytes_read = 0
         """Bytes of all archives that were read since the start."""
         self.errors: dict[str, str] = {}
@@ -133,19 +124,24 @@ class Archives:
         """Each page that is to go through the pipelines, as fast as they take them; ``settle`` ends it."""
         readers = Readers(self._open, self._records)
         unread = self.unread
-        readers.start([source for source in unread if not is_url(source)], self._files_at_once)
+        readers.start([source for source in unread if not is_url(source)], self._options.archive_files)
         readers.start([source for source in unread if is_url(source)], 1)
         try:
             async for batch in readers.batches():
                 self.bytes_read += batch.bytes_read
-                await self._catches_up(self._places[batch.source])
+                place = self._places[batch.source]
+                # for a slow page, since each checkpoint names all records behind it that are done
+                while place.spread > _MOST_SPREAD and self._in_work:
+                    await self._one_settled()
                 for record in batch.records:
                     if is_stopping():
                         return
                     fetch = self._judged(batch.source, record)
                     if fetch is None:
                         continue
-                    await self._has_room()
+                    # as many as the text workers need; this one is among them
+                    while len(self._in_work) > 1 and self._is_full():
+                        await self._one_settled()
                     if is_stopping():
                         return
                     yield fetch, record
@@ -164,14 +160,19 @@ class Archives:
         """
         work = self._in_work.pop(outcome.url_id, None) if outcome.url_id is not None else None
         if work is not None and outcome.url_id is not None:
-            self._archive_pages.enter(outcome.url_id)
-            self._bytes_in_work -= work.bytes
+            self._crawl.pages.enter(outcome.url_id)
             self._freed.set()
             self._end(work.source, work.position)
         return replace(outcome, links=NONE, links_cut=0)
 
     def _open(self, source: str) -> Raw:
-        return UrlRaw(source, self._client) if is_url(source) else FileRaw(source)
+        return UrlRaw(source, self._options, self._crawl.allows) if is_url(source) else FileRaw(source)
+
+    def _refusal(self, target: CanonicalUrl) -> Reason | None:
+        """Why *target* is not wanted; asked by the threads that read."""
+        if self._only is not None and not self._only.rule_for({"url": target.url}):
+            return Reason.OUT_OF_SCOPE
+        return self._crawl.pages.unwanted(target)
 
     def _records(self, source: str, raw: Raw) -> Iterator[Record]:
         return self._reader.records(raw, self._places[source].last)
@@ -185,7 +186,6 @@ class Archives:
             self._end(source, record.position)
             return None
         self._in_work[fetch.id] = _Work(source, record.position, len(record.body))
-        self._bytes_in_work += len(record.body)
         if record.reason is None:
             return fetch
         size = record.length
@@ -194,14 +194,14 @@ class Archives:
 
     def _begun(self, source: str, record: Record) -> Fetch | None:
         if record.reason in MENTIONS:
-            self._archive_pages.refuse(record.reason)
+            self._crawl.pages.refuse(record.reason)
             if record.reason is Reason.DAMAGED:
                 self._tell_damage(source, record.position)
             return None
         if record.is_robots and record.reason is None:
-            self._archive_pages.robots_txt(record.url, record.status, record.body, self._crawl.now())
+            self._crawl.pages.robots_txt(record.url, record.status, record.body, self._crawl.now())
             return None
-        fetch = self._archive_pages.begin(record.url)
+        fetch = self._crawl.pages.begin(record.url)
         return fetch if isinstance(fetch, Fetch) else None
 
     def _end(self, source: str, position: Position) -> None:
@@ -227,46 +227,13 @@ class Archives:
         if place.damaged <= _MOST_TOLD:
             logger.warning("%s is damaged in the part that begins at byte %d", source, max(position.member, 0))
 
-    async def _catches_up(self, place: Place) -> None:
-        """Wait for a slow page while too many records behind it are done, since each checkpoint names all of these."""
-        while place.spread > _MOST_SPREAD and self._in_work:
-            self._freed.clear()
-            await self._freed.wait()
+    def _is_full(self) -> bool:
+        """Whether as many pages are in work as the text workers need."""
+        return len(self._in_work) > self._most_pages or sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
 
-    async def _has_room(self) -> None:
-        """Wait while as many pages are in work as the text workers need; the one that waits is among them."""
-        while len(self._in_work) > 1 and (len(self._in_work) > self._most_pages or self._bytes_in_work > _MOST_BYTES):
-            self._freed.clear()
-            await self._freed.wait()
-
-
-def open_archives(
-    sources: Sequence[str],
-    options: Options,
-    documents: frozenset[str],
-    archive_pages: ArchivePages,
-    allows: Callable[[str], bool],
-    meta: Mapping[str, str],
-    crawl: CrawlSide,
-) -> Archives:
-    """The archives of a crawl by its options; raises BadInput.
-
-    *documents*: kinds that can be converted; *allows*: which addresses may be connected to; *meta*, *crawl*: as in
-    Archives.
-    """
-    only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
-
-    def refusal(target: CanonicalUrl) -> Reason | None:
-        if only is not None and not only.rule_for({"url": target.url}):
-            return Reason.OUT_OF_SCOPE
-        return archive_pages.unwanted(target)
-
-    agent = f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
-    client = Client(
-        agent, allows, options.first_byte_timeout_s, options.retries, options.retry_delay_s, options.max_snooze_s
-    )
-    reader = RecordReader(options, documents, refusal)
-    return Archives(sources, options.archive_files, options.text_workers(), reader, archive_pages, client, meta, crawl)
+    async def _one_settled(self) -> None:
+        self._freed.clear()
+        await self._freed.wait()
 
 
 def _is_done(source: str, place: Place) -> bool:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
-from spiderling.archives.raw import ArchiveUnread
-
-if TYPE_CHECKING:
-    from spiderling.archives.raw import Raw
-    from spiderling.archives.records import Record
+from spiderling.archives.raw import ArchiveUnread, Raw
+from spiderling.archives.records import Record
 
 _BATCH_RECORDS = 32
 """Records after which a batch is handed over (chosen)."""
 _BATCH_BYTES = 1 << 20
 """Bytes of bodies after which a batch is handed over (chosen)."""
 _BATCHES_PER_THREAD = 2
-"""Batches that each thread may be ahead."""
+"""Batches that each thread may be ahead (chosen)."""
 
 
 class Batch(NamedTuple):
@@ -33,10 +31,6 @@ class Batch(NamedTuple):
     """Bytes of the archive, with its last batch; 0 if they are unknown."""
     error: str = ""
     """Why it could not be read on; there is no further batch."""
-
-
-class _Stopped(Exception):
-    pass
 
 
 class Readers:
@@ -54,12 +48,12 @@ class Readers:
         self._is_stopped = False
         self._running = 0
 
-    def start(self, sources: Iterable[str], threads: int) -> None:
+    def start(self, sources: Sequence[str], threads: int) -> None:
         """Read *sources* in order, *threads* at once."""
-        waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for source in sources:
+        waiting = queue.SimpleQueue[str | None]()
+        for source in (*sources, *[None] * threads):
             waiting.put(source)
-        for _ in range(min(threads, waiting.qsize())):
+        for _ in range(min(threads, len(sources))):
             self._running += 1
             self._room.release(_BATCHES_PER_THREAD)
             threading.Thread(target=self._run, args=(waiting,), name="archive", daemon=True).start()
@@ -78,49 +72,36 @@ class Readers:
                 yield batch
                 self._room.release()
 
-    def _run(self, waiting: queue.SimpleQueue[str]) -> None:
-        try:
-            while True:
-                self._read(waiting.get_nowait())
-        except queue.Empty:
-            self._hand_over(None)
-        except _Stopped:
-            return
+    def _run(self, waiting: queue.SimpleQueue[str | None]) -> None:
+        """Hand over the batches of all that waits, then None."""
+        batches = (batch for source in iter(waiting.get, None) for batch in self._batches_of(source))
+        for batch in chain(batches, [None]):
+            if batch is not None:
+                self._room.acquire()
+            if self._is_stopped:
+                return
+            try:
+                self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
+            except RuntimeError:  # the loop is closed
+                return
 
-    def _read(self, source: str) -> None:
+    def _batches_of(self, source: str) -> Iterator[Batch]:
         records: list[Record] = []
         raw = None
-        size = 0
         told = 0
         try:
             raw = self._open_raw(source)
             for record in self._records(source, raw):
                 records.append(record)
-                size += len(record.body)
-                if len(records) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
-                    self._put(Batch(source, records, raw.bytes_read - told))
+                if len(records) >= _BATCH_RECORDS or sum(len(one.body) for one in records) >= _BATCH_BYTES:
+                    yield Batch(source, records, raw.bytes_read - told)
                     records = []
-                    size = 0
                     told = raw.bytes_read
-            self._put(Batch(source, records, raw.bytes_read - told, size=raw.size or 0))
+            yield Batch(source, records, raw.bytes_read - told, size=raw.size or 0)
         except ArchiveUnread as error:
-            self._put(Batch(source, records, 0, error=str(error)))
+            yield Batch(source, records, 0, error=str(error))
         except Exception as error:  # whatever an archive holds must not end the reading of the others
-            if isinstance(error, _Stopped):
-                raise
-            self._put(Batch(source, records, 0, error=f"{source} cannot be read on: {error!r}."))
+            yield Batch(source, records, 0, error=f"{source} cannot be read on: {error!r}.")
         finally:
             if raw is not None:
                 raw.close()
-
-    def _put(self, batch: Batch) -> None:
-        self._room.acquire()
-        if self._is_stopped:
-            raise _Stopped
-        self._hand_over(batch)
-
-    def _hand_over(self, batch: Batch | None) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
-        except RuntimeError:  # the loop is closed
-            raise _Stopped from None

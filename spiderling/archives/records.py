@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from scrapy.http import Headers
@@ -22,14 +22,12 @@ from w3lib.http import headers_raw_to_dict
 
 from spiderling.archives.members import Ending, Member, Members
 from spiderling.archives.places import Position
+from spiderling.archives.raw import Raw
 from spiderling.base import media_types
+from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
-
-if TYPE_CHECKING:
-    from spiderling.archives.raw import Raw
-    from spiderling.base.options import Options
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")

@@ -404,6 +404,10 @@ class Options:
                 values[spec.name] = checked(name, spec, value)
         return cls(**values)
 
+    def user_agent(self) -> str:
+        """The product token, with the contact if there is one."""
+        return f"{self.robots_agent} (+{self.contact})" if self.contact else self.robots_agent
+
     def text_workers(self) -> int:
         """Number of text workers."""
         return self.workers or max(1, (os.cpu_count() or 2) - 1)

@@ -150,11 +150,18 @@ class Crawl:
 
     def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
         # a crawl of the web does not need FastWARC
-        from spiderling.archives.archives import CrawlSide, open_archives
+        from spiderling.archives.archives import Archives, CrawlSide
 
-        side = CrawlSide(self.checkpoint.set_meta, self.finish, self.clock.now)
-        pages = self.frontier.archive_pages
-        return open_archives(sources, self.options, self.documents, pages, judged.allows, state.meta, side)
+        side = CrawlSide(
+            self.frontier.archive_pages,
+            self.documents,
+            judged.allows,
+            state.meta,
+            self.checkpoint.set_meta,
+            self.finish,
+            self.clock.now,
+        )
+        return Archives(sources, self.options, side)
 
     def _usable_documents(self) -> frozenset[str]:
         """What ``documents`` holds; a warning for each kind that cannot be read."""

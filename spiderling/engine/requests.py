@@ -49,11 +49,10 @@ def headers(agent: str | None, options: Options, codes: Sequence[str]) -> dict[b
 
     The User-Agent is *agent*, or our product token with the contact; *codes* are those of the accepted languages.
     """
-    ours = f"{options.robots_agent} (+{options.contact})" if options.contact else options.robots_agent
     return {
         b"Accept": _ACCEPT,
         b"Accept-Language": ", ".join([*codes, "*;q=0.3"]).encode(),
-        b"User-Agent": (agent or ours).encode(),
+        b"User-Agent": (agent or options.user_agent()).encode(),
     }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+from made_warcs import record
+
 from spiderling.archives.archives import Archives, CrawlSide
 from spiderling.archives.places import Position
-from spiderling.archives.records import Record
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
@@ -16,19 +18,21 @@ URL, TINY = "http://a.test/", 25_000
 
 
 async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
-    path = str(tmp_path / "tiny.warc")
-    open(path, "w").close()
-    tiny = [Record(Position(at), reason=Reason.REVISIT) for at in range(1, TINY + 1)]
-    reader = SimpleNamespace(records=lambda raw, last: iter([Record(Position(0), URL), *tiny]))
-    archive_pages = SimpleNamespace(
-        refuse=lambda reason: None, begin=lambda url: Fetch(1, url, "", None), enter=lambda key: None
+    path = tmp_path / "tiny.warc"
+    page, tiny = record(URL, b"<p>Ano.</p>"), record(URL, kind="revisit")
+    path.write_bytes(page + TINY * tiny)
+    pages = SimpleNamespace(
+        refuse=lambda reason: None,
+        begin=lambda url: Fetch(1, url, "", None),
+        enter=lambda key: None,
+        unwanted=lambda target: None,
     )
     notes = {}
-    side = CrawlSide(notes.__setitem__, lambda outcome: None, lambda: 0.0)
-    archives = Archives([path], 1, 1, reader, archive_pages, None, {}, side)
-    pages = archives.pages(lambda: False)
-    fetch, _ = await anext(pages)
-    rest = asyncio.ensure_future(anext(pages, None))
+    side = CrawlSide(pages, frozenset(), lambda _: True, {}, notes.__setitem__, lambda outcome: None, lambda: 0.0)
+    archives = Archives([str(path)], Options(lang="cs", archive_files=1, workers=1), side)
+    found = archives.pages(lambda: False)
+    fetch, _ = await anext(found)
+    rest = asyncio.ensure_future(anext(found, None))
     while archives.records < 10_000:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
@@ -37,4 +41,6 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
     archives.settle(Outcome(fetch.id, URL, Reason.KEPT, 200))
     assert await rest is None
     assert archives.records == TINY + 1
-    assert saved() == {"last": Position(TINY), "done": [], "size": 0, "records": TINY + 1, "damaged": 0}
+    last = Position(0, len(page) + (TINY - 1) * len(tiny))
+    size = path.stat().st_size
+    assert saved() == {"last": last, "done": [], "size": size, "records": TINY + 1, "damaged": 0}

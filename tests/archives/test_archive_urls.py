@@ -10,7 +10,7 @@ import pytest
 from made_warcs import FORMS, record
 
 from spiderling.archives.places import BEGIN
-from spiderling.archives.raw import ArchiveUnread, Client, FileRaw, UrlRaw
+from spiderling.archives.raw import ArchiveUnread, FileRaw, UrlRaw
 from spiderling.archives.records import RecordReader
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.options import Options
@@ -19,9 +19,11 @@ ADDRESS, OTHER = "127.84.6.1", "127.85.6.1"
 DATA = FORMS["gzip by record"](
     [record(f"http://a.test/{n}", bytes(f"<p>{n * 7919}</p>" * 999, "ascii")) for n in range(40)]
 )
-CLIENT = Client(
-    "spiderling (+me@example.org)", AddressPolicy.parse("127.84.0.0/16", public=False).allows, 5, 2, 0.01, 0.05
+OPTIONS = Options(
+    lang="cs", contact="me@example.org", first_byte_timeout_s=5, retries=2, retry_delay_s=0.01, max_snooze_s=0.05
 )
+CLIENT = (OPTIONS, AddressPolicy.parse("127.84.0.0/16", public=False).allows)
+"""How URLs are asked for."""
 
 
 @contextmanager
@@ -68,7 +70,7 @@ def everything(raw) -> bytes:
 
 def test_a_connection_that_breaks_off_is_gone_on_with_where_it_was():
     with server(most=len(DATA) // 4 + 1) as (url, asked):
-        raw = UrlRaw(url, CLIENT)
+        raw = UrlRaw(url, *CLIENT)
         assert everything(raw) == DATA
         assert (raw.size, raw.bytes_read) == (len(DATA), len(DATA))
     assert [headers.get("Range") for headers in asked] == [
@@ -80,7 +82,7 @@ def test_a_connection_that_breaks_off_is_gone_on_with_where_it_was():
 
 def test_without_ranges_it_is_read_from_the_beginning_and_what_is_known_passed_over():
     with server(has_ranges=False) as (url, asked):
-        raw = UrlRaw(url, CLIENT)
+        raw = UrlRaw(url, *CLIENT)
         assert raw.read(10) == DATA[:10]
         raw.close()  # as a connection that broke off
         assert everything(raw) == DATA[10:]
@@ -91,7 +93,7 @@ def test_without_ranges_it_is_read_from_the_beginning_and_what_is_known_passed_o
 
 def test_a_busy_server_is_waited_for():
     with server(answers=(503, 429)) as (url, asked):
-        assert everything(UrlRaw(url, CLIENT)) == DATA
+        assert everything(UrlRaw(url, *CLIENT)) == DATA
     assert len(asked) == 3
 
 
@@ -99,7 +101,7 @@ def test_a_busy_server_is_waited_for():
 def test_a_busy_server_that_names_no_number_is_waited_for_as_usual(retry_after):
     """To str.isdigit a superscript two is a digit; int() refuses it, and numbers of thousands of digits."""
     with server(answers=(503,), retry_after=retry_after) as (url, asked):
-        assert everything(UrlRaw(url, CLIENT)) == DATA
+        assert everything(UrlRaw(url, *CLIENT)) == DATA
     assert len(asked) == 2
 
 
@@ -116,22 +118,22 @@ def test_a_busy_server_that_names_no_number_is_waited_for_as_usual(retry_after):
 def test_when_to_give_up(options, message, requests):
     with server(**options) as (url, asked):
         with pytest.raises(ArchiveUnread, match=message):
-            UrlRaw(url, CLIENT).read(10)
+            UrlRaw(url, *CLIENT).read(10)
         assert len(asked) == requests
 
 
 def test_a_private_address_is_not_connected_to():
     with pytest.raises(ArchiveUnread, match=r"is at 127\.85\.6\.1; only networks"):
-        UrlRaw(f"http://{OTHER}:1/", CLIENT).read(1)
+        UrlRaw(f"http://{OTHER}:1/", *CLIENT).read(1)
 
 
 def test_reading_begins_at_the_last_place_that_is_known():
     reader = RecordReader(Options(lang="cs"), frozenset(), lambda target: None)
     with server() as (url, asked):
-        whole = list(reader.records(UrlRaw(url, CLIENT), BEGIN))
+        whole = list(reader.records(UrlRaw(url, *CLIENT), BEGIN))
         assert len(whole) == 40 and len(asked) == 1
         last = whole[29].position
-        rest = [entry for entry in reader.records(UrlRaw(url, CLIENT), last) if entry.position > last]
+        rest = [entry for entry in reader.records(UrlRaw(url, *CLIENT), last) if entry.position > last]
     assert [entry.url for entry in rest] == [f"http://a.test/{n}" for n in range(30, 40)]
     assert asked[-1]["Range"] == f"bytes={last.member}-"
 

@@ -34,7 +34,7 @@ from spiderling.text.spam import with_spam_signs
 
 CODES = ("cs", "en", "de", "fr", "el", "pl", "ru", "zh", "sk", "es")
 NEW = Options(lang="cs")
-OLD = replace(NEW, min_packed_share=0.0, max_top_word_share=1.0, max_outlinks=10**9, translated="keep")
+OLD = replace(NEW, quality="packed_share=0..,top_word_share=..1,outlinks=..1e9", translated="keep")
 LARGE_BYTES = 131_000
 
 

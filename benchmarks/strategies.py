@@ -45,7 +45,7 @@ from spiderling.simulation.measures import Sample, at_pages, coverage
 from spiderling.simulation.pages import TEXT_SCORE
 from spiderling.simulation.reach import all_links
 
-NO_POLITENESS = {"host_interval_s": 0.0, "ip_interval_s": 0.0, "delay_factor": 0.0, "trap_pages": 0}
+NO_POLITENESS = {"host_interval_s": 0.0, "ip_interval_s": 0.0, "delay_factor": 0.0, "traps": "pages=0"}
 GOOD_BADNESS = 10.0
 
 

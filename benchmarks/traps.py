@@ -49,7 +49,7 @@ CLEAN_HOSTS, CLEAN_PAGES, CLEAN_DOMAIN = 300, 110, "-clean.cz"
 LANGUAGES = ("cs", "sk", "pl", "de", "en")
 ALARMS = (Reason.TRAP, Reason.TRAP_SECTION, Reason.TRAP_COPY, Reason.TRAP_SUBDOMAINS)
 END_ALARMS = (Reason.TRAPPED, Reason.MIRROR, Reason.SOFT_NOT_FOUND)
-OFF = {"trap_pages": 0, "trap_copies": 0, "trap_subdomains": 0, "trap_mirror": 0}
+OFF = {"traps": "off"}
 
 
 class Pages:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import FrozenInstanceError, asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
-from spiderling.base.option_values import PREFIX, YIELD_PROFILES, parse_ports, parse_yield_profile
-from spiderling.base.options import REMOVED, Options
+from spiderling.base.option_values import (
+    PREFIX,
+    YIELD_PROFILES,
+    TrapLimits,
+    parse_ports,
+    parse_traps,
+    parse_yield_profile,
+)
+from spiderling.base.options import Options
+from spiderling.base.removed_options import FIXED, MERGED, translated
+from spiderling.crawl import checkpoint
+from spiderling.crawl.resume import compare_options
+from spiderling.engine import dispatcher, download_handler
+from spiderling.extensions import lifecycle
+from spiderling.fetch import resolver
+from spiderling.frontier import robots, scope
+from spiderling.frontier.discovery import redirects
+from spiderling.frontier.scheduling import names
+from spiderling.text import TextOptions
 from spiderling.text.boilerplate.rules import PRESETS, parse_rules
+from spiderling.text.html import blocks
+from spiderling.text.quality import QualityLimits, Range, parse_quality
+from spiderling.workers import process
+from spiderling.workers.process import WorkerConfig
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 
@@ -93,11 +116,77 @@ def test_wrong_type(name: str, value: Any, what: str) -> None:
     assert str(caught.value) == f"{PREFIX}{name.upper()} is {value!r}; it must be {what}."
 
 
-@pytest.mark.parametrize("name", REMOVED)
+@pytest.mark.parametrize("name", [*FIXED, *MERGED])
 def test_a_removed_option_says_what_there_is_in_its_place(name: str) -> None:
-    assert name.removeprefix(PREFIX).lower() not in asdict(Options())
-    with pytest.raises(BadInput, match=f"^there is no option {name} any more: .*leave it out"):
-        Options.from_settings({name: 1})
+    assert name not in asdict(Options())
+    setting = PREFIX + name.upper()
+    with pytest.raises(BadInput, match=rf"^there is no option {setting} any more: (it is .*|write .*)[^.]\.$"):
+        Options.from_settings({setting: 1})
+
+
+def test_merged_options_are_named_together_in_their_new_form() -> None:
+    with pytest.raises(BadInput) as caught:
+        Options.from_settings(
+            {PREFIX + "MAX_SYMBOL_SHARE": "0.3", PREFIX + "MIN_SENTENCE_WORDS": 5, PREFIX + "LANG": "cs"}
+        )
+    assert str(caught.value) == (
+        "there is no option SPIDERLING_MAX_SYMBOL_SHARE any more: "
+        "write SPIDERLING_QUALITY=standard,sentence_words=5..,symbol_share=..0.3 in its place."
+    )
+
+
+def test_former_defaults_are_those_of_today() -> None:
+    former: dict[str, Any] = {name: merged.default for name, merged in MERGED.items()}
+    assert translated(former) == {}
+    for name, merged in MERGED.items():
+        text = f"standard,{merged.part.format(merged.default)}"
+        assert read_merged(merged.option, text) == read_merged(merged.option, "standard"), name
+        value = merged.default + 1
+        assert translated(former | {name: value}) == {merged.option: f"standard,{merged.part.format(value)}"}
+
+
+def read_merged(option: str, text: str) -> object:
+    return parse_traps(text) if option == "traps" else parse_quality(text)
+
+
+def test_constants_are_the_former_defaults() -> None:
+    """What a crawl was begun with, where nothing was set, is what it goes on with."""
+    today = {
+        "worker_pages": WorkerConfig(TextOptions(("cs",)), ()).max_pages,
+        "max_path_depth": scope.MAX_PATH_DEPTH,
+        "dns_timeout_s": resolver.TIMEOUT_S,
+        "dns_min_ttl_s": resolver.MIN_TTL_S,
+        "dns_max_ttl_s": resolver.MAX_TTL_S,
+        "dns_negative_s": names.DEAD_FOR_S,
+        "robots_stale_s": robots.STALE_S,
+        "max_redirects": redirects.MAX_REDIRECTS,
+        "max_links": blocks.MAX_LINKS,
+        "slow_window_s": download_handler.SLOW_WINDOW_S,
+        "page_cpu_s": process.CPU_SHARE * Options().page_timeout_s,
+        "stop_timeout_s": dispatcher.STOP_TIMEOUT_S,
+        "min_cosine": Options(language_method="cosine").min_likeness(),
+        "dedup_snapshot_s": lifecycle.SNAPSHOT_S,
+        "checkpoint_pages": checkpoint.MAX_OUTCOMES,
+    }
+    assert today == {name: fixed.value for name, fixed in FIXED.items()}
+
+
+def test_options_of_an_earlier_version_are_compared_by_the_names_of_today(tmp_path: Path) -> None:
+    """A crawl goes on without a word if nothing changes, and names what does."""
+
+    def changed(former: dict[str, Any], **options: Any) -> list[str]:
+        return compare_options(Options(**options), {"options": json.dumps(former)}, tmp_path, from_archives=False)
+
+    defaults = {name: one.default for name, one in MERGED.items()} | {name: one.value for name, one in FIXED.items()}
+    assert changed(defaults) == []
+    own = defaults | {"max_digit_share": 0.5, "trap_pages": 40, "dns_timeout_s": 9.0}
+    assert changed(own, quality="standard,digit_share=..0.5", traps="standard,pages=40") == [
+        "SPIDERLING_DNS_TIMEOUT_S: 9.0 -> 3.0"
+    ]
+    assert changed(own)[:2] == [
+        "SPIDERLING_TRAPS: 'standard,pages=40' -> 'standard'",
+        "SPIDERLING_QUALITY: 'standard,digit_share=..0.5' -> 'standard'",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -178,3 +267,46 @@ def test_ports(ports: str) -> None:
         return
     with pytest.raises(BadInput, match="SPIDERLING_PORTS"):
         Options.from_settings({"SPIDERLING_PORTS": ports})
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("standard", QualityLimits()),
+        ("text_chars=500..", QualityLimits(text_chars=Range(500))),
+        ("standard, sentence_words = 5.. ,sentence_words=..90", QualityLimits(sentence_words=Range(5, 90))),
+        ("standard,symbol_share=.05...5", QualityLimits(symbol_share=Range(0.05, 0.5))),
+        ("standard,outlinks=..inf", QualityLimits(outlinks=Range())),
+    ],
+)
+def test_limits_of_quality(text: str, limits: QualityLimits) -> None:
+    assert parse_quality(text) == limits
+    assert parse_quality("off") == QualityLimits(*[Range()] * len(fields(QualityLimits)))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it must be one of standard, off, or values such as page_bytes=0..,text_chars=250.."),
+        ("lax", "it must be one of standard, off, or values such as page_bytes=0..,text_chars=250.."),
+        ("digits=..1", "'digits' is none of page_bytes, text_chars, badness, stopword_share, sentence_words, "
+         "repeated_share, digit_share, symbol_share, good_share, packed_share, top_word_share, outlinks"),
+        ("standard,badness=40", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+        ("badness=x..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+        ("badness=5..nan", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+        ("badness=-1..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+        ("badness=41..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+    ],
+)  # fmt: skip
+def test_unknown_limits_of_quality(text: str, why: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse_quality(text)
+    assert str(caught.value) == f"SPIDERLING_QUALITY is {text!r}; {why}."
+
+
+def test_limits_of_traps() -> None:
+    assert parse_traps("off") == TrapLimits(0, 0, 0, 0)
+    assert parse_traps("mirror=0, pages=40") == TrapLimits(pages=40, mirror=0)
+    for text in ("", "on", "pages", "pages=-1", "pages=30001", "pages=1e3", "page=5"):
+        with pytest.raises(BadInput, match=r"^SPIDERLING_TRAPS is .*\.$"):
+            Options.from_settings({"SPIDERLING_TRAPS": text})

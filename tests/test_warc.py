@@ -175,7 +175,8 @@ async def test_a_body_that_broke_off_is_marked():
 
 
 async def test_a_document_and_its_response_are_in_one_batch(tmp_path, monkeypatch):
-    options = Options(lang="cs", allow_networks=NETWORK, warc="on", dedup="exact", checkpoint_pages=1)
+    options = Options(lang="cs", allow_networks=NETWORK, warc="on", dedup="exact")
+    monkeypatch.setattr("spiderling.crawl.checkpoint.MAX_OUTCOMES", 1)
     crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
     batches, store = [], crawl.checkpoint._store
     monkeypatch.setattr(store, "commit", lambda changes: batches.append([row.kind for row in changes.segments]))

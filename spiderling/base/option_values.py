@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import Field, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spiderling.base import media_types
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
 from spiderling.base.urls import canonicalize, top_level_domain
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 PREFIX = "SPIDERLING_"
+_Preset = TypeVar("_Preset", bound="DataclassInstance")
 
 GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 """Generic top-level domains that a national crawl takes as well (Pomikálek & Suchomel 2011, section 3.1)."""
@@ -26,6 +30,72 @@ _MOST_DIGITS = 18
 _NO_LABEL = re.compile(r"[\s/?#@:.\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 """Name -> factor f of the threshold t(n) = f*(log10 n - 1); None: no host is retired."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrapLimits:
+    """What makes a trap (docs/traps.md); 0 turns a detector off.  The defaults are chosen."""
+
+    pages: int = 20
+    """Fruitless pages by which a part of a host is a trap; twice for a directory."""
+    copies: int = 5
+    """Pages of a domain that may say the same but for numbers and words of their URLs."""
+    subdomains: int = 10
+    """Hosts of a domain in a row that may begin with a page known there; then its names are made up."""
+    mirror: int = 10
+    """Pages equal to those of another host at the same paths by which a host is its mirror."""
+
+
+_MOST_TRAP_PAGES = 30_000
+"""Largest limit of a detector of traps: counters hold 65,535, and directories take twice the limit."""
+TRAPS = {"standard": TrapLimits(), "off": TrapLimits(0, 0, 0, 0)}
+
+
+def parse_preset(
+    option: str, text: str, presets: Mapping[str, _Preset], default: str, read: Callable[[_Preset, str, str], Any]
+) -> _Preset:
+    """The preset that *text* names, with the values that follow it, as in ``balanced,length_low=40``.
+
+    *default* is meant if no preset is named.  ``read(preset, name, value)`` gives a field's value and raises ValueError
+    for one that it cannot take; parse_preset raises BadInput.
+    """
+    first, *rest = (part.strip() for part in text.split(","))
+    if "=" in first:
+        rest = [first, *rest]
+        first = default
+    try:
+        if first not in presets:
+            raise ValueError(f"it must be one of {', '.join(presets)}, or values such as {_example(presets[default])}")
+        chosen = presets[first]
+        names = [spec.name for spec in fields(chosen)]
+        for part in rest:
+            name, _, value = map(str.strip, part.partition("="))
+            if name not in names:
+                raise ValueError(f"{name!r} is none of {', '.join(names)}")
+            chosen = replace(chosen, **{name: read(chosen, name, value)})
+    except ValueError as error:
+        raise BadInput(f"{PREFIX}{option} is {text!r}; {error}.") from None
+    return chosen
+
+
+def _example(preset: DataclassInstance) -> str:
+    """Two values of *preset* as a user writes them."""
+    return ",".join(f"{spec.name}={getattr(preset, spec.name)}" for spec in fields(preset)[:2])
+
+
+def parse_traps(text: str) -> TrapLimits:
+    """The limits that *text* names; raises BadInput.
+
+    >>> parse_traps("standard,pages=50")
+    TrapLimits(pages=50, copies=5, subdomains=10, mirror=10)
+    """
+
+    def read(_: TrapLimits, name: str, value: str) -> int:
+        if not (re.fullmatch("[0-9]{1,5}", value) and int(value) <= _MOST_TRAP_PAGES):
+            raise ValueError(f"{name} must be a whole number from 0 to {_MOST_TRAP_PAGES}")
+        return int(value)
+
+    return parse_preset("TRAPS", text, TRAPS, "standard", read)
 
 
 def parse_yield_profile(text: str) -> float | None:
@@ -105,6 +175,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "documents": media_types.parse,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
+    "traps": parse_traps,
     "tlds": parse_tlds,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }

@@ -17,15 +17,12 @@ from spiderling.base.hints import nearest
 from spiderling.base.opt_outs import Policy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
+from spiderling.base.removed_options import what_replaces
 
 _LEAST_FILTER_BYTES = 8_000_000
 """Least memory of a near-duplicate filter: in less its layers could not grow."""
-
-REMOVED = {
-    PREFIX + "WORKER_PAGES": "a fresh text worker takes over from one after 10,000 pages, and before if "
-    "SPIDERLING_WORKER_GROWTH_BYTES says so; leave it out.",
-}
-"""Options of earlier versions -> what there is in their place.  A crawl that was begun with one goes on."""
+_MIN_COSINE = 0.5
+"""Least cosine of a document in a known language, by the method cosine (Pomikálek & Suchomel 2011)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +88,10 @@ class Options:
     block: str = _option("", "A file of hosts that are never asked, one name a line (docs/seeds.md).")
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
     max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
-    max_path_depth: int = _option(30, "URLs with more path segments are refused as traps.", low=1, high=200)
-    trap_pages: int = _option(
-        20,
-        "Fruitless pages by which a part of a host is a trap (twice for a directory), see docs/traps.md; 0: off.",
-        low=0,
-        high=30_000,
-    )
-    trap_copies: int = _option(
-        5, "Pages of a domain that may say the same but for numbers and words of their URLs; 0: any number.", low=0
-    )
-    trap_subdomains: int = _option(
-        10, "Hosts of a domain in a row that may begin with a page known there; then names are made up. 0: off.", low=0
-    )
-    trap_mirror: int = _option(
-        10, "Pages equal to those of another host at the same paths by which a host is its mirror; 0: off.", low=0
+    traps: str = _option(
+        "standard",
+        "How soon traps are known (docs/traps.md): standard, off, or values of your own, "
+        "'standard,pages=20,copies=5,subdomains=10,mirror=10', where 0 turns one off.",
     )
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
@@ -150,12 +136,6 @@ class Options:
         choices=("4,6", "6,4", "4", "6"),
     )
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
-    dns_timeout_s: float = _option(3.0, "Seconds for the first of three attempts at a DNS query.", low=0.1, high=60)
-    dns_min_ttl_s: float = _option(60.0, "Least time for which an address is kept, whatever its server says.", low=1)
-    dns_max_ttl_s: float = _option(
-        3600.0, "Longest time for which an address is kept, whatever its server says.", low=1
-    )
-    dns_negative_s: float = _option(3600.0, "A name that does not resolve is not asked for again before.", low=1)
 
     # politeness
     host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
@@ -174,16 +154,12 @@ class Options:
     )
     max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
     robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
-    robots_stale_s: float = _option(
-        2_592_000.0, "Age up to which the last robots.txt still counts while a newer one cannot be had.", low=0
-    )
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
     retry_delay_s: float = _option(
         60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
     )
     max_snooze_s: float = _option(3600.0, "Longest pause that Retry-After or back-off can cause.", low=0)
     offline_wait_s: float = _option(86400.0, "Seconds without a network after which the crawl stops.", low=0)
-    max_redirects: int = _option(5, "Redirects in a row before redirect-loop.", low=0, high=20)
     ramp_up_per_s: float = _option(
         50.0, "How many more simultaneous requests are allowed each second after the start.", low=1
     )
@@ -198,7 +174,6 @@ class Options:
     max_ratio: float = _option(
         100.0, "A body that decodes to more than a megabyte and to this many times its size is a bomb (too-big).", low=2
     )
-    max_links: int = _option(5000, "Links taken from one page; the others count as too-many-links.", low=1, high=5000)
     content_language: str = _option(
         "ignore",
         "Whether a page whose header names only other languages is refused unread (obey) or read all the same.",
@@ -212,10 +187,7 @@ class Options:
     first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
-    slow_window_s: float = _option(10.0, "Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured.", low=0.1)
     page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
-    page_cpu_s: float = _option(10.0, "Seconds of processor time that one page may use.", low=0.1)
-    stop_timeout_s: float = _option(10.0, "Seconds that running transfers may finish in when the crawl stops.", low=0)
 
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
@@ -303,39 +275,11 @@ class Options:
         "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
         choices=("bayes", "cosine"),
     )
-    min_cosine: float = _option(
-        0.5, "By the method cosine, documents with a smaller cosine are in no known language.", low=0, high=1
+    quality: str = _option(
+        "standard",
+        "Which documents are bad-quality: those outside of the ranges of a preset, standard or off, in which ranges of "
+        "your own may follow, 'standard,text_chars=500..,sentence_words=5..100,symbol_share=..0.3' (docs/text.md).",
     )
-    min_text_chars: int = _option(250, "Documents with fewer characters of clean text are bad-quality.", low=0)
-    min_page_bytes: int = _option(0, "Smaller pages (UTF-8) are bad-quality; the makers of texrex set 2000.", low=0)
-    max_badness: float = _option(
-        40.0, "Documents with a higher badness (missing function words) are bad-quality.", low=0
-    )
-    min_stopword_share: float = _option(
-        0.05,
-        "Documents with fewer stop words among their words are bad-quality, if the language has a list.",
-        low=0,
-        high=1,
-    )
-    min_sentence_words: float = _option(0.0, "Documents whose sentences are shorter on average are bad-quality.", low=0)
-    max_sentence_words: float = _option(
-        200.0, "Documents whose sentences are longer on average are bad-quality.", low=1
-    )
-    max_repeated_share: float = _option(
-        0.6, "Documents with more of their text in repeated paragraphs are bad-quality.", low=0, high=1
-    )
-    max_digit_share: float = _option(0.25, "Documents with more digits are bad-quality.", low=0, high=1)
-    max_symbol_share: float = _option(0.15, "Documents with more symbols are bad-quality.", low=0, high=1)
-    min_good_share: float = _option(
-        0.0, "Pages with less of their text in good paragraphs are bad-quality.", low=0, high=1
-    )
-    min_packed_share: float = _option(
-        0.1, "Documents that zstd packs to a smaller share, as it does repetitions, are bad-quality.", low=0
-    )
-    max_top_word_share: float = _option(
-        0.2, "Documents with a greater share of one word, stop words apart, are bad-quality.", low=0
-    )
-    max_outlinks: int = _option(20, "Documents with more links to other hosts in a kB are bad-quality.", low=0)
     translated: str = _option(
         "likely",
         "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
@@ -354,7 +298,6 @@ class Options:
         "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory.",
         low=0,
     )
-    dedup_snapshot_s: float = _option(600.0, "Seconds between two snapshots of that filter.", low=1)
     seen: str = _option(
         "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
     )
@@ -381,7 +324,6 @@ class Options:
     )
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
-    checkpoint_pages: int = _option(64, "Pages after which a checkpoint is made at the latest.", low=1, high=10_000)
     progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)
 
     @classmethod
@@ -394,9 +336,10 @@ class Options:
         values = {}
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
-            if name in REMOVED:
-                raise BadInput(f"there is no option {name} any more: {REMOVED[name]}")
             if spec is None:
+                instead = what_replaces(name.removeprefix(PREFIX).lower(), _by_field(settings))
+                if instead is not None:
+                    raise BadInput(f"there is no option {name} any more: {instead}")
                 meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
                 raise BadInput(f"there is no option {name}{meant}; all are listed in docs/options.md.")
             value = settings[name]
@@ -414,7 +357,7 @@ class Options:
 
     def min_likeness(self) -> float:
         """Least `known_share` of a text, by the chosen method."""
-        return self.min_cosine if self.language_method == "cosine" else self.min_known_share
+        return _MIN_COSINE if self.language_method == "cosine" else self.min_known_share
 
     def knows_shingles(self) -> bool:
         """Whether near-duplicates are looked for."""
@@ -432,3 +375,8 @@ class Options:
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
         return parse_yield_profile(self.yield_profile)
+
+
+def _by_field(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The options among *settings*, by the names of their fields."""
+    return {str(key).removeprefix(PREFIX).lower(): value for key, value in settings.items()}

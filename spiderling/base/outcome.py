@@ -87,7 +87,7 @@ class Outcome:
     digests: tuple[int, ...] = ()
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
-    """Links of the page beyond SPIDERLING_MAX_LINKS."""
+    """Links of the page beyond MAX_LINKS (text/html/blocks.py)."""
     exchange: Exchange | None = field(default=None, repr=False)
     """The exchange with the server, if the crawl archives exchanges."""
 

@@ -32,7 +32,7 @@ class Reason(Enum):
     TRAP = ("trap", "the URL looks generated without end: too long, too deep or repetitive")
 
     PORT_FORBIDDEN = ("port-forbidden", "its port is not one of SPIDERLING_PORTS")
-    TOO_MANY_LINKS = ("too-many-links", "its page has more links than SPIDERLING_MAX_LINKS; the rest was not looked at")
+    TOO_MANY_LINKS = ("too-many-links", "its page has more than 5,000 links; the rest was not looked at")
 
     CROSS_SUBMIT = ("cross-submit", "a URL of another host in a sitemap, or a sitemap of another host in robots.txt")
 

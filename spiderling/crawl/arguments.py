@@ -15,6 +15,7 @@ from spiderling.base.options import Options
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
 from spiderling.text.boilerplate.rules import parse_rules
+from spiderling.text.quality import parse_quality
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,6 +63,7 @@ def _check_words_of_parts(options: Options) -> None:
     parse_strategy(options.strategy)
     parse_weights(options.estimators)
     parse_rules(options.justext_preset)
+    parse_quality(options.quality)
 
 
 def _refuse_unknown_arguments(spider: Spider) -> None:

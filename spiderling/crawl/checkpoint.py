@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from spiderling.frontier.storage.protocol import SegmentRow, Store
     from spiderling.frontier.storage.url_log import End
 
+MAX_OUTCOMES = 64
+"""Outcomes after which a checkpoint is made at the latest; chosen."""
+
 
 class _Batch(NamedTuple):
     entries: dict[str, list[Any]]
@@ -44,7 +47,6 @@ class Checkpoint:
         frontier: Frontier,
         store: Store,
         corpus: SegmentWriter,
-        max_outcomes: int,
         now: Callable[[], float],
         failed: Callable[[StorageError], None],
         others: Sequence[SegmentWriter] = (),
@@ -58,7 +60,6 @@ class Checkpoint:
         self._store = store
         self._corpus = corpus
         self._writers = (corpus, *others)
-        self._max_outcomes = max_outcomes
         self._now = now
         self._failed = failed
         self._still_here = still_here
@@ -84,7 +85,7 @@ class Checkpoint:
             documents.append(outcome.document)
         self._digests.extend(outcome.digests)
         self._outcomes += 1
-        if self._outcomes >= self._max_outcomes:
+        if self._outcomes >= MAX_OUTCOMES:
             self.begin()
 
     def add_entry(self, kind: str, entry: Any) -> None:

@@ -141,7 +141,6 @@ class Crawl:
             self.frontier,
             store,
             corpus,
-            self.options.checkpoint_pages,
             self.clock.now,
             self.failed,
             others,

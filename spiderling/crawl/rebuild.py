@@ -26,6 +26,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.removed_options import translated
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import LinkLine, read_links
@@ -49,10 +50,7 @@ _JUDGES_NOTHING: dict[str, Any] = {
     "yield_profile": "off",
     "max_host_documents": 0,
     "max_host_bytes": 0,
-    "trap_pages": 0,
-    "trap_copies": 0,
-    "trap_subdomains": 0,
-    "trap_mirror": 0,
+    "traps": "off",
 }
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 _LINES_AT_ONCE = 2000
@@ -133,7 +131,7 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     said = crawls[0]
     known = {spec.name for spec in fields(Options)}
     named = {"lang": output[0].path.name.rpartition("-")[0].replace("+", ",")}
-    named |= {name: value for name, value in said.get("settings", {}).items() if name in known}
+    named |= {name: value for name, value in translated(said.get("settings", {})).items() if name in known}
     chosen = Options.from_settings({PREFIX + name.upper(): value for name, value in named.items()} | dict(given))
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
     meta = {"options": {name: getattr(chosen, name) for name in names}}

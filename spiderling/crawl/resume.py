@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spiderling.base.errors import JobdirError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
+from spiderling.base.removed_options import FIXED, translated
 from spiderling.frontier.storage.soundness import noted
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
             f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
             "Give another directory with -s JOBDIR=..."
         )
-    former = noted(meta, "options", dict[str, object]())
+    former = translated(noted(meta, "options", dict[str, object]()))
     lines = []
-    for name, value in asdict(options).items():
+    for name, value in (asdict(options) | {name: fixed.value for name, fixed in FIXED.items()}).items():
         old = former.get(name, value)
         if old == value:
             continue

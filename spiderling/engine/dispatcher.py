@@ -32,6 +32,8 @@ from spiderling.frontier.hosts.host import identity
 
 logger = logging.getLogger(__name__)
 
+STOP_TIMEOUT_S = 10.0
+"""Seconds in which running transfers may finish when the crawl stops; chosen: what is cut off is fetched again."""
 _SWALLOWED = "spiderling_swallowed"
 """Meta key of requests that only wake the engine."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={_SWALLOWED: True})
@@ -172,19 +174,18 @@ class Dispatcher:
     # -- the end
 
     def stop(self) -> None:
-        """The crawl is being stopped: nothing new is handed out, transfers may finish for ``stop_timeout_s``."""
+        """The crawl is being stopped: nothing new is handed out, transfers may finish for STOP_TIMEOUT_S."""
         if self.crawl.stopping:
             return
         self.crawl.stopping = True
         self._offline.end()
-        stop_timeout_s = self.crawl.options.stop_timeout_s
         cut = functools.partial(self._crawler.signals.send_catch_log, signals.transfers_cut)
-        asyncio.get_running_loop().call_later(stop_timeout_s, cut)
+        asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, cut)
         if self.in_transit:
             logger.info(
                 "Stopping: %d requests in transit have %g s to finish; what has come is still judged and saved",
                 len(self.in_transit),
-                stop_timeout_s,
+                STOP_TIMEOUT_S,
             )
 
     def close_spider(self, reason: str) -> None:

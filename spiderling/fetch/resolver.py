@@ -20,6 +20,12 @@ from spiderling.base.options import Options
 
 RESOLUTION_DELAY_S = 0.05
 """Seconds for which the answer for the other family is waited for (RFC 8305, section 3)."""
+TIMEOUT_S = 3.0
+"""Seconds for the first attempt at a query (chosen); c-ares lengthens the next ones."""
+MIN_TTL_S = 60.0
+"""Least seconds for which an address is kept, whatever its server says; chosen."""
+MAX_TTL_S = 3600.0
+"""Most seconds for which an address is kept, whatever its server says; chosen."""
 _RECORD_TYPES = {"4": "A", "6": "AAAA"}
 
 _QUERIES_PER_CHANNEL = 20_000
@@ -62,10 +68,10 @@ class Resolver:
         nameservers: str = "",
         *,
         concurrency: int = 500,
-        timeout_s: float = 3.0,
+        timeout_s: float = TIMEOUT_S,
         tries: int = 3,
         ip_versions: str = "4,6",
-        ttl_bounds_s: tuple[float, float] = (60.0, 3600.0),
+        ttl_bounds_s: tuple[float, float] = (MIN_TTL_S, MAX_TTL_S),
     ) -> None:
         """*nameservers* is ``address[:port]`` separated by commas, empty for the system's; *ip_versions* is
         4 or 6, or both, the preferred one first.
@@ -94,9 +100,7 @@ class Resolver:
             host_map,
             options.nameservers,
             concurrency=options.dns_concurrency,
-            timeout_s=options.dns_timeout_s,
             ip_versions=options.ip_versions,
-            ttl_bounds_s=(options.dns_min_ttl_s, options.dns_max_ttl_s),
         )
 
     async def resolve(self, name: str) -> Resolution:

@@ -50,7 +50,7 @@ class Answers:
         self._schedule = schedule
         self._host_closing = host_closing
         self._reachability = reachability
-        self._redirects = Redirects(url_states, admission, schedule, options.max_redirects)
+        self._redirects = Redirects(url_states, admission, schedule)
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""

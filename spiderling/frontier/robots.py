@@ -1,7 +1,7 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
 robots.txt: a 4xx means no rules.  After a 5xx or no answer nothing is allowed for a time, which the server may set
-by Retry-After.  After the retries the last copy counts again while it is not older than ``robots_stale_s``
+by Retry-After.  After the retries the last copy counts again while it is not older than STALE_S
 (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and the file is asked for again after a day.
 RFC 9309, 2.3.1.4, lets a crawler take a file that was unreachable for 30 days for missing; we stay away.
 
@@ -36,6 +36,8 @@ _MAX_PARSED = 4096
 """Files kept parsed.  Chosen."""
 _MAX_PARSED_BYTES = 8_000_000
 """Their size as they came; parsed, a file of one rule a line takes 12 to 20 times its bytes (measured).  Chosen."""
+STALE_S = 2_592_000.0
+"""Seconds for which the last robots.txt counts while a newer one cannot be had: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
 """Seconds after which a file is asked for again that could not be had, while there is a copy or none is needed."""
 _EMPTY = zlib.compress(b"")
@@ -220,7 +222,7 @@ class Robots:
         elif failures <= options.retries:
             pause = min(retry_after_s or options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
             record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
-        elif body and now - fetched <= options.robots_stale_s:
+        elif body and now - fetched <= STALE_S:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
         else:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)

@@ -9,6 +9,9 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, top_level_domain
 
+MAX_PATH_DEPTH = 30
+"""Segments of a path beyond which a URL is a trap; chosen."""
+
 
 class Scope:
     """The rules of one crawl; ``refusal`` gives the Reason why a URL stays out, or None."""
@@ -20,7 +23,6 @@ class Scope:
         self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
         """Kinds of the paths that may be fetched."""
         self.max_chars = options.max_url_chars
-        self.max_depth = options.max_path_depth
         self._ports = parse_ports(options.ports)
 
     def allows_port(self, port: int) -> bool:
@@ -44,4 +46,4 @@ class Scope:
         """``refusal`` by the parts of a path's Form and the length of the URL."""
         if kind & ~REPETITIVE not in self.fetched:
             return Reason.OUT_OF_SCOPE
-        return Reason.TRAP if kind & REPETITIVE or depth > self.max_depth or chars > self.max_chars else None
+        return Reason.TRAP if kind & REPETITIVE or depth > MAX_PATH_DEPTH or chars > self.max_chars else None

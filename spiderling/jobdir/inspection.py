@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.base.removed_options import translated
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
 from spiderling.corpus import reader
 from spiderling.corpus.links import LinkLine, read_links
@@ -124,7 +125,7 @@ class Inspection:
     @property
     def options(self) -> Options:
         """The options of the crawl's last start, as far as this version knows them."""
-        values = noted(self.meta, "options", dict[str, Any]())
+        values = translated(noted(self.meta, "options", dict[str, Any]()))
         defaults = asdict(Options())
         known = {name: values[name] for name in defaults if name in values}
         strange = [name for name, value in known.items() if not is_like(value, defaults[name])]

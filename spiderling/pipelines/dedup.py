@@ -18,6 +18,7 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.items import PageItem
 from spiderling.text import measure_clean
+from spiderling.text.quality import parse_quality
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,6 @@ class DedupPipeline(Component):
         if marks:
             item.duplicate_bytes = sum(len(p.text.encode("utf-8")) for p in page.paragraphs if p.duplicate)
             item.seen_share = item.duplicate_bytes / max(1, before)
-        elif len(text) < max(1, options.min_text_chars):
+        elif len(text) < max(1, parse_quality(options.quality).text_chars.low):
             raise DropPage(Reason.NEAR_DUPLICATE)
         return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))

@@ -8,6 +8,7 @@ from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
+from spiderling.text.quality import parse_quality
 from spiderling.text.spam import GOOGLE
 
 if TYPE_CHECKING:
@@ -28,26 +29,25 @@ class QualityPipeline(Component):
 
 def check_quality(page: Page, options: Options) -> None:
     """Raises DropPage(BAD_QUALITY) for a page with too little text, or text that no one writes in sentences."""
-    if page.utf8_bytes < options.min_page_bytes:
-        raise DropPage(Reason.BAD_QUALITY, f"only {page.utf8_bytes} bytes of page")
-    if page.clean_chars < options.min_text_chars:
-        raise DropPage(Reason.BAD_QUALITY, f"only {page.clean_chars} characters of clean text")
-    if page.badness > options.max_badness:
-        raise DropPage(Reason.BAD_QUALITY, f"badness {page.badness:.1f}")
+    limits = parse_quality(options.quality)
     found = page.quality
-    for name, value, low, high in (
-        ("stop words", found.stopword_share, options.min_stopword_share, 1.0),
-        ("words a sentence", found.sentence_words, options.min_sentence_words, options.max_sentence_words),
-        ("repeated", found.repeated_share, 0.0, options.max_repeated_share),
-        ("digits", found.digit_share, 0.0, options.max_digit_share),
-        ("symbols", found.symbol_share, 0.0, options.max_symbol_share),
-        ("in good paragraphs", found.good_share, options.min_good_share, 1.0),
-        ("packed", found.packed_share, options.min_packed_share, float("inf")),
-        ("of one word", found.top_word_share, 0.0, options.max_top_word_share),
-        ("links to other hosts in a kB", found.outlinks, 0.0, options.max_outlinks),
+    for measure, value, limit in (
+        ("only {:.0f} bytes of page", page.utf8_bytes, limits.page_bytes),
+        ("only {:.0f} characters of clean text", page.clean_chars, limits.text_chars),
+        ("badness {:.1f}", page.badness, limits.badness),
+        ("stop words: {:.2f}", found.stopword_share, limits.stopword_share),
+        ("words a sentence: {:.2f}", found.sentence_words, limits.sentence_words),
+        ("repeated: {:.2f}", found.repeated_share, limits.repeated_share),
+        ("digits: {:.2f}", found.digit_share, limits.digit_share),
+        ("symbols: {:.2f}", found.symbol_share, limits.symbol_share),
+        ("in good paragraphs: {:.2f}", found.good_share, limits.good_share),
+        ("packed: {:.2f}", found.packed_share, limits.packed_share),
+        ("of one word: {:.2f}", found.top_word_share, limits.top_word_share),
+        ("links to other hosts in a kB: {:.2f}", found.outlinks, limits.outlinks),
     ):
-        if not low <= value <= high:
-            raise DropPage(Reason.BAD_QUALITY, f"{name}: {value:.2f}")
+        if not limit.low <= value <= limit.high:
+            said = measure if value < limit.low else measure.removeprefix("only ")
+            raise DropPage(Reason.BAD_QUALITY, said.format(value))
     refused = {"keep": False, "likely": found.translated == GOOGLE, "drop": bool(found.translated)}
     if refused[options.translated]:
         raise DropPage(Reason.BAD_QUALITY, f"translated by machine: {found.translated}")

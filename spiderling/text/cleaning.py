@@ -14,7 +14,7 @@ from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, len
 from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
 from spiderling.text.encoding.detect import decode
 from spiderling.text.head import fill_head
-from spiderling.text.html.blocks import Block, Parsed, named_tuples
+from spiderling.text.html.blocks import MAX_LINKS, Block, Parsed, named_tuples
 from spiderling.text.html.parser import parse
 from spiderling.text.html.resolving import resolve
 from spiderling.text.html.zones import Tree
@@ -121,10 +121,10 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
     good = [paragraph.cls == GOOD for paragraph in paragraphs]
     chances = scores if scores is not None else list(map(float, good))
-    page.links_cut = parsed.links_cut + max(0, len(parsed.links) - options.max_links)
+    page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
     said: dict[str, int] = {}  # URL -> flag of its hreflang
-    for (_, rel, anchor, block, language), target in resolve(parsed.links[: options.max_links], url, parsed.base):
+    for (_, rel, anchor, block, language), target in resolve(parsed.links[:MAX_LINKS], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
         if block < 0:
             rows.append((target, anchor, "nofollow" in rel, block, 0.0, False))

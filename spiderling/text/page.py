@@ -19,7 +19,7 @@ from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
 from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
-from spiderling.text.html.blocks import MAX_LINKS, named_tuples
+from spiderling.text.html.blocks import named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
 from spiderling.text.quality import NO_QUALITY, Quality
 from spiderling.text.shingles import NO_SHINGLES, Shingles
@@ -82,7 +82,6 @@ class TextOptions:
     By the method 'cosine': the least cosine of a document."""
     language_method: str = "bayes"
     """'bayes' (language/models.py) or 'cosine' (language/cosine.py)."""
-    max_links: int = MAX_LINKS
     with_shingles: bool = False
 
     @classmethod
@@ -97,7 +96,6 @@ class TextOptions:
             preset=options.justext_preset,
             min_known_share=options.min_likeness(),
             language_method=options.language_method,
-            max_links=options.max_links,
             with_shingles=options.knows_shingles(),
         )
 

@@ -9,12 +9,14 @@ lists consist of digits and symbols.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spiderling.base.option_values import parse_preset
 from spiderling.text.ngrams import code_points_of, codepoints
 
 if TYPE_CHECKING:
@@ -72,6 +74,75 @@ class Quality(NamedTuple):
 
 NO_QUALITY = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """That of a page without text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From *low* to *high*, both included."""
+
+    low: float = 0.0
+    high: float = float("inf")
+
+    def __str__(self) -> str:
+        return f"{self.low:g}..{'' if self.high == float('inf') else f'{self.high:g}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class QualityLimits:
+    """Ranges of measures, by the names that documents have them under; a document outside of one is bad-quality."""
+
+    page_bytes: Range = Range()
+    """Bytes of the page in UTF-8; the makers of texrex set 2000 or more (Schäfer & Bildhauer 2012)."""
+    text_chars: Range = Range(low=250)
+    """Characters of clean text; chosen.  A page with less new text than that is a near-duplicate."""
+    badness: Range = Range(high=40.0)
+    """Badness (text/language/function_words.py): missing function words; chosen."""
+    stopword_share: Range = Range(low=0.05)
+    """Share of stop words, if the language has a list; chosen."""
+    sentence_words: Range = Range(high=200.0)
+    """Words of a sentence, on average; chosen."""
+    repeated_share: Range = Range(high=0.6)
+    """Share of the text in repeated paragraphs; chosen."""
+    digit_share: Range = Range(high=0.25)
+    """Share of digits; chosen."""
+    symbol_share: Range = Range(high=0.15)
+    """Share of symbols; chosen."""
+    good_share: Range = Range()
+    """Share of the page's text in good paragraphs."""
+    packed_share: Range = Range(low=0.1)
+    """Packed / unpacked bytes: repetitions pack well; benchmarks/spam.py."""
+    top_word_share: Range = Range(high=0.2)
+    """Share of the most frequent word that is no stop word; benchmarks/spam.py."""
+    outlinks: Range = Range(high=20.0)
+    """Links to other hosts in a kB of text; benchmarks/spam.py."""
+
+
+PRESETS = {"standard": QualityLimits(), "off": QualityLimits(*[Range()] * 12)}
+
+
+@lru_cache(maxsize=16)
+def parse_quality(text: str) -> QualityLimits:
+    """The limits that *text* names: a preset, ranges of measures, or both; raises BadInput.
+
+    The end of a range that is left out is that of the preset.
+
+    >>> parse_quality("standard,sentence_words=5..").sentence_words
+    Range(low=5.0, high=200.0)
+    """
+    return parse_preset("QUALITY", text, PRESETS, "standard", _read_range)
+
+
+def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
+    """The range of *name* that *text* changes in *limits*; raises ValueError."""
+    former: Range = getattr(limits, name)
+    low, dots, high = text.partition("..")
+    try:
+        found = Range(float(low or former.low), float(high or former.high))
+    except ValueError:
+        found = Range(-1.0)
+    if not dots or not 0 <= found.low <= found.high:
+        raise ValueError(f"{name} must be a range, such as {name}=20.. or {name}=..200 or {name}=20..200")
+    return found
 
 
 def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collection[str], page_chars: int) -> Quality:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _CONVERSION_SHARE = 0.8
 """Share of a page's time that the conversion of a document may take; the rest is for judging its text; chosen."""
+CPU_SHARE = 0.5
+"""Share of a page's time that it may spend on the processor; chosen."""
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
 TASK = struct.Struct("!II")
@@ -100,7 +102,7 @@ class WorkerConfig:
             TextOptions.from_options(options, accepted),
             tuple(recognise),
             options.models,
-            page_cpu_s=options.page_cpu_s,
+            page_cpu_s=CPU_SHARE * options.page_timeout_s,
             max_growth_bytes=options.worker_growth_bytes,
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
             document_bytes=options.max_document_bytes,

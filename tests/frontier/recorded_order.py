@@ -169,7 +169,7 @@ CASES: dict[str, Callable[[Any], Order]] = {
     "pt, retired queues are dropped": generated("pt", strategy="yield", retired_queue="drop"),
     "pt, retired hosts come back": generated("pt", strategy="yield", min_active_hosts=30),
     "scarce": generated("scarce"),
-    "thai, traps": generated("thai", trap_share=0.3, strategy="bfs", trap_pages=6),
+    "thai, traps": generated("thai", trap_share=0.3, strategy="bfs", traps="pages=6"),
     "thai, budgets of hosts": generated("thai", max_host_documents=6, max_host_bytes=2_000_000),
     "thai, few places": generated("thai", active_hosts=10, crowd="fixed"),
     "thai, short queues": generated("thai", max_host_queue=15),

@@ -12,6 +12,7 @@ from test_politeness_properties import URLS, crawls
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier.robots import STALE_S
 
 YEARS_20_S = 20 * 365.25 * DAY_S
 BUSY = Answer(status=503, kept_bytes=0, retry_after_s=1e9)
@@ -59,12 +60,12 @@ def test_robots_txt_of_a_clock_ahead_is_fetched_again() -> None:
 
 
 def test_a_copy_of_robots_txt_from_a_clock_ahead_grows_old_all_the_same() -> None:
-    """While no newer one can be had it counts for SPIDERLING_ROBOTS_STALE_S, not until the wrong time has come."""
+    """While no newer one can be had it counts for STALE_S, not until the wrong time has come."""
     web = {"http://a.cz/robots.txt": [robots(""), Answer(status=503)], "http://a.cz/": page(), "http://a.cz/2": page()}
-    crawl = VirtualCrawl(web, now=YEARS_20_S, robots_stale_s=7 * DAY_S).run("http://a.cz/")
+    crawl = VirtualCrawl(web, now=YEARS_20_S).run("http://a.cz/")
     resume_at(crawl, 2000.0)
     assert crawl.run("http://a.cz/2").ends == {Reason.KEPT: 2}, "the copy counts while it is young"
-    crawl.now += 8 * DAY_S
+    crawl.now += STALE_S + DAY_S
     assert crawl.run("http://a.cz/3").ends == {Reason.KEPT: 2, Reason.ROBOTS_UNREACHABLE: 1}
 
 

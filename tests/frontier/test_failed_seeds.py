@@ -6,6 +6,7 @@ import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier.scheduling.names import DEAD_FOR_S
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
 
@@ -27,7 +28,7 @@ def test_a_seed_that_failed_is_tried_again_when_it_is_named_again(
     crawl.commit()
     if restart:
         crawl.kill_and_resume()
-    crawl.now += crawl.options.dns_negative_s
+    crawl.now += DEAD_FOR_S
     crawl.run("http://a.cz/", "http://b.cz/")
     assert crawl.ends == {Reason.KEPT: 1, Reason.HTTP_ERROR: 1}, "b.cz had answered"
     assert crawl.mentions == {Reason.SEEN: 1}

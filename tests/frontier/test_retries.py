@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
-from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.frontier.scheduling.names import DEAD_FOR_S
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
 BUSY = Answer(status=503, kept_bytes=0)
@@ -28,7 +28,7 @@ def test_negative_answer_is_cached_for_a_while() -> None:
     )
     crawl.run("http://gone.cz/").run("http://gone.cz/b")
     assert crawl.questions["gone.cz"] == 1
-    crawl.now += Options().dns_negative_s
+    crawl.now += DEAD_FOR_S
     crawl.run("http://gone.cz/c")
     assert crawl.ends == {Reason.DNS: 2, Reason.KEPT: 1}
 

@@ -66,7 +66,7 @@ def test_calendar_is_left_when_it_has_given_nothing() -> None:
 
 
 def test_without_the_detectors_it_has_no_end() -> None:
-    crawl = crawl_of(calendar, trap_pages=0).run("http://a.cz/", until=1000.0 + 600)
+    crawl = crawl_of(calendar, traps="pages=0").run("http://a.cz/", until=1000.0 + 600)
     assert len(crawl.fetched()) > 450
 
 
@@ -149,7 +149,7 @@ def names(url: str) -> Answer:
 
 def wild(**options: Any) -> VirtualCrawl:
     dns = Endless(lambda name: Resolution(("10.9.9.9",)))
-    return VirtualCrawl(Endless(names), dns, yield_profile="off", ip_interval_s=0.0, trap_copies=0, **options)
+    return VirtualCrawl(Endless(names), dns, yield_profile="off", ip_interval_s=0.0, traps="copies=0", **options)
 
 
 def test_made_up_names_come_to_an_end() -> None:

@@ -22,7 +22,7 @@ from spiderling.items import Link
 
 OPTIONS = Options(
     host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
-    yield_min_pages=2, yield_min_bytes=100, max_host_queue=5, max_redirects=2, max_crawl_delay_s=30.0,
+    yield_min_pages=2, yield_min_bytes=100, max_host_queue=5, max_crawl_delay_s=30.0,
     yield_profile="0.9", yield_unit="registrable", active_hosts=2,
 )  # fmt: skip
 NAMES = ["a.cz", "www.a.cz", "b.a.cz", "c.cz", "c.cz:81", "d.cz"]

@@ -61,7 +61,7 @@ def test_who_knows_every_page_is_far_ahead(runs: dict[str, float]) -> None:
 
 def test_the_perfect_strategy_finds_all_words_and_hardly_a_page_besides() -> None:
     web = generate(replace(RECIPES["thai"], pages=4_000))
-    replay = Replay(web, world(trap_pages=0), strategy=Perfect.of(web))
+    replay = Replay(web, world(traps="pages=0"), strategy=Perfect.of(web))
     last = replay.run(web.seed_urls())
     assert last.words == web.truth.words
     assert last.pages < 3 * last.documents

@@ -40,7 +40,7 @@ class Watched(Replay):
 
 
 def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
-    replay = Replay(web, world(yield_profile="off", trap_pages=0))
+    replay = Replay(web, world(yield_profile="off", traps="pages=0"))
     last = replay.run(web.seed_urls())
     assert last.pages == 3_000
     assert coverage(last, web.truth) == word_coverage(last, web.truth) == 1

@@ -51,18 +51,20 @@ def test_attributes_of_a_page():
 
 
 @pytest.mark.parametrize(
-    "option",
+    "limit",
     [
-        {"min_page_bytes": 5000}, {"min_text_chars": 5000}, {"max_badness": 0.0}, {"min_stopword_share": 0.9},
-        {"min_sentence_words": 30.0}, {"max_sentence_words": 5.0}, {"max_repeated_share": 0.1},
-        {"max_digit_share": 0.001}, {"max_symbol_share": 0.001}, {"min_good_share": 0.999},
+        "page_bytes=5000..", "text_chars=5000..", "badness=..0", "stopword_share=.9..", "sentence_words=30..",
+        "sentence_words=..5", "repeated_share=..0.1", "digit_share=..0.001", "symbol_share=..0.001",
+        "good_share=.999..", "packed_share=1..", "top_word_share=..0.001", "text_chars=0..100",
+        "off,digit_share=..0.001",
     ],
 )  # fmt: skip
-def test_each_threshold_refuses(option):
+def test_each_limit_refuses(limit):
     page = run(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}<p>{CZECH * 4}<p>Cena 100 $ a 200 $, {CZECH}")
     check_quality(page, Options())
+    check_quality(page, Options(quality="off"))
     with pytest.raises(DropPage):
-        check_quality(page, Options(**option))
+        check_quality(page, Options(quality=limit))
 
 
 @given(

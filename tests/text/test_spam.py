@@ -42,7 +42,7 @@ def test_repetition_is_known_by_how_well_it_packs():
     ]
     assert packed_share("\n".join(spun)) < 0.1 < 0.4 < packed_share(TEXT)
     assert verdict(run(*spun)).startswith("packed: 0.")
-    assert verdict(run(*spun), min_packed_share=0.0) == "kept"
+    assert verdict(run(*spun), quality="packed_share=0..") == "kept"
     assert packed_share("") == 1.0
     assert packed_share("a") > 1.0, "nothing is too short"
 
@@ -51,7 +51,7 @@ def test_a_word_that_is_named_over_and_over():
     stuffed = [f"{sentence} " + "půjčka půjčka " * 6 for sentence in SENTENCES]
     assert top_word_share(" ".join(stuffed), frozenset()) > 0.3
     assert verdict(run(*stuffed)).startswith("of one word: 0.")
-    assert verdict(run(*stuffed), max_top_word_share=1.0) == "kept"
+    assert verdict(run(*stuffed), quality="top_word_share=..1") == "kept"
     assert top_word_share("a a a že že že", {"že"}) == 0.0, "letters and stop words do not count"
 
 
@@ -65,7 +65,7 @@ def test_running_text_full_of_links_to_other_hosts():
     page = run(*linked)
     assert page.quality.outlinks > 20
     assert verdict(page).startswith("links to other hosts in a kB: ")
-    assert verdict(page, max_outlinks=100) == "kept"
+    assert verdict(page, quality="outlinks=..100") == "kept"
     own = [text.replace("http://o", "http://www.h.test/o") for text in linked]
     assert run(*own).quality.outlinks == 0.0, "links within the host are navigation"
 

@@ -22,6 +22,7 @@ from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
 from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.scope import MAX_PATH_DEPTH
 from spiderling.frontier.storage.queue_lines import HEADS
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
@@ -116,7 +117,6 @@ class Intake:
         closed = self._admission.traps.closed
         names = links.hosts
         fetched = scope.fetched
-        max_depth = scope.max_depth
         max_chars = scope.max_chars
         numbers = new.numbers
         lines = new.lines
@@ -133,7 +133,7 @@ class Intake:
                 gates[number] = self._gate(source, names[number], ids[number])
             chars = _PREFIX_CHARS[prefix] + len(names[number]) + len(path)
             reason = gates[number][prefix & 1]
-            if reason is None and (forms[at] not in fetched or depths[at] > max_depth or chars > max_chars):
+            if reason is None and (forms[at] not in fetched or depths[at] > MAX_PATH_DEPTH or chars > max_chars):
                 reason = scope.refusal_of_form(forms[at], depths[at], chars)
             if reason is None and ids[number] in closed:
                 reason = self._admission.traps.refusal(ids[number], names[number], path.decode("ascii"))

@@ -9,15 +9,17 @@ from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.scheduling.schedule import Schedule
 
+MAX_REDIRECTS = 5
+"""Redirects in a row before redirect-loop (RFC 9309, 2.3.1.2, wants five at least for robots.txt)."""
+
 
 class Redirects:
     """Decides how a redirected URL ends, and accepts its target."""
 
-    def __init__(self, url_states: UrlStates, admission: Admission, schedule: Schedule, max_redirects: int) -> None:
+    def __init__(self, url_states: UrlStates, admission: Admission, schedule: Schedule) -> None:
         self._url_states = url_states
         self._admission = admission
         self._schedule = schedule
-        self._max_redirects = max_redirects
 
     def follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
         """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
@@ -37,7 +39,7 @@ class Redirects:
             url.url = spelled
             self._url_states.wait_again(url, first=True)
             return None
-        if url.redirects >= self._max_redirects:
+        if url.redirects >= MAX_REDIRECTS:
             return Reason.REDIRECT_LOOP
         salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
         accepted = self._admission.accept(

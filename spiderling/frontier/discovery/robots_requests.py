@@ -7,6 +7,7 @@ from dataclasses import replace
 from spiderling.base.options import Options
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.redirects import MAX_REDIRECTS
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.hosts.host import Host, RobotsRequest
 from spiderling.frontier.robots import Robots
@@ -27,7 +28,6 @@ class RobotsRequests:
         hosts: HostTable,
         sitemaps: Sitemaps,
     ) -> None:
-        self._max_redirects = options.max_redirects
         self._max_delay_s = options.max_crawl_delay_s
         self._robots = robots
         self._admission = admission
@@ -58,7 +58,7 @@ class RobotsRequests:
     ) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
-        if target and request.redirects < self._max_redirects and self._admission.allows_port(target.port):
+        if target and request.redirects < MAX_REDIRECTS and self._admission.allows_port(target.port):
             self._follow(request, target, now)
             return None
         return self._settle(request, status, body, now, retry_after_s)

@@ -4,16 +4,16 @@ Only what was fetched tells; nothing is probed.  Each page that ends leaves a ``
 
 - *sections*: the part of a host that a URL belongs to, its path with the digits left out, its
   directory, each of its parameters.  A section is closed when its fruitless pages outweigh the
-  others by ``trap_pages`` (twice as many for a directory, or a parameter on any path).
+  others by ``pages`` of SPIDERLING_TRAPS (twice as many for a directory, or a parameter on any path).
   Fruitless is a page that repeats another or says next to nothing; in a section of dates also
   one without running text.  A page that says something new, in whatever language, counts two
   against it, and one that is kept, or that leads to something new outside, begins anew.
 - *copies*: pages of one registrable domain with the same sketch (text/sketch.py).  Beyond
-  ``trap_copies`` they are soft 404s: not kept, and their links within the domain are not
+  ``copies`` they are soft 404s: not kept, and their links within the domain are not
   followed, so that relative links cannot grow for ever.
-- *subdomains*: when the first pages of ``trap_subdomains`` hosts of one registrable domain in
+- *subdomains*: when the first pages of ``subdomains`` hosts of one registrable domain in
   a row are copies, names are made up on request (wildcard DNS) and no new one is admitted.
-- *mirrors*: when ``trap_mirror`` pages of a host had the same clean text as those of another host under
+- *mirrors*: when ``mirror`` pages of a host had the same clean text as those of another host under
   the same paths, and hardly any differed, the host that gave less is closed.
 
 The form of a single URL (length, depth, repeated segments) is judged in scope.py.  The
@@ -29,6 +29,7 @@ from array import array
 
 import xxhash
 
+from spiderling.base.option_values import parse_traps
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -41,7 +42,7 @@ _WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.BAD_QUALITY})
 _NOVELTY = 2
 """Fruitless pages that one with something new outweighs.  Chosen."""
 _WIDE = 2
-"""Factor on ``trap_pages`` for sections that many pages share: a directory, a parameter on any path.  Chosen."""
+"""Factor on ``pages`` for sections that many pages share: a directory, a parameter on any path.  Chosen."""
 _DOUBTFUL = 3
 """From this many fruitless pages in a row on, a link into the section counts as fruitless.  Chosen."""
 _MAX_PARAMETERS = 8
@@ -139,10 +140,7 @@ class Traps:
     """The detectors of one crawl."""
 
     def __init__(self, options: Options, hosts: HostTable) -> None:
-        self._pages = options.trap_pages
-        self._copies = options.trap_copies
-        self._subdomains = options.trap_subdomains
-        self._mirror = options.trap_mirror
+        self._limits = parse_traps(options.traps)
         self._hosts = hosts
         self._fruitless = Counts()
         self._alike = Counts()
@@ -168,9 +166,9 @@ class Traps:
 
     def is_copy(self, host_name: str, sketch: int) -> bool:
         """Whether as many pages with *sketch* as may be kept are known."""
-        if not (sketch and self._copies):
+        if not (sketch and self._limits.copies):
             return False
-        return self._alike.get(_key(registrable_domain(host_name), sketch)) >= self._copies
+        return self._alike.get(_key(registrable_domain(host_name), sketch)) >= self._limits.copies
 
     def _is_closed(self, host_id: int, path: str) -> bool:
         closed = self.closed.get(host_id)
@@ -190,7 +188,7 @@ class Traps:
         if host.pinned:
             return None
         alike = self._count(host, outcome.sketch) if outcome.sketch else 0
-        return Visit(self, host, path, outcome, alike, 0 < self._copies < alike)
+        return Visit(self, host, path, outcome, alike, 0 < self._limits.copies < alike)
 
     def is_promising(self, visit: Visit, target: CanonicalUrl) -> bool:
         """Whether a new URL is a fruit of the page that it was found on."""
@@ -211,9 +209,9 @@ class Traps:
             key = _key(visit.host.name, section)
             if visit.fruitful or not visit.fruitless:
                 self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
-            elif self._fruitless.increment(key) >= self._pages * factor and self._pages:
+            elif self._fruitless.increment(key) >= self._limits.pages * factor and self._limits.pages:
                 self._close(visit.host.id, _key(section))
-        return self._mirror_of(visit) if visit.text_key and self._mirror and visit.path != "/" else None
+        return self._mirror_of(visit) if visit.text_key and self._limits.mirror and visit.path != "/" else None
 
     def _close(self, host_id: int, section: int) -> None:
         closed = self.closed.setdefault(host_id, set())
@@ -236,7 +234,7 @@ class Traps:
             known.hosts.add(other_id)
         known.same += same
         known.differing += not same
-        if known.same < self._mirror or known.differing > _MISMATCHES * known.same:
+        if known.same < self._limits.mirror or known.differing > _MISMATCHES * known.same:
             return None
         other = self._hosts.by_id(other_id)
         worse = min(host, other, key=lambda one: one.account.kept_bytes)
@@ -245,10 +243,10 @@ class Traps:
     def _count(self, host: Host, sketch: int) -> int:
         domain = registrable_domain(host.name)
         number = self._alike.increment(_key(domain, sketch))
-        if host.account.pages == 1 and host.name != domain and self._subdomains:
+        if host.account.pages == 1 and host.name != domain and self._limits.subdomains:
             if number == 1:
                 self._made_up.lower(_key(domain))
-            elif self._made_up.increment(_key(domain)) >= self._subdomains:
+            elif self._made_up.increment(_key(domain)) >= self._limits.subdomains:
                 self._made_up_in[domain] = None
                 if len(self._made_up_in) > _MOST_DOMAINS:
                     del self._made_up_in[next(iter(self._made_up_in))]

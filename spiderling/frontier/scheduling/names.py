@@ -13,6 +13,8 @@ from enum import Enum
 from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host
 
+DEAD_FOR_S = 3600.0
+"""Seconds for which a name that does not resolve is not asked for again; chosen."""
 _MAX_NAMES = 50_000
 """Names that are kept; of more, the older half goes unless a host waits for it.  Chosen."""
 
@@ -47,7 +49,6 @@ class Names:
         self._retries = options.retries
         self._retry_delay_s = options.retry_delay_s
         self._max_pause_s = options.max_snooze_s
-        self._dead_for_s = options.dns_negative_s
         self._allows = allows
         self._names: dict[str, Name] = {}
         self._wanted: list[str] = []
@@ -94,7 +95,7 @@ class Names:
         known.failures += 1
         if permanent or known.failures > self._retries:
             known.status = NameStatus.DEAD
-            known.expires = now + self._dead_for_s
+            known.expires = now + DEAD_FOR_S
             known.failures = 0
         else:
             pause = min(self._retry_delay_s * 2.0 ** (known.failures - 1), self._max_pause_s)

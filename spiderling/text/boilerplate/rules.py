@@ -8,11 +8,11 @@ Unlike the justext package, it applies the rule for headings in the first pass, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spiderling.base.errors import BadInput
+from spiderling.base.option_values import parse_preset
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.normal import normal_form
 
@@ -69,29 +69,11 @@ def parse_rules(text: str) -> Rules:
 
     Values that are not named are those of the preset; the default preset is 'balanced'.  Raises BadInput.
     """
-    try:
-        return _parsed(text)
-    except ValueError as error:
-        raise BadInput(f"SPIDERLING_JUSTEXT_PRESET is {text!r}; {error}.") from None
+    return parse_preset("JUSTEXT_PRESET", text, PRESETS, "balanced", _read_rule)
 
 
-def _parsed(text: str) -> Rules:
-    first, *rest = (part.strip() for part in text.split(","))
-    if "=" in first:
-        rest = [first, *rest]
-        first = "balanced"
-    if first not in PRESETS:
-        raise ValueError(f"it must be {', '.join(PRESETS)}, or values such as length_low=40,max_link_density=0.4")
-    return replace(PRESETS[first], **dict(map(_rule, rest)))
-
-
-def _rule(part: str) -> tuple[str, Any]:
-    """The field of Rules and its value in ``name=value``; raises ValueError for a value out of bounds."""
-    name, _, value = part.partition("=")
-    name = name.strip()
-    names = [spec.name for spec in fields(Rules)]
-    if name not in names:
-        raise ValueError(f"{name!r} is none of {', '.join(names)}")
+def _read_rule(_: Rules, name: str, value: str) -> float:
+    """The value of a field of Rules; raises ValueError for one out of bounds."""
     is_share = isinstance(getattr(Rules(), name), float)
     try:
         number = float(value) if is_share else int(value)
@@ -99,7 +81,7 @@ def _rule(part: str) -> tuple[str, Any]:
         number = -1
     if not 0 <= number <= (1 if is_share else _MAX_LENGTH):
         raise ValueError(f"{name} must be {'a share between 0 and 1' if is_share else 'a length in characters'}")
-    return name, number
+    return number
 
 
 @lru_cache(maxsize=64)

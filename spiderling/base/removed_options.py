@@ -1,0 +1,90 @@
+"""Options of earlier versions: what there is in their place, and how a crawl that was begun with them goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Fixed(NamedTuple):
+    """An option that became a constant."""
+
+    value: float
+    """The constant, which was the option's default."""
+    reason: str
+    """Why nobody has a reason to change it: the end of a sentence."""
+
+
+class Merged(NamedTuple):
+    """An option that became a part of another one."""
+
+    option: str
+    """The field of Options that holds the part now."""
+    part: str
+    """How the part is written."""
+    default: float
+
+
+FIXED = {
+    "worker_pages": Fixed(10_000, "SPIDERLING_WORKER_GROWTH_BYTES renews a text worker that needs too much memory"),
+    "max_path_depth": Fixed(30, "only traps have paths of more segments"),
+    "dns_timeout_s": Fixed(3.0, "there are three attempts, and later ones wait longer"),
+    "dns_min_ttl_s": Fixed(60.0, "a name with a shorter time would be asked for before nearly each request"),
+    "dns_max_ttl_s": Fixed(3600.0, "addresses seldom change within an hour"),
+    "dns_negative_s": Fixed(3600.0, "SPIDERLING_RETRIES says how often a name is asked for before it counts as dead"),
+    "robots_stale_s": Fixed(2_592_000.0, "RFC 9309 names 30 days"),
+    "max_redirects": Fixed(5, "RFC 9309 names five, and longer chains are loops or logins"),
+    "max_links": Fixed(5000, "the parser takes no more links from a page"),
+    "slow_window_s": Fixed(10.0, "SPIDERLING_MIN_BYTES_PER_S says what is slow"),
+    "page_cpu_s": Fixed(10.0, "it is half of SPIDERLING_PAGE_TIMEOUT_S"),
+    "stop_timeout_s": Fixed(10.0, "what is cut off is fetched again when the crawl goes on"),
+    "min_cosine": Fixed(0.5, "the method cosine is that of papers, which name this value"),
+    "dedup_snapshot_s": Fixed(600.0, "a start after a kill reads the documents since the last snapshot again"),
+    "checkpoint_pages": Fixed(64, "SPIDERLING_CHECKPOINT_S says how often checkpoints are made"),
+}
+"""Options that became constants."""
+MERGED = {
+    "min_page_bytes": Merged("quality", "page_bytes={}..", 0),
+    "min_text_chars": Merged("quality", "text_chars={}..", 250),
+    "max_badness": Merged("quality", "badness=..{}", 40.0),
+    "min_stopword_share": Merged("quality", "stopword_share={}..", 0.05),
+    "min_sentence_words": Merged("quality", "sentence_words={}..", 0.0),
+    "max_sentence_words": Merged("quality", "sentence_words=..{}", 200.0),
+    "max_repeated_share": Merged("quality", "repeated_share=..{}", 0.6),
+    "max_digit_share": Merged("quality", "digit_share=..{}", 0.25),
+    "max_symbol_share": Merged("quality", "symbol_share=..{}", 0.15),
+    "min_good_share": Merged("quality", "good_share={}..", 0.0),
+    "min_packed_share": Merged("quality", "packed_share={}..", 0.1),
+    "max_top_word_share": Merged("quality", "top_word_share=..{}", 0.2),
+    "max_outlinks": Merged("quality", "outlinks=..{}", 20),
+    "trap_pages": Merged("traps", "pages={}", 20),
+    "trap_copies": Merged("traps", "copies={}", 5),
+    "trap_subdomains": Merged("traps", "subdomains={}", 10),
+    "trap_mirror": Merged("traps", "mirror={}", 10),
+}
+"""Options that became a part of another one."""
+
+
+def translated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The *values* of options, by the names of today; those that became constants stay as they are.
+
+    >>> translated({"retries": 2, "max_digit_share": 0.3, "max_badness": 40.0})
+    {'retries': 2, 'quality': 'standard,digit_share=..0.3'}
+    """
+    found = {name: value for name, value in values.items() if name not in MERGED}
+    for name, (option, part, default) in MERGED.items():
+        if values.get(name, default) != default:
+            found[option] = f"{found.get(option, 'standard')},{part.format(values[name])}"
+    return found
+
+
+def what_replaces(name: str, values: Mapping[str, Any]) -> str | None:
+    """What to write in place of the removed option *name*, one of *values*; None if there never was such an option."""
+    if name in FIXED:
+        value, reason = FIXED[name]
+        return f"it is {value:.10g} now, since {reason}; leave it out."
+    if name not in MERGED:
+        return None
+    option = MERGED[name].option
+    said = translated(values).get(option, "standard")
+    return f"write SPIDERLING_{option.upper()}={said} in its place."

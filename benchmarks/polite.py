@@ -39,8 +39,8 @@ def main() -> None:
         with serving(sites, serve_both) as server:
             crawl = Crawl(
                 Path(directory, "polite"), server, HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S,
-                DELAY_FACTOR=1, RETRIES=2, TRAP_PAGES=0, TRAP_COPIES=0, TRAP_MIRROR=0, CLOSESPIDER_TIMEOUT=seconds,
-                DEDUP="off", STOP_TIMEOUT_S=1, EXTENSIONS=EXTENSIONS, LOG_STARTS=log,
+                DELAY_FACTOR=1, RETRIES=2, TRAPS="pages=0,copies=0,mirror=0", CLOSESPIDER_TIMEOUT=seconds,
+                DEDUP="off", CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 1}, EXTENSIONS=EXTENSIONS, LOG_STARTS=log,
             )  # fmt: skip
             crawl.run(sites.seeds(), timeout=seconds + 120)
             entries = list(server.log_entries)

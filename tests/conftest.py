@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import random
 import re
@@ -346,8 +347,13 @@ class Crawl:
     def start(
         self, seeds: str = "", arguments: tuple = (), preexec_fn=None, fresh: bool = False, lang: str = "cs", **settings
     ) -> Running:
-        """The crawl's process; *settings* without SPIDERLING_ unless they contain one of Scrapy's names."""
+        """The crawl's process; *settings* without SPIDERLING_ unless they contain one of Scrapy's names.
+
+        ``CONSTANTS`` is a dict: values of constants in that process, by their names with the module.
+        """
         given = {**self.settings, **_prefixed(settings)}
+        constants = given.pop("CONSTANTS", {})
+        assert not (constants and (fresh or preexec_fn)), "only a forked process takes them"
         command = ["crawl", self._spider, *arguments]
         command += ["-a", f"lang={lang}"] if lang else []
         command += ["-a", f"seeds={seeds}"] if seeds else []
@@ -356,6 +362,7 @@ class Crawl:
         output = self.directory.with_name(f"{self.directory.name}-{self._runs}.out")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self._project)])}
         environment.pop("SCRAPY_SETTINGS_MODULE", None)
+        environment["CONSTANTS"] = json.dumps({f"spiderling.{name}": value for name, value in constants.items()})
         with output.open("wb") as stream, open(os.devnull, "rb") as nothing:
             streams = (nothing, stream, stream)
             process = start_scrapy(command, self._project, environment, streams, preexec_fn, fresh)
@@ -403,7 +410,7 @@ class Crawl:
 
 _SCRAPY = (
     "LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES", "EXTENSIONS",
-    "FAULT",
+    "FAULT", "CONSTANTS",
 )  # fmt: skip
 
 

@@ -137,7 +137,7 @@ def _keep(client: socket.socket, pid: int) -> None:
 
 
 def _become(request: dict[str, Any], import_path: Sequence[str]) -> None:
-    """Set up what a fresh interpreter has."""
+    """Set up what a fresh interpreter has, and give constants the values that a test wants of them."""
     os.setsid()
     os.chdir(request["cwd"])
     os.environ.clear()
@@ -151,6 +151,10 @@ def _become(request: dict[str, Any], import_path: Sequence[str]) -> None:
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding)
     errors = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(errors, encoding, "backslashreplace", line_buffering=True)
+    for name, value in json.loads(os.environ.pop("CONSTANTS", "{}")).items():
+        module = importlib.import_module(name.rpartition(".")[0])
+        assert hasattr(module, name.rpartition(".")[2])
+        setattr(module, name.rpartition(".")[2], value)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
 
 

@@ -7,6 +7,7 @@ import datetime
 import ipaddress
 import ssl
 from contextlib import asynccontextmanager
+from unittest import mock
 
 import pytest
 from scrapy import Request
@@ -24,6 +25,7 @@ from scrapy.utils.test import get_crawler
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, HostMap
 from spiderling.base.options import Options
+from spiderling.engine import download_handler
 from spiderling.engine.download_handler import DownloadHandler, Parts
 from spiderling.fetch.resolver import Resolver
 from spiderling.workers.converter import usable
@@ -103,7 +105,7 @@ async def serving(answer, *, host="127.0.0.1", tls=None):
 
 
 @asynccontextmanager
-async def handling(scrapy_settings=None, gate=None, **options):
+async def handling(scrapy_settings=None, gate=None, slow_window_s=download_handler.SLOW_WINDOW_S, **options):
     ours = {"ALLOW_NETWORKS": "127.0.0.0/8,::1", "HOSTS": "*.test=127.0.0.1", "MAX_BODY_BYTES": LIMIT, **options}
     settings = {f"SPIDERLING_{name}": value for name, value in ours.items()}
     crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
@@ -111,7 +113,8 @@ async def handling(scrapy_settings=None, gate=None, **options):
     parts = parts_of(Options.from_settings(settings), gate or Due())
     handler = DownloadHandler(crawler, parts)
     try:
-        yield handler
+        with mock.patch.object(download_handler, "SLOW_WINDOW_S", slow_window_s):
+            yield handler
     finally:
         await handler.close()
         await parts.resolver.close()

@@ -46,7 +46,7 @@ def server():
 def killed(server, tmp_path_factory) -> Path:
     """Killed amid its crawl, with links and archive."""
     crawl = Crawl(tmp_path_factory.mktemp("killed") / "job", server, **SETTINGS)
-    assert crawl.run(SEED, FAULT="committed:8", CHECKPOINT_PAGES=1).code == -signal.SIGKILL
+    assert crawl.run(SEED, FAULT="committed:8", CONSTANTS={"crawl.checkpoint.MAX_OUTCOMES": 1}).code == -signal.SIGKILL
     return crawl.directory
 
 

@@ -193,7 +193,7 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
     slow = WebResponse(200, {"Content-Type": "text/html"}, body, trickle_s=60 * 64 / len(body))
     web = FixedWeb({"slow.test": {"/": slow, "/next": page("next")}}, {"slow.test": "127.84.2.1"})
     with serving(web) as server:
-        crawl = Crawl(tmp_path / "job", server, STOP_TIMEOUT_S=0.5)
+        crawl = Crawl(tmp_path / "job", server, CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 0.5})
         running = crawl.start("http://slow.test/")
         running.until(lambda: any(entry.path == "/robots.txt" for entry in server.log_entries))
         time.sleep(0.5)  # the page is on its way now, and would be for a minute

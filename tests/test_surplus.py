@@ -64,7 +64,7 @@ def times(server, tmp_path_factory) -> Times:
     directory = tmp_path_factory.mktemp("times")
     found, crawl = Times(directory / "early", directory / "late"), Crawl(directory / "job", server, **SETTINGS)
     for fault in ("write:1", "transaction:1", "committed:5", "committed:9"):
-        assert crawl.run(SEED, FAULT=fault, CHECKPOINT_PAGES=1).code == -signal.SIGKILL
+        assert crawl.run(SEED, FAULT=fault, CONSTANTS={"crawl.checkpoint.MAX_OUTCOMES": 1}).code == -signal.SIGKILL
         if fault.startswith("committed"):
             copy = shutil.copytree(crawl.directory, found.late if found.early.exists() else found.early)
             (copy / OWN).write_bytes(b"no segment")

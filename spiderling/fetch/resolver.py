@@ -68,10 +68,10 @@ class Resolver:
         nameservers: str = "",
         *,
         concurrency: int = 500,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float = 3.0,
         tries: int = 3,
         ip_versions: str = "4,6",
-        ttl_bounds_s: tuple[float, float] = (MIN_TTL_S, MAX_TTL_S),
+        ttl_bounds_s: tuple[float, float] = (60.0, 3600.0),
     ) -> None:
         """*nameservers* is ``address[:port]`` separated by commas, empty for the system's; *ip_versions* is
         4 or 6, or both, the preferred one first.
@@ -100,7 +100,9 @@ class Resolver:
             host_map,
             options.nameservers,
             concurrency=options.dns_concurrency,
+            timeout_s=TIMEOUT_S,
             ip_versions=options.ip_versions,
+            ttl_bounds_s=(MIN_TTL_S, MAX_TTL_S),
         )
 
     async def resolve(self, name: str) -> Resolution:

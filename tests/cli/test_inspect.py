@@ -34,7 +34,7 @@ SITES = {
     },
 }
 ADDRESSES = {host: f"127.84.7.{number}" for number, host in enumerate(SITES, 1)}
-SETTINGS = {"YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "MIN_TEXT_CHARS": 400}
+SETTINGS = {"YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "QUALITY": "text_chars=400.."}
 
 
 @pytest.fixture(scope="module")

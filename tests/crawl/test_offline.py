@@ -73,7 +73,8 @@ def name_server(says=""):
 
 def crawl_of(directory, server, names, **settings):
     """A crawl that knows the hosts by their names only; answers are kept for a second."""
-    limits = {"DNS_MIN_TTL_S": 1, "DNS_MAX_TTL_S": 1, "DNS_TIMEOUT_S": 1, "HOST_INTERVAL_S": 0.3, "RETRIES": 0}
+    constants = {"fetch.resolver.MIN_TTL_S": 1, "fetch.resolver.MAX_TTL_S": 1, "fetch.resolver.TIMEOUT_S": 1}
+    limits = {"CONSTANTS": constants, "HOST_INTERVAL_S": 0.3, "RETRIES": 0}
     return Crawl(directory, server, HOSTS="", PORTS="all", NAMESERVERS=names.address, **{**limits, **settings})
 
 

@@ -23,7 +23,7 @@ def test_corpus_of_the_bundled_web_is_the_same(tmp_path):
             server,
             DEDUP="off",
             YIELD_PROFILE="off",
-            TRAP_COPIES=0,
+            TRAPS="copies=0",
             FOLLOW="none",
             ALLOW_NETWORKS="127.0.0.0/8",
         )

@@ -127,8 +127,9 @@ def crawled(tmp_path_factory):
         hosts = f"{server.hosts_option},intern.test=10.0.0.1:80,closed.test=127.84.9.9:9,too-far.test=127.84.5.1"
         crawl = Crawl(
             directory, server, HOSTS=hosts, NAMESERVERS=names, TLDS="test", MAX_DISTANCE=1,
-            HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, FIRST_BYTE_TIMEOUT_S=1.5, PAGE_CPU_S=0.6,
-            MIN_TEXT_CHARS=400, MAX_RATIO=2000, YIELD_PROFILE="paper", YIELD_MIN_BYTES=1000,
+            HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, FIRST_BYTE_TIMEOUT_S=1.5,
+            CONSTANTS={"workers.process.CPU_SHARE": 0.03},
+            QUALITY="text_chars=400..", MAX_RATIO=2000, YIELD_PROFILE="paper", YIELD_MIN_BYTES=1000,
         )  # fmt: skip
         result = crawl.run("http://main.test/")
         return crawl, result, server.log_entries

@@ -27,6 +27,13 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier.storage.url_log import unpack_ends
 from webs.web import FixedWeb
 
+CONSTANTS = {
+    "fetch.resolver.MIN_TTL_S": 1,
+    "fetch.resolver.TIMEOUT_S": 1,
+    "engine.download_handler.SLOW_WINDOW_S": 3,
+    "frontier.discovery.link_intake.MAX_PATH_DEPTH": 20,
+}
+"""Limits that are soon reached."""
 REGISTERED = (hostile_answers, hostile_pages, hostile_traps)
 """Modules that put their cases into CASES."""
 GOOD_PAGES = 12
@@ -99,9 +106,9 @@ def crawl_all(directory: Path) -> Crawled:
         seeds.write_text("\n".join([*web.urls_of_seeds(), *names.urls_of_seeds(), *(f"http://{g}/" for g in GOOD)]))
         crawl = Crawl(
             directory, server, HOSTS=f"{server.hosts_option},{web.hosts_option}", NAMESERVERS=names.nameservers,
-            ALLOW_NETWORKS=f"{NETWORK},::1/128", PORTS=f"80,443,8080,{names.port}", DNS_MIN_TTL_S=1, DNS_TIMEOUT_S=1,
-            FIRST_BYTE_TIMEOUT_S=5, TIMEOUT_S=12, SLOW_WINDOW_S=3, MIN_BYTES_PER_S=100, MAX_SNOOZE_S=1,
-            CONTENT_LANGUAGE="obey", MAX_PATH_DEPTH=20, LOG_LEVEL="INFO",
+            ALLOW_NETWORKS=f"{NETWORK},::1/128", PORTS=f"80,443,8080,{names.port}",
+            FIRST_BYTE_TIMEOUT_S=5, TIMEOUT_S=12, MIN_BYTES_PER_S=100, MAX_SNOOZE_S=1,
+            CONTENT_LANGUAGE="obey", CONSTANTS=CONSTANTS, LOG_LEVEL="INFO",
         )  # fmt: skip
         begin = time.monotonic()
         running = crawl.start(str(seeds))

@@ -38,8 +38,9 @@ def test_no_two_starts_are_closer_than_allowed(tmp_path, record_property):
         sites.moving_port = server.port
         crawl = Crawl(
             tmp_path / "job", server, HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, RETRIES=2,
-            TRAP_PAGES=0, TRAP_COPIES=0, TRAP_MIRROR=0, DEDUP="off", STOP_TIMEOUT_S=1, NAMESERVERS=nameserver,
-            DNS_MIN_TTL_S=1, PORTS=f"80,443,{server.port}", EXTENSIONS=EXTENSIONS, LOG_STARTS=starts_file,
+            TRAPS="pages=0,copies=0,mirror=0", DEDUP="off", NAMESERVERS=nameserver,
+            CONSTANTS={"fetch.resolver.MIN_TTL_S": 1, "engine.dispatcher.STOP_TIMEOUT_S": 1},
+            PORTS=f"80,443,{server.port}", EXTENSIONS=EXTENSIONS, LOG_STARTS=starts_file,
         )  # fmt: skip
         running = crawl.start(sites.seeds())
         running.until(lambda: len(server.log_entries) > REQUESTS / 2, 60)

@@ -13,7 +13,7 @@ from spiderling.corpus.reader import read_documents
 from webs.web import FixedWeb, html
 
 HOST = "near.test"
-SNAPSHOTS = {"extensions.snapshots.INTERVAL_S": 1}
+SNAPSHOTS = {"extensions.lifecycle.SNAPSHOT_S": 1}
 """Constants by which there is a snapshot each second."""
 WORDS = " ".join(SENTENCES).split()
 

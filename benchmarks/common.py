@@ -35,6 +35,7 @@ class Measured:
     cpu_s: float
     main_cpu_s: float
     main_rss_mb: float
+    words: int = 0
     worker_rss_mb: float = 0.0
     lags_ms: tuple[float, ...] = ()
     own_ms: tuple[float, ...] = ()
@@ -113,6 +114,7 @@ def crawl(
         cpu_s=result["main_cpu_s"] + result["worker_cpu_s"],
         main_cpu_s=result["main_cpu_s"],
         main_rss_mb=result["main_rss_mb"],
+        words=result["words"],
         worker_rss_mb=result["worker_rss_mb"],
         lags_ms=tuple(result["lags_ms"]),
         own_ms=tuple(result["own_ms"]),

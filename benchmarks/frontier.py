@@ -291,6 +291,7 @@ def main() -> None:
     grown = [(b["rss_mb"] - a["rss_mb"]) * 1e6 / (b["urls"] - a["urls"]) for a, b in itertools.pairwise(runs)]
     result(
         urls=int(last["urls"]), us_per_page=round(last["us_per_page"], 1),
+        us_per_page_at={size: round(run["us_per_page"], 1) for size, run in zip(sizes, runs, strict=True)},
         growth=round(last["us_per_page"] / first["us_per_page"], 2),
         ram_bytes_per_url=round(grown[-1] if grown else last["rss_mb"] * 1e6 / last["urls"], 1),
         disk_bytes_per_url=round(last["disk_mb"] * 1e6 / last["waiting"], 1), reopen_s=round(last["reopen_s"], 2),

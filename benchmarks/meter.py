@@ -68,6 +68,7 @@ class Meter:
             "pages": self._pages(),
             "bytes": stats.get_value("spiderling/total/downloaded_bytes") or stats.get_value("naive/bytes", 0),
             "kept_bytes": stats.get_value("spiderling/total/kept_bytes") or stats.get_value("naive/kept_bytes", 0),
+            "words": stats.get_value("spiderling/total/words", 0),
             "main_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "worker_rss_mb": workers.ru_maxrss / 1024,
             "lags_ms": self._lags,

@@ -43,45 +43,48 @@ DEFAULTS: dict[str, Any] = {
     "STATS_DUMP": False,  # the summary at the end says what matters
     "USER_AGENT": "",
 }
-_HANDLERS = dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler")
-_DOWNLOADER_MIDDLEWARES = {
-    "spiderling.middlewares.limits.LimitsMiddleware": 100,
-    "spiderling.middlewares.site_files.SiteFilesMiddleware": 900,
-    "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
-    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
-    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
-    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,
-    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
-    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+ENTRIES: dict[str, dict[str, Any]] = {
+    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler"),
+    "DOWNLOADER_MIDDLEWARES": {
+        "spiderling.middlewares.limits.LimitsMiddleware": 100,
+        "spiderling.middlewares.site_files.SiteFilesMiddleware": 900,
+        "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+        "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,
+        "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
+        "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+    },
+    "SPIDER_MIDDLEWARES": {
+        "spiderling.middlewares.wakeup.WakeUp": 10,
+        "spiderling.middlewares.exits.ExitsMiddleware": 990,
+        "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+        "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+    },
+    "ITEM_PIPELINES": {
+        "spiderling.pipelines.clean.CleanPipeline": 100,
+        "spiderling.pipelines.language.LanguagePipeline": 200,
+        "spiderling.pipelines.quality.QualityPipeline": 300,
+        "spiderling.pipelines.dedup.DedupPipeline": 400,
+        "spiderling.pipelines.corpus.CorpusPipeline": 500,
+    },
+    "FEED_EXPORTERS": {
+        "prevertical": "spiderling.export.feeds.PrevertExporter",
+        "parquet": "spiderling.export.feeds.ParquetExporter",
+    },
+    "EXTENSIONS": {
+        "spiderling.extensions.lifecycle.Lifecycle": 10,
+        "spiderling.extensions.yieldfeed.YieldFeed": 20,
+        "spiderling.extensions.control.Control": 30,
+        "spiderling.extensions.budget.Budget": 35,
+        "spiderling.extensions.progress.Progress": 40,
+        "spiderling.extensions.spiderstate.SpiderState": 0,
+        "scrapy.extensions.spiderstate.SpiderState": None,
+        "scrapy.extensions.logstats.LogStats": None,
+    },
 }
-_SPIDER_MIDDLEWARES = {
-    "spiderling.middlewares.wakeup.WakeUp": 10,
-    "spiderling.middlewares.exits.ExitsMiddleware": 990,
-    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
-    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
-    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
-}
-_PIPELINES = {
-    "spiderling.pipelines.clean.CleanPipeline": 100,
-    "spiderling.pipelines.language.LanguagePipeline": 200,
-    "spiderling.pipelines.quality.QualityPipeline": 300,
-    "spiderling.pipelines.dedup.DedupPipeline": 400,
-    "spiderling.pipelines.corpus.CorpusPipeline": 500,
-}
-_EXPORTERS = {
-    "prevertical": "spiderling.export.feeds.PrevertExporter",
-    "parquet": "spiderling.export.feeds.ParquetExporter",
-}
-_EXTENSIONS = {
-    "spiderling.extensions.lifecycle.Lifecycle": 10,
-    "spiderling.extensions.yieldfeed.YieldFeed": 20,
-    "spiderling.extensions.control.Control": 30,
-    "spiderling.extensions.budget.Budget": 35,
-    "spiderling.extensions.progress.Progress": 40,
-    "spiderling.extensions.spiderstate.SpiderState": 0,
-    "scrapy.extensions.spiderstate.SpiderState": None,
-    "scrapy.extensions.logstats.LogStats": None,
-}
+"""Entries of settings that are dicts."""
 
 
 class SpiderlingAddon:
@@ -93,17 +96,8 @@ class SpiderlingAddon:
         for name, value in DEFAULTS.items():
             if settings.getpriority(name) == 0:
                 settings.set(name, value, priority="addon")
-        _merge(settings, "DOWNLOAD_HANDLERS", _HANDLERS)
-        _merge(settings, "DOWNLOADER_MIDDLEWARES", _DOWNLOADER_MIDDLEWARES)
-        _merge(settings, "SPIDER_MIDDLEWARES", _SPIDER_MIDDLEWARES)
-        _merge(settings, "ITEM_PIPELINES", _PIPELINES)
-        _merge(settings, "FEED_EXPORTERS", _EXPORTERS)
-        _merge(settings, "EXTENSIONS", _EXTENSIONS)
-
-
-def _merge(settings: BaseSettings, name: str, ours: dict[str, Any]) -> None:
-    """Add *ours* to a setting that is a dict; entries that the user made himself stay."""
-    theirs = settings[name]
-    for key, value in ours.items():
-        if key not in theirs:
-            theirs.set(key, value, priority="addon")
+        for name, ours in ENTRIES.items():
+            theirs = settings[name]
+            for key, value in ours.items():
+                if key not in theirs:  # an entry that the user made himself stays
+                    theirs.set(key, value, priority="addon")

@@ -141,12 +141,12 @@ class Due:
 
 def parts_of(options, gate):
     """What a crawl in Czech would hand in."""
-    host_map = HostMap.parse(options.hosts)
+    host_map = HostMap(options.hosts)
     return Parts(
         options=options,
         accepted=frozenset({"cs"}),
         documents=usable(media_types.parse(options.documents))[0],
-        addresses=AddressPolicy.parse(options.allow_networks, public=bool(options.contact)),
+        addresses=AddressPolicy(options.allow_networks, public=bool(options.contact)),
         host_map=host_map,
         resolver=Resolver.from_options(options, host_map),
         gate=gate,

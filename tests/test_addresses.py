@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.base.addresses import AddressPolicy, HostAddress, HostMap, literal_address, parse_endpoint
+from spiderling.base.addresses import AddressPolicy, Endpoint, HostMap, literal_address, parse_endpoint
 from spiderling.base.errors import BadInput
 
 PUBLIC = [
@@ -95,7 +95,7 @@ def test_public_addresses(address):
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_all_others_are_refused(address):
     assert not is_public(address)
-    assert not AddressPolicy.parse("").allows(address)
+    assert not AddressPolicy("").allows(address)
 
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(network="2000::/3"))
@@ -116,17 +116,17 @@ def test_ipv6_forms_are_as_public_as_what_they_carry(address):
 @given(st.text())
 def test_judgements_never_raise(text):
     assert is_public(text) in (True, False)
-    assert AddressPolicy.parse("10.0.0.0/8,::/0").allows(text) in (True, False)
+    assert AddressPolicy("10.0.0.0/8,::/0").allows(text) in (True, False)
 
 
 def test_listed_networks_are_allowed():
-    policy = AddressPolicy.parse(" 127.0.0.0/8 ,10.1.2.3,, fd00::/8")
+    policy = AddressPolicy(" 127.0.0.0/8 ,10.1.2.3,, fd00::/8")
     assert all(map(policy.allows, ("127.9.9.9", "::ffff:127.0.0.1", "10.1.2.3", "fd12::1", "8.8.8.8")))
     assert not any(map(policy.allows, ("10.1.2.4", "192.168.0.1", "::1", "fe80::1", "64:ff9b::127.0.0.1")))
 
 
 def test_without_public_only_listed_networks_are_allowed():
-    policy = AddressPolicy.parse("127.0.0.0/8,8.8.4.0/24", public=False)
+    policy = AddressPolicy("127.0.0.0/8,8.8.4.0/24", public=False)
     assert policy.allows("127.0.0.1")
     assert policy.allows("8.8.4.4")
     assert not any(map(policy.allows, PUBLIC))
@@ -135,7 +135,7 @@ def test_without_public_only_listed_networks_are_allowed():
 @pytest.mark.parametrize("option", ["127.0.0.0/33", "127.0.0.1/8", "loopback", "10.0.0.0/8;::1"])
 def test_bad_networks_are_named(option):
     with pytest.raises(BadInput, match=option.replace(".", r"\.")):
-        AddressPolicy.parse(f"192.168.0.0/16,{option}")
+        AddressPolicy(f"192.168.0.0/16,{option}")
 
 
 @pytest.mark.parametrize(
@@ -189,17 +189,17 @@ def test_literal_address_of_every_address_is_itself(address):
 
 
 def test_host_map_prefers_exact_names_then_the_first_glob():
-    hosts = HostMap.parse("*.test=127.0.0.1, a.test=127.0.0.2:80 ,?.b.test=127.0.0.3,x-*.org=[::1]:80,Y.Org=[FD00::1]")
-    assert hosts.lookup("a.test") == HostAddress("127.0.0.2", 80)
-    assert hosts.lookup("A.TEST.") == HostAddress("127.0.0.2", 80)
-    assert hosts.lookup("1.b.test") == HostAddress("127.0.0.1")
-    assert hosts.lookup("deep.er.test") == HostAddress("127.0.0.1", None)
-    assert hosts.lookup("x-1.org") == HostAddress("::1", 80)
-    assert hosts.lookup("y.org") == HostAddress("fd00::1")
+    hosts = HostMap("*.test=127.0.0.1, a.test=127.0.0.2:80 ,?.b.test=127.0.0.3,x-*.org=[::1]:80,Y.Org=[FD00::1]")
+    assert hosts.lookup("a.test") == Endpoint("127.0.0.2", 80)
+    assert hosts.lookup("A.TEST.") == Endpoint("127.0.0.2", 80)
+    assert hosts.lookup("1.b.test") == Endpoint("127.0.0.1")
+    assert hosts.lookup("deep.er.test") == Endpoint("127.0.0.1", None)
+    assert hosts.lookup("x-1.org") == Endpoint("::1", 80)
+    assert hosts.lookup("y.org") == Endpoint("fd00::1")
     assert hosts.lookup("test") is None
     assert hosts.lookup("atest.org") is None
     assert hosts.lookup("a.test.org") is None
-    assert HostMap.parse("").lookup("a.test") is None
+    assert HostMap("").lookup("a.test") is None
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_host_map_prefers_exact_names_then_the_first_glob():
 )  # fmt: skip
 def test_bad_host_map_parts_are_named(part):
     with pytest.raises(BadInput) as caught:
-        HostMap.parse(f"good.test=127.0.0.1,{part}")
+        HostMap(f"good.test=127.0.0.1,{part}")
     assert part.split("=")[-1] in str(caught.value)
     assert "SPIDERLING_HOSTS" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -218,7 +218,7 @@ def test_bad_host_map_parts_are_named(part):
 @given(st.text(alphabet="ab.*?=:[]1270,/ "), st.text())
 def test_host_map_reads_or_refuses(option, name):
     with suppress(BadInput):
-        HostMap.parse(option).lookup(name)
+        HostMap(option).lookup(name)
 
 
 def test_endpoint():
@@ -229,6 +229,6 @@ def test_endpoint():
 
 
 def test_ten_thousand_exact_names_are_looked_up():
-    hosts = HostMap.parse(",".join(f"host{n}.test=127.0.0.1:{n % 60000 + 1}" for n in range(10_000)))
+    hosts = HostMap(",".join(f"host{n}.test=127.0.0.1:{n % 60000 + 1}" for n in range(10_000)))
     for n in range(10_000):
         assert hosts.lookup(f"host{n}.test").port == n + 1

@@ -87,7 +87,7 @@ def record(kind, ttl, data, name=b"\xc0\x0c"):
 async def resolving(hosts="", server=NameServer, **options):
     transport, server = await asyncio.get_running_loop().create_datagram_endpoint(server, local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
-    resolver = Resolver(HostMap.parse(hosts), f"127.0.0.1:{port}", **{"timeout_s": 0.3, "tries": 2, **options})
+    resolver = Resolver(HostMap(hosts), f"127.0.0.1:{port}", **{"timeout_s": 0.3, "tries": 2, **options})
     try:
         yield resolver, server
     finally:
@@ -159,7 +159,7 @@ async def test_failures_that_may_pass():
             with pytest.raises(NameServerFailure, match=name):
                 await resolver.resolve(name)
         assert server.asked["drop.org", A] == 2
-    unreachable = Resolver(HostMap.parse(""), "127.0.0.1:1", timeout_s=0.2, tries=1)
+    unreachable = Resolver(HostMap(""), "127.0.0.1:1", timeout_s=0.2, tries=1)
     with pytest.raises(NameServerFailure):
         await unreachable.resolve("v4.org")
     await unreachable.close()
@@ -167,7 +167,7 @@ async def test_failures_that_may_pass():
 
 async def test_second_name_server_is_asked():
     async with resolving() as (resolver, _):
-        second = Resolver(HostMap.parse(""), f"127.0.0.1:1, {resolver._servers[0]}", timeout_s=0.3)
+        second = Resolver(HostMap(""), f"127.0.0.1:1, {resolver._servers[0]}", timeout_s=0.3)
         assert (await second.resolve("v4.org")).addresses
         await second.close()
 
@@ -300,7 +300,7 @@ def test_works_on_uvloop():
 @given(st.lists(st.text(max_size=20), max_size=3).map(".".join))
 def test_no_name_raises_anything_else(name):
     async def main():
-        resolver = Resolver(HostMap.parse(""), "127.0.0.1:1", timeout_s=0.05, tries=1)
+        resolver = Resolver(HostMap(""), "127.0.0.1:1", timeout_s=0.05, tries=1)
         with contextlib.suppress(NameNotFound, NameServerFailure):
             await resolver.resolve(name)
         await resolver.close()
@@ -311,4 +311,4 @@ def test_no_name_raises_anything_else(name):
 @pytest.mark.parametrize("option", ["dns.example.org", "127.0.0.1:99999", "::1", "127.0.0.1:"])
 def test_bad_name_servers_are_named(option):
     with pytest.raises(BadInput, match="SPIDERLING_NAMESERVERS"):
-        Resolver(HostMap.parse(""), f"127.0.0.1, {option}")
+        Resolver(HostMap(""), f"127.0.0.1, {option}")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from spiderling.base import running_time
+from spiderling.base import clock
 from spiderling.base.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
 from spiderling.workers import worker as worker_module
@@ -143,7 +143,7 @@ async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_pag
     before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
     running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
     await asyncio.sleep(0.1)
-    monkeypatch.setattr(running_time.time, "clock_gettime", lambda clock: read(clock) + 60)
+    monkeypatch.setattr(clock.time, "clock_gettime", lambda clock: read(clock) + 60)
     monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 60)
     assert await running == ["sleep 0.5", "sleep 0.5"]
     assert pool.pids == before

@@ -10,8 +10,8 @@ from __future__ import annotations
 import fnmatch
 import ipaddress
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import ada_url
 
@@ -75,73 +75,59 @@ def literal_address(name: str) -> str | None:
     return str(ipaddress.ip_address(url.hostname.strip("[]")))
 
 
-@dataclass(frozen=True, slots=True)
-class HostAddress:
-    """Where a host name of the map is served."""
+class Endpoint(NamedTuple):
+    """Where a server listens."""
 
     address: str
     port: int | None = None
-    """Replaces the URL's port; None: the URL's own."""
+    """None: the one that is usual, or that the URL names."""
 
 
 class HostMap:
     """``SPIDERLING_HOSTS``: fixed addresses of host names, instead of DNS."""
 
-    def __init__(self, exact: dict[str, HostAddress], globs: list[tuple[re.Pattern[str], HostAddress]]) -> None:
-        self._exact = exact
-        self._globs = globs
-
-    @classmethod
-    def parse(cls, option: str) -> HostMap:
+    def __init__(self, option: str) -> None:
         """Read ``glob=address[:port]`` separated by commas; IPv6 addresses stand in brackets.
 
         Raises BadInput for the first part that cannot be read.
         """
-        exact: dict[str, HostAddress] = {}
-        globs: list[tuple[re.Pattern[str], HostAddress]] = []
+        self._exact: dict[str, Endpoint] = {}
+        self._globs: list[tuple[re.Pattern[str], Endpoint]] = []
         for part in _parts(option):
             glob, equals, target = (piece.strip() for piece in part.partition("="))
             name = glob.lower().rstrip(".").strip("[]")
             if not equals or not _GLOB.fullmatch(name):
                 raise BadInput(f"SPIDERLING_HOSTS has {part!r}; write 'glob=address[:port]', such as *.test=127.0.0.1.")
-            where = HostAddress(*parse_endpoint(target, "SPIDERLING_HOSTS"))
+            where = parse_endpoint(target, "SPIDERLING_HOSTS")
             if "*" in name or "?" in name:
-                globs.append((re.compile(fnmatch.translate(name)), where))
+                self._globs.append((re.compile(fnmatch.translate(name)), where))
             else:
-                exact.setdefault(name, where)
-        return cls(exact, globs)
+                self._exact.setdefault(name, where)
 
-    def lookup(self, name: str) -> HostAddress | None:
+    def lookup(self, name: str) -> Endpoint | None:
         """Where *name* is served: by an exact entry, else by the first glob that matches, else None."""
         name = name.lower().rstrip(".").strip("[]")
-        found = self._exact.get(name)
-        if found is None:
-            found = next((where for pattern, where in self._globs if pattern.fullmatch(name)), None)
-        return found
+        found = (where for pattern, where in self._globs if pattern.fullmatch(name))
+        return self._exact.get(name) or next(found, None)
 
 
 class AddressPolicy:
     """``SPIDERLING_ALLOW_NETWORKS``: which addresses may be connected to."""
 
-    def __init__(self, networks: tuple[IPNetwork, ...] = (), public: bool = True) -> None:
-        self._networks = networks
-        self._public = public
-
-    @classmethod
-    def parse(cls, option: str, public: bool = True) -> AddressPolicy:
+    def __init__(self, option: str = "", public: bool = True) -> None:
         """Read networks in CIDR form separated by commas; raises BadInput for the first that is none.
 
         Without *public* nothing but the listed networks is allowed (a crawl that names no contact).
         """
-        networks = []
+        self._public = public
+        self._networks: list[IPNetwork] = []
         for part in _parts(option):
             try:
-                networks.append(ipaddress.ip_network(part))
+                self._networks.append(ipaddress.ip_network(part))
             except ValueError as error:
                 raise BadInput(
                     f"SPIDERLING_ALLOW_NETWORKS has {part!r}: {error}; write networks such as 127.0.0.0/8."
                 ) from None
-        return cls(tuple(networks), public)
 
     def allows(self, address: str) -> bool:
         """Whether *address* may be connected to; False for text that is no address.
@@ -154,14 +140,14 @@ class AddressPolicy:
         return (self._public and _is_public(parsed)) or any(parsed in network for network in self._networks)
 
 
-def parse_endpoint(text: str, option: str) -> tuple[str, int | None]:
-    """``address[:port]`` or ``[IPv6][:port]`` as (address, port); raises BadInput that names *option*."""
+def parse_endpoint(text: str, option: str) -> Endpoint:
+    """Read ``address[:port]`` or ``[IPv6][:port]``; raises BadInput that names *option*."""
     match = _ENDPOINT.fullmatch(text)
     parsed = match and _parsed(match["v6"] or match["v4"])
     port = int(match["port"]) if match and match["port"] else None
     if parsed is None or (port is not None and not 0 < port < 65536):
         raise BadInput(f"{option} has {text!r}; write address or address:port (1-65535), an IPv6 address in brackets.")
-    return str(parsed), port
+    return Endpoint(str(parsed), port)
 
 
 _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f:/?#@\\\[\]]+")

@@ -1,15 +1,64 @@
-"""The one clock of a crawl: seconds of the epoch that never go back while it runs."""
+"""What time it is for a crawl, and how long its process has been running.
+
+Running time stands still while the process is stopped (SIGSTOP) or the machine sleeps.  A regular tick of the event
+loop measures it.  A server that answers in time is thus not blamed for such a pause.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from weakref import WeakKeyDictionary
+
+TICK_S = 0.5
+"""Seconds between two ticks (chosen)."""
+STOPPED_S = 2.0
+"""Seconds by which a tick is late if the process was stopped; no work keeps the event loop busy for half as long."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the former goes on while the machine sleeps
 
 
 class Clock:
-    """Wall time at the start plus monotonic time since: comparable over restarts, immune to clock changes."""
+    """Seconds of the epoch that never go back while the crawl runs.
+
+    It is wall time at the start plus monotonic time since: comparable over restarts, immune to clock changes.
+    """
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
 
     def now(self) -> float:
         return self._offset + time.monotonic()
+
+
+class RunningTime:
+    """The running time of one event loop; it ticks as long as that lives."""
+
+    def __init__(self) -> None:
+        self._stopped_s = 0.0
+        self._due = time.clock_gettime(_CLOCK)
+        self._tick()
+
+    def _tick(self) -> None:
+        self._stopped_s = self.stopped_s()
+        self._due = time.clock_gettime(_CLOCK) + TICK_S
+        asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def stopped_s(self) -> float:
+        """Seconds that the process has been stopped or asleep for since the first tick."""
+        late_s = time.clock_gettime(_CLOCK) - self._due
+        return self._stopped_s + (late_s if late_s > STOPPED_S else 0.0)
+
+    def now(self) -> float:
+        """Seconds since an arbitrary moment, without those for which the process was stopped."""
+        return time.clock_gettime(_CLOCK) - self.stopped_s()
+
+
+_OF_LOOP: WeakKeyDictionary[asyncio.AbstractEventLoop, RunningTime] = WeakKeyDictionary()
+
+
+def running_time() -> RunningTime:
+    """The running time of the event loop that runs now."""
+    loop = asyncio.get_running_loop()
+    if loop not in _OF_LOOP:
+        _OF_LOOP[loop] = RunningTime()
+    return _OF_LOOP[loop]

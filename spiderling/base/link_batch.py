@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -61,26 +60,18 @@ class Link(NamedTuple):
     """WANTED, FOREIGN or 0."""
 
 
-class Form(NamedTuple):
-    """What the path of a URL says by its shape."""
+def form_of(path: str) -> tuple[int, int]:
+    """What the path of a URL, with its query, says by its shape: its form and its depth.
 
-    kind: int
-    """By the suffix 0, NO_TEXT or a place in KINDS; REPETITIVE is added for a path that repeats itself."""
-    depth: int
-    """Slashes, 255 at most."""
-
-
-_form = partial(tuple.__new__, Form)  # thrice as fast as the class
-
-
-def form_of(path: str) -> Form:
-    """The form of a path with its query."""
+    The form is by the suffix 0, NO_TEXT or a place in KINDS; REPETITIVE is added for a path that repeats itself.  The
+    depth are the slashes, 255 at most.
+    """
     address = path.partition("?")[0]
     depth = address.count("/")
     kind = _FORMS.get(address.rpartition(".")[2].lower(), 0)
     if depth > MAX_REPEATED_SEGMENTS and _is_repetitive(address):
         kind |= REPETITIVE
-    return _form((kind, depth if depth < _MAX_BYTE else _MAX_BYTE))
+    return kind, depth if depth < _MAX_BYTE else _MAX_BYTE
 
 
 def _is_repetitive(path: str) -> bool:
@@ -115,7 +106,7 @@ class LinkBatch(NamedTuple):
     """Place of each URL's prefix in `spiderling.base.urls.PREFIXES`; prefix + host + path is the whole URL."""
     forms: bytes = b""
     depths: bytes = b""
-    """The two parts of each path's Form."""
+    """What ``form_of`` says of each path."""
     flags: bytes = b""
     scores: bytes = b""
     """How likely the enclosing block is running text, 0 to 255."""

@@ -19,22 +19,18 @@ class FileType(NamedTuple):
     """One kind; its name is its suffix."""
 
     media_types: frozenset[str]
-    is_external: bool
+    is_external: bool = False
     """Whether a program that is no part of the project converts it."""
 
 
-def _type(*media_types: str, is_external: bool = False) -> FileType:
-    return FileType(frozenset(media_types), is_external)
-
-
 FILE_TYPES = {
-    "pdf": _type("application/pdf", "application/x-pdf"),
-    "docx": _type("application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-    "odt": _type("application/vnd.oasis.opendocument.text"),
-    "epub": _type("application/epub+zip"),
-    "doc": _type("application/msword", is_external=True),
-    "rtf": _type("application/rtf", "text/rtf", "text/richtext", is_external=True),
-    "ps": _type("application/postscript", is_external=True),
+    "pdf": FileType(frozenset({"application/pdf", "application/x-pdf"})),
+    "docx": FileType(frozenset({"application/vnd.openxmlformats-officedocument.wordprocessingml.document"})),
+    "odt": FileType(frozenset({"application/vnd.oasis.opendocument.text"})),
+    "epub": FileType(frozenset({"application/epub+zip"})),
+    "doc": FileType(frozenset({"application/msword"}), is_external=True),
+    "rtf": FileType(frozenset({"application/rtf", "text/rtf", "text/richtext"}), is_external=True),
+    "ps": FileType(frozenset({"application/postscript"}), is_external=True),
 }
 _OF_MEDIA_TYPE = {media_type: kind for kind, row in FILE_TYPES.items() for media_type in row.media_types}
 

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import nearest
+from spiderling.base.hints import hint
 
 
 class Purpose(Enum):
@@ -94,12 +94,15 @@ class Policy:
     @classmethod
     def parse(cls, purpose: str, text: str = "") -> Policy:
         """*text* is ``signal=rule`` entries with commas, over the defaults; raises BadInput for anything else."""
+        known = {signal.value: signal for signal in Signal}
         rules = {signal: signal.rule for signal in Signal}
         for entry in filter(None, map(str.strip, text.split(","))):
             name, _, rule = map(str.strip, entry.partition("="))
             if rule not in RULES:
                 raise BadInput(f"SPIDERLING_OPTOUTS has {entry!r}; write {name or 'signal'}=obey, =record or =ignore.")
-            rules[_signal(name)] = rule
+            if name not in known:
+                raise BadInput(f"SPIDERLING_OPTOUTS names a signal {name!r} that there is not; {hint(name, known)}")
+            rules[known[name]] = rule
         return cls(Purpose(purpose), rules)
 
     def sees(self, signal: Signal) -> bool:
@@ -120,15 +123,6 @@ class Policy:
     def binding(self, statements: Iterable[Statement]) -> Statement | None:
         """The first of *statements* that binds."""
         return next(filter(self.binds, statements), None)
-
-
-def _signal(name: str) -> Signal:
-    known = {signal.value: signal for signal in Signal}
-    if name in known:
-        return known[name]
-    near = nearest(name, known)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
-    raise BadInput(f"SPIDERLING_OPTOUTS names a signal {name!r} that there is not; {hint}")
 
 
 def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[Statement]:

@@ -116,7 +116,7 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
     """
     if not is_offline:
         _check_contact(options)
-    return AddressPolicy.parse(options.allow_networks, public=bool(options.contact))
+    return AddressPolicy(options.allow_networks, public=bool(options.contact))
 
 
 def _check_contact(options: Options) -> None:

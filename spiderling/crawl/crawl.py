@@ -77,7 +77,7 @@ class Crawl:
         is_offline = archives is not None and not any(map(is_url, archives))
         self.addresses = addresses_of(options, is_offline)
         """Addresses that may be connected to."""
-        judged = AddressPolicy.parse(options.allow_networks) if is_offline else self.addresses
+        judged = AddressPolicy(options.allow_networks) if is_offline else self.addresses
         self._only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
         """The only hosts whose pages are wanted; empty: all."""
         self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")

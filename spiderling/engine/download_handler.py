@@ -28,11 +28,11 @@ from scrapy.utils._download_handlers import check_stop_download, normalize_bind_
 from spiderling import signals as our_signals
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
+from spiderling.base.clock import running_time
 from spiderling.base.digits import whole_number
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
-from spiderling.base.running_time import running_time
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.in_transit import InTransit
@@ -184,7 +184,7 @@ class DownloadHandler(BaseDownloadHandler):
                 return await self._response(raw_response, request)
             finally:
                 request.meta["wire_bytes"] = raw_response.content.total_bytes
-                raw_response.abort()
+                raw_response.wire.abort()
 
     async def _connect_target(self, url: yarl.URL, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
@@ -226,8 +226,8 @@ class DownloadHandler(BaseDownloadHandler):
         self._gate.started(request, address)
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
-        headers = Headers(raw_response.raw_headers)
-        limit = self._judge(raw_response.status, headers, request)
+        headers = Headers(raw_response.head.raw_headers)
+        limit = self._judge(raw_response.head.code, headers, request)
         decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
@@ -340,12 +340,12 @@ def _made(
     """As Scrapy's `make_response`, without a copy of *headers*; raises *stop_download* if that asks for it."""
     response = responsetypes.from_args(headers=headers, url=url, body=body)(
         url,
-        raw_response.status,
+        raw_response.head.code,
         body=body,
         flags=[*(flags or []), "download_stopped"] if stop_download else flags,
         certificate=raw_response.certificate,
         ip_address=_ip_address(raw_response.address),
-        protocol=f"HTTP/{raw_response.version.major}.{raw_response.version.minor}",
+        protocol=f"HTTP/{raw_response.head.version.major}.{raw_response.head.version.minor}",
     )
     response.headers = headers
     if stop_download and stop_download.fail:
@@ -356,15 +356,15 @@ def _made(
 
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
     """What went over the wire; another thread writes the heads out later."""
-    version = raw_response.version
+    version = raw_response.head.version
     return Exchange(
         url=request.url,
         began=time.time(),
         took_s=request.meta["download_latency"],
         address=raw_response.address,
         request=raw_response.request,
-        status_line=f"HTTP/{version.major}.{version.minor} {raw_response.status} {raw_response.reason or ''}",
-        headers=raw_response.raw_headers,
+        status_line=f"HTTP/{version.major}.{version.minor} {raw_response.head.code} {raw_response.head.reason or ''}",
+        headers=raw_response.head.raw_headers,
         body=body,
         truncated=truncated,
     )

@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Callable
 
-from spiderling.base.running_time import running_time
+from spiderling.base.clock import running_time
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.offline import Offline, trouble_of
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver

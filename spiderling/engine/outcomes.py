@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
-from typing import Any
 
 from scrapy import Request
 from scrapy.exceptions import (
@@ -33,7 +32,14 @@ from spiderling.items import PageItem
 from spiderling.text import Page
 
 _MAX_DETAIL_CHARS = 200
-_OF_CONNECTIONS = (OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError)
+_ENDS: tuple[tuple[tuple[type[BaseException], ...], Reason, bool], ...] = (
+    ((DownloadTimeoutError,), Reason.TIMEOUT, True),
+    ((CannotResolveHostError,), Reason.DNS, True),
+    ((IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError), Reason.ABANDONED, False),
+    ((MemoryError, sqlite3.Error, StorageError), Reason.INTERNAL_ERROR, False),
+    ((OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError), Reason.CONNECTION, True),
+)
+"""Errors without a Reason of their own -> the Reason, and whether another attempt may succeed; the first row counts."""
 
 
 class DropPage(DropItem):
@@ -198,22 +204,13 @@ def reason_of(error: BaseException) -> Reason:
 
 def _judge(error: BaseException) -> tuple[Reason, bool]:
     """The Reason of a failure, and whether another attempt may succeed."""
-    if isinstance(error, Refused):
-        return error.reason, error.may_pass
-    reason: Any = getattr(error, "reason", None)
+    reason = getattr(error, "reason", None)
     if isinstance(reason, Reason):
         return reason, bool(getattr(error, "may_pass", False))
-    if isinstance(error, DownloadTimeoutError):
-        return Reason.TIMEOUT, True
-    if isinstance(error, CannotResolveHostError):
-        return Reason.DNS, True
-    if isinstance(error, (IgnoreRequest, DownloadCancelledError, UnsupportedURLSchemeError)):
-        return Reason.ABANDONED, False
-    if isinstance(error, (MemoryError, sqlite3.Error, StorageError)):
-        return Reason.INTERNAL_ERROR, False
-    if isinstance(error, _OF_CONNECTIONS) or not is_ours(error):
-        return Reason.CONNECTION, True
-    return Reason.INTERNAL_ERROR, False
+    for kinds, reason, may_pass in _ENDS:
+        if isinstance(error, kinds):
+            return reason, may_pass
+    return (Reason.INTERNAL_ERROR, False) if is_ours(error) else (Reason.CONNECTION, True)
 
 
 def exchange_of(request: Request | None) -> Exchange | None:

@@ -51,7 +51,7 @@ class Scheduler(BaseScheduler):
             getattr(spider, "prepare", lambda: None)()
             archives = getattr(spider, "archives", None)
             directory = directory_of(self._crawler.settings, options, "" if archives is None else "-archive")
-            host_map = HostMap.parse(options.hosts)
+            host_map = HostMap(options.hosts)
             resolver = Resolver.from_options(options, host_map)
             self._crawl = Crawl(options, directory, self._stop, archives)
         except SpiderlingError as error:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 import aiohappyeyeballs
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_parser import RawResponseMessage
 
 from spiderling.fetch.errors import BadRequest, HeadFlood, NoConnection, NoTls, TooSlow
 
@@ -83,23 +84,17 @@ class RawRequest(NamedTuple):
 
 @dataclass(slots=True)
 class RawResponse:
-    """The head of a response; to be aborted when its ``content`` has been read, or is not wanted."""
+    """A response whose head is here; its ``wire`` is aborted when the ``content`` has been read, or is not wanted."""
 
     request: RawRequest
     address: str
     """The address that the connection was made to."""
     certificate: bytes | None
     """The server's certificate in DER; None without TLS."""
-    version: aiohttp.HttpVersion
-    status: int
-    reason: str
-    raw_headers: Sequence[tuple[bytes, bytes]]
+    head: RawResponseMessage
     content: aiohttp.StreamReader
     wire: Wire
-
-    def abort(self) -> None:
-        """Close the connection at once: a polite TLS shutdown would wait for the peer."""
-        self.wire.abort()
+    """The connection, to be aborted at once: a polite TLS shutdown would wait for the peer."""
 
 
 class MinimumRate:
@@ -231,10 +226,7 @@ async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
         request=request,
         address=target.addresses[0] if len(target.addresses) == 1 else transport.get_extra_info("peername")[0],
         certificate=tls.getpeercert(binary_form=True) if tls is not None else None,
-        version=message.version,
-        status=message.code,
-        reason=message.reason,
-        raw_headers=message.raw_headers,
+        head=message,
         content=content,
         wire=wire,
     )

@@ -35,15 +35,15 @@ class Scope:
 
     def refusal(self, url: CanonicalUrl) -> Reason | None:
         """OUT_OF_SCOPE, TRAP or None."""
-        form = form_of(url.path)
-        return self.refusal_of_name(url.host) or self.refusal_of_form(form.kind, form.depth, len(url.url))
+        kind, depth = form_of(url.path)
+        return self.refusal_of_name(url.host) or self.refusal_of_form(kind, depth, len(url.url))
 
     def refusal_of_name(self, host: str) -> Reason | None:
         """OUT_OF_SCOPE for a host record under another top-level domain."""
         return Reason.OUT_OF_SCOPE if self._tlds is not None and top_level_domain(host) not in self._tlds else None
 
     def refusal_of_form(self, kind: int, depth: int, chars: int) -> Reason | None:
-        """``refusal`` by the parts of a path's Form and the length of the URL."""
+        """``refusal`` by the form and the depth of a path, and the length of the URL."""
         if kind & ~REPETITIVE not in self.fetched:
             return Reason.OUT_OF_SCOPE
         return Reason.TRAP if kind & REPETITIVE or depth > MAX_PATH_DEPTH or chars > self.max_chars else None

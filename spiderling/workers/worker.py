@@ -16,8 +16,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from spiderling.base.clock import running_time
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.running_time import running_time
 from spiderling.text.unpickling import read_page
 from spiderling.workers.process import ANSWER, PAGE, READY, TASK, WORN, DiedEarly, Task, WorkerConfig
 

@@ -22,7 +22,7 @@ DATA = FORMS["gzip by record"](
 OPTIONS = Options(
     lang="cs", contact="me@example.org", first_byte_timeout_s=5, retries=2, retry_delay_s=0.01, max_snooze_s=0.05
 )
-CLIENT = (OPTIONS, AddressPolicy.parse("127.84.0.0/16", public=False).allows)
+CLIENT = (OPTIONS, AddressPolicy("127.84.0.0/16", public=False).allows)
 """How URLs are asked for."""
 
 

@@ -109,7 +109,7 @@ async def handling(scrapy_settings=None, gate=None, slow_window_s=download_handl
     ours = {"ALLOW_NETWORKS": "127.0.0.0/8,::1", "HOSTS": "*.test=127.0.0.1", "MAX_BODY_BYTES": LIMIT, **options}
     settings = {f"SPIDERLING_{name}": value for name, value in ours.items()}
     crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
-    crawler.spider = crawler._create_spider("test")
+    crawler.spider = crawler.spidercls.from_crawler(crawler, "test")
     parts = parts_of(Options.from_settings(settings), gate or Due())
     handler = DownloadHandler(crawler, parts)
     try:

@@ -27,7 +27,7 @@ def named(monkeypatch):
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
-            name = progress._bottleneck(SimpleNamespace(archives=archives, frontier=frontier, clock=clock), states)
+            name = progress.bottleneck(SimpleNamespace(archives=archives, frontier=frontier, clock=clock), states)
         return name.partition(" (")[0]
 
     return named

@@ -57,12 +57,16 @@ def no_child_is_left() -> bool:
 
 
 def test_the_document_comes_back_whole():
-    blocks = [Block("ž\u2028", True, 0), Block("x" * 100_000, False, 7)]
     document = convert("docx", made.docx(["#Nadpis", CZECH]), LIMITS)
     assert document.blocks == [Block("Nadpis", True, 0), Block(CZECH.strip(), False, 0)]
     assert (document.title, document.lang, document.meta["author"]) == ("Kočka & pes", "cs-CZ", "A. B.")
     assert no_child_is_left()
-    assert converter._parsed(converter._packed(Document(blocks, "t", {"a": "b"}, None))).blocks == blocks
+
+
+def test_blocks_of_any_text_come_back(behaving):
+    made_up = Document([Block("ž\u2028", True, 0), Block("x" * 100_000, False, 7)], "t", {"a": "b"}, None)
+    behaving(lambda body: made_up)
+    assert convert("docx", b"", LIMITS) == made_up
 
 
 def test_many_blocks_come_back():
@@ -175,8 +179,14 @@ def test_too_large_a_body_is_not_tried(behaving):
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b"[1,2,3,4]", b'["",{},null,[[1]]]', b"[" * 100_000, b"\xff"])
-def test_an_answer_of_another_form(answer):
-    assert converter._parsed(answer) is None
+def test_an_answer_of_another_form_is_no_document(behaving, answer):
+    def give(body):
+        with os.fdopen(1, "wb") as out:
+            out.write(answer)
+        os._exit(0)
+
+    behaving(give)
+    assert convert("docx", b"", LIMITS) is None
 
 
 # -- external programs

@@ -25,6 +25,7 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.export.formats import packer
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage import queues
+from spiderling.frontier.storage.protocol import Changes, Flush
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import problems
@@ -286,7 +287,9 @@ def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     with closing(sqlite3.connect(made / "state/frontier.sqlite")) as state:
         frames += [row[0] for row in state.execute("SELECT ends FROM ended")]
     with closing(SqliteStore(tmp_path / "state.sqlite")) as store:
-        frames.append(store._packed(b"a line of a queue\n" * 99))
+        store.commit(Changes(flush=Flush(1, {16: [b"a line of a queue"] * 99})))
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as state:
+        frames += [row[0] for row in state.execute("SELECT lines FROM chunk")]
     seen = ShingleFilter(1 << 20)
     seen.remember(np.arange(9, dtype=np.uint64))
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)

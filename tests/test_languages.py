@@ -17,7 +17,7 @@ from spiderling.languages import (
     available,
     find_languages,
     load,
-    registry,
+    model_files,
     save,
     to_recognise,
 )
@@ -182,8 +182,8 @@ def test_damaged_files_are_named(own, name, content):
 
 
 def test_only_the_models_named_by_code_are_read(own, monkeypatch):
-    read, info = [], registry._info
-    monkeypatch.setattr(registry, "_info", lambda place: read.append(place.name) or info(place))
+    read, description = [], model_files.read_description
+    monkeypatch.setattr(model_files, "read_description", lambda place: read.append(place.name) or description(place))
     accepted = find_languages("cs,SK,cs")
     assert [found.code for found in accepted] == ["cs", "sk"]
     assert len(to_recognise(accepted)) > len(BIG_WEB_LANGUAGES)

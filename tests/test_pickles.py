@@ -73,18 +73,21 @@ async def test_a_hostile_worker_is_replaced_and_costs_its_page(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_paragraphs_that_a_hostile_worker_rendered_cannot_end_their_document():
+def pickled(value: bytes) -> bytes:
+    """How *value* stands inside a pickle of protocol 3, which has no frames."""
+    return pickle.dumps(value, 3)[2:-3]
+
+
+def test_paragraphs_that_a_hostile_worker_rendered_cannot_end_their_document(monkeypatch):
     models = languages.load(("cs", "en"), "")
     page = process(document("a").encode(), url="http://a.test/", http_charset=None, models=models, options=OPTIONS)
-    good, expected = pickle.dumps(page, 5), page.kept_elements()
-    assert expected.count(b"<p") > 1
-    again = read_page(good)
-    assert again.kept_elements() == expected
-    assert "paragraphs" in again._packed, "nothing was unpacked for it"
+    good, expected = pickle.dumps(page, 3), page.kept_elements()
+    assert expected.count(b"<p") > 1 and good.count(pickled(expected)) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr("spiderling.text.page.read_plain", pytest.fail)  # nothing is unpacked for it
+        assert read_page(good).kept_elements() == expected
     for made in (b"</doc>\n<doc>\n", expected + b"</doc>\n", expected[:-1], b"<p>\n\xff\n</p>\n", expected + b"x\n"):
-        again = read_page(good)
-        again._packed["document"] = made
-        assert again.kept_elements() == expected
+        assert read_page(good.replace(pickled(expected), pickled(made))).kept_elements() == expected
     again = read_page(good)
     again.paragraphs = [paragraph._replace(kept=False) for paragraph in again.paragraphs]
     assert again.kept_elements() == b""

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import pytest
 from conftest import DEADLINE_S, ROOT
@@ -214,13 +215,11 @@ async def test_output_of_callbacks_is_read_as_by_scrapys_scraper(output):
     results = []
     for cls in (PlainScraper, Scraper):
         crawler, seen = crawler_of(CONCURRENT_ITEMS=1), []
+        crawler.engine = SimpleNamespace(crawl=lambda request, seen=seen: seen.append(str(request)))
+        crawler.signals.connect(lambda item, seen=seen: seen.append(str(item)), signals.item_scraped, weak=False)
         scraper = Scraper(crawler)
         scraper.__class__ = cls
-
-        async def noted(entry, response, seen=seen):
-            seen.append(str(entry))
-
-        scraper._process_spidermw_output_async = noted
+        await scraper.open_spider_async()
         scraper.handle_spider_error = lambda failure, request, response, seen=seen: seen.append(str(failure.value))
         await scraper.handle_spider_output_async(output(), Request("http://b.test/"), Response("http://b.test/"))
         results.append(sorted(seen))
@@ -230,11 +229,9 @@ async def test_output_of_callbacks_is_read_as_by_scrapys_scraper(output):
 
 async def test_a_callback_of_much_output_leaves_the_loop_to_others():
     crawler, turns = crawler_of(CONCURRENT_ITEMS=1), 0
+    crawler.engine = SimpleNamespace(crawl=lambda request: None)
     scraper = Scraper(crawler)
     scraper.__class__ = PlainScraper
-
-    async def taken(entry, response):
-        """At once."""
 
     async def others():
         nonlocal turns
@@ -242,9 +239,9 @@ async def test_a_callback_of_much_output_leaves_the_loop_to_others():
             turns += 1
             await asyncio.sleep(0)
 
-    scraper._process_spidermw_output_async = taken
+    output = (Request(f"http://b.test/{number}") for number in range(50))
     task = asyncio.ensure_future(others())
-    await scraper.handle_spider_output_async(iter(range(50)), Request("http://b.test/"), Response("http://b.test/"))
+    await scraper.handle_spider_output_async(output, Request("http://b.test/"), Response("http://b.test/"))
     task.cancel()
     assert turns >= 49
 

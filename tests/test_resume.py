@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 from contextlib import closing
@@ -265,11 +266,19 @@ async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_i
     drain = frontier.drain
     monkeypatch.setattr(frontier, "drain", lambda now: [told.append("cut off"), drain(now)][1])
     monkeypatch.setattr(frontier, "committed", lambda: told.append("written"))
-    checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.HTTP_ERROR))
-    writing = checkpoint._writing
-    writing.remove_done_callback(checkpoint._written)  # so that another callback comes first, as any may
-    writing.add_done_callback(lambda _: checkpoint.add_outcome(Outcome(None, "http://a.test/2", Reason.HTTP_ERROR)))
-    writing.add_done_callback(checkpoint._written)
+    first, second = (Outcome(None, url, Reason.HTTP_ERROR) for url in ("http://a.test/", "http://a.test/2"))
+    loop = asyncio.get_running_loop()
+    run_in_executor = loop.run_in_executor
+
+    def written(*call):
+        """The second outcome comes when a batch is written, before the checkpoint hears of that."""
+        writing = run_in_executor(*call)
+        writing.add_done_callback(lambda _: checkpoint.add_outcome(second))
+        return writing
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "run_in_executor", written)
+        checkpoint.add_outcome(first)
     await checkpoint.close()
     assert told == ["cut off", "written"] * 2
 
@@ -386,14 +395,14 @@ def test_a_full_segment_is_followed_by_the_next_one(tmp_path):
 
 
 async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_each_for_itself(tmp_path):
-    links, jobdir = SegmentKind("links", ".links.zst"), Jobdir(tmp_path)
+    links, jobdir, failures = SegmentKind("links", ".links.zst"), Jobdir(tmp_path), []
     store = SqliteStore(jobdir.database)
 
     def opened():
         known = store.load().segments
         corpus = SegmentWriter(tmp_path / "corpus", "cs", 10**6, known)
         beside = SegmentWriter(tmp_path / "links", "cs", 20, known, links)
-        return Checkpoint(Frontier(Options(lang="cs")), store, corpus, lambda: 0.0, pytest.fail, [beside])
+        return Checkpoint(Frontier(Options(lang="cs")), store, corpus, lambda: 0.0, failures.append, [beside])
 
     def names():
         return sorted(path.name for path in tmp_path.glob("*/cs*"))
@@ -407,11 +416,12 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
     whole = ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst"]
     assert names() == whole
     store.commit = lambda changes: (_ for _ in ()).throw(StorageError("killed"))  # both are written, not acknowledged
-    checkpoint._failed = lambda error: None
     checkpoint.add_entry("links", b"link of three\n")
     checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=b"three\n"))
+    assert not failures
     with pytest.raises(StorageError, match="killed"):
         await checkpoint.flush()
+    assert len(failures) == 1
     assert names() == ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst", "cs-00003.links.zst"]
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\nthree\n"
     del store.commit
@@ -452,11 +462,13 @@ async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_n
 @pytest.mark.parametrize(("durability", "level"), [("normal", 1), ("full", 2)])
 async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeypatch, durability, level):
     synced, fsync = [], os.fsync
+    connections, connect = [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connections.append(connect(*a, **k)) or connections[-1])
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd))[1])
     crawl = OpenCrawl(Options(lang="cs", allow_networks=NETWORK, durability=durability), tmp_path / "job", pytest.fail)
-    store = crawl.checkpoint._store
-    assert store._connection.execute("PRAGMA synchronous").fetchone() == (level,)
-    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    writer, _ = connections[-2:]  # the other one reads
+    assert writer.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     directories = {str(tmp_path), *(str(tmp_path / "job" / name) for name in ("", "state", "corpus"))}
     assert {path.rstrip("/") for path in synced} == (
         {path.rstrip("/") for path in directories} if level == 2 else set()

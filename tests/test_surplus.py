@@ -164,18 +164,23 @@ def test_surplus_is_set_aside_on_order_and_the_crawl_goes_on(times, server, tmp_
     assert (job / OWN).read_bytes() == b"no segment"
 
 
-async def test_a_crawl_that_a_disk_stopped_cuts_off_itself_what_it_could_not_commit(tmp_path):
+async def test_a_crawl_that_a_disk_stopped_cuts_off_itself_what_it_could_not_commit(tmp_path, monkeypatch):
     """The state is closed in order then, and no log tells the next start that bytes were left."""
     crawl = await in_process(tmp_path / "job")
     before = files(tmp_path / "job")
-    crawl.checkpoint._store._write = lambda changes: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error"))
     crawl.checkpoint.add_outcome(kept(9))
-    with pytest.raises(StorageError, match="disk I/O error"):
-        await crawl.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "commit", failing)
+        with pytest.raises(StorageError, match="disk I/O error"):
+            await crawl.close()
     assert not log_of(tmp_path / "job/state/frontier.sqlite").exists()
     assert files(tmp_path / "job") == before
     crawl = await in_process(tmp_path / "job")
     await crawl.close()
+
+
+def failing(store: SqliteStore, changes: Changes) -> None:
+    raise StorageError("disk I/O error")
 
 
 def kept(number: int) -> Outcome:
@@ -189,7 +194,8 @@ async def in_process(directory: Path, moved: int = 0) -> OpenCrawl:
         crawl.checkpoint.add_outcome(kept(number))
         await crawl.checkpoint.flush()
         if number == moved:
-            crawl.checkpoint._store._connection.execute("PRAGMA wal_checkpoint")
+            with closing(sqlite3.connect(crawl.jobdir.database)) as other:
+                assert other.execute("PRAGMA wal_checkpoint").fetchone()[0] == 0
     return crawl
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from spiderling.base.urls import (
     HASH_BITS,
     MAX_HOST_ID,
-    _parsed,
     canonicalize,
     origins_of,
     registrable_domain,
@@ -32,8 +31,9 @@ _PLAIN_PARTS = st.lists(
 @example("http://", "", "a.xn--a/")
 @example("http://", "", "a.cz/%2E%2e/b?utm_source=x#f")
 def test_short_cut_gives_what_the_parser_gives(scheme: str, www: str, rest: str) -> None:
+    """A space before the URL, which the parser takes off, keeps it from the short cut."""
     for url in (f"{scheme}{www}{rest}", f"{scheme}{www}a-b.cz/{rest}", f"{scheme}{www}1.{rest}"):
-        assert canonicalize(url) == _parsed(url)
+        assert canonicalize(url) == canonicalize(f" {url}")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from spiderling.base.reasons import Reason
 from spiderling.corpus.cdxj import index_all, records, surt
 from spiderling.corpus.warc import EXCHANGE, WarcKind, verdict
 from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, plain, redirect
@@ -178,8 +179,10 @@ async def test_a_document_and_its_response_are_in_one_batch(tmp_path, monkeypatc
     options = Options(lang="cs", allow_networks=NETWORK, warc="on", dedup="exact")
     monkeypatch.setattr("spiderling.crawl.checkpoint.MAX_OUTCOMES", 1)
     crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
-    batches, store = [], crawl.checkpoint._store
-    monkeypatch.setattr(store, "commit", lambda changes: batches.append([row.kind for row in changes.segments]))
+    batches = []
+    monkeypatch.setattr(
+        SqliteStore, "commit", lambda store, changes: batches.append([row.kind for row in changes.segments])
+    )
     for _ in range(3):
         crawl.finish(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n", exchange=EXCHANGED))
     await crawl.close()

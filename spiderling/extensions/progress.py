@@ -53,7 +53,7 @@ class Progress(Extension):
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         away = crawl.frontier.network_trouble()
-        bottleneck = f"network ({away})" if away else self._bottleneck(crawl, states)
+        bottleneck = f"network ({away})" if away else self.bottleneck(crawl, states)
         crawl.frontier.count(f"bound/{bottleneck.partition(' (')[0]}")
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
@@ -79,7 +79,7 @@ class Progress(Extension):
         self._last_time_s = time_s
         return share
 
-    def _bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
+    def bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
         """What more of would make the crawl faster."""
         if self._busy() > _BUSY:
             return "main process (one core, and it is busy)"

@@ -40,20 +40,18 @@ def made(tmp_path_factory) -> tuple[Path, list[int]]:
     job = tmp_path_factory.mktemp("made") / "job"
     for name in ("corpus", "state"):
         (job / name).mkdir(parents=True)
-    store, offsets = SqliteStore(job / "state/frontier.sqlite"), [0]
+    store, offsets, rows = SqliteStore(job / "state/frontier.sqlite"), [0], []
     for segment in (1, 2):
-        writer = SegmentWriter(job / "corpus", "cs", 10**6)
-        writer._number = segment - 1
+        max_bytes = rows[0].length_bytes if rows else 10**6  # the first one is full
+        writer = SegmentWriter(job / "corpus", "cs", max_bytes, rows)
         for frame in range(FRAMES):
             urls = [url(segment, frame, place) for place in range(DOCUMENTS)]
             row = writer.append([text_of(u).encode() for u in urls])
             offsets += [row.length_bytes] if segment == 1 else []
         writer.close()
-        store.commit(Changes(segments=[row], meta={"purposes": '["research"]', "options": "{}"}))
-        shutil.move(job / "corpus" / row.name, job / row.name)  # the next writer takes it for one of no crawl
+        rows.append(row)
+    store.commit(Changes(segments=rows, meta={"purposes": '["research"]', "options": "{}"}))
     store.close()
-    for path in job.glob("*.zst"):
-        shutil.move(path, job / "corpus" / path.name)
     return job, offsets
 
 

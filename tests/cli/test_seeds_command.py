@@ -57,7 +57,11 @@ WEB = FixedWeb(
             "/index.xml": xml(index(*(f"http://slow.test/{n}.xml" for n in range(4)))),
             **{f"/{n}.xml": xml(urlset(f"http://slow.test/page{n}")) for n in range(4)},
         },
-        "good.test": {"/": html(document("g", count=6)), "/2": html(document("g2", count=6) + "<br>" * 3000)},
+        "good.test": {
+            "/": html(document("g", count=6)),
+            "/2": html(document("g2", count=6) + "<br>" * 3000),
+            "/moved": html(document("moved", count=6) + "<br>" * 600),
+        },
         "moved.test": {"/": redirect("http://good.test/moved")},
         "english.test": {"/": html(f"<html><body>{f'<p>{ENGLISH * 4}</p>' * 3}</body></html>")},
     },
@@ -69,7 +73,6 @@ WEB = FixedWeb(
         )
     },
 )  # fmt: skip
-WEB._sites["good.test"]["/moved"] = html(document("moved", count=6) + "<br>" * 600)
 
 
 @pytest.fixture(scope="module")

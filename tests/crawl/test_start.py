@@ -25,15 +25,16 @@ from webs.web import FixedWeb
 async def test_only_a_new_crawl_begins_at_once(tmp_path):
     """The second one finds a directory whose crawl was killed before its first checkpoint."""
     options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", host_interval_s=5)
-    for waits in (False, True):
-        crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
+    for job, waits in (("job", False), ("killed", True)):
+        crawl = OpenCrawl(options, tmp_path / job, pytest.fail)
+        if not waits:
+            shutil.copytree(tmp_path / "job", tmp_path / "killed")
         now = crawl.clock.now()
         crawl.frontier.put_seed("http://a.test/", now)
         crawl.frontier.resolved("a.test", ("127.84.9.2",), 600, now)
         assert (crawl.frontier.take(now + 0.1) is None) == waits
         assert not waits or crawl.frontier.take(now + 5.1) is not None
-        crawl.checkpoint._store.close()
-        crawl.jobdir.close()
+        await crawl.close()
 
 
 async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop(tmp_path):
@@ -53,8 +54,7 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
         assert dispatcher.changed.is_set() == any(turns[:-1])  # the engine is woken for what is left
         await asyncio.sleep(0)
     assert turns == [8, 8, 8, 6, 0]
-    crawl.checkpoint._store.close()
-    crawl.jobdir.close()
+    await crawl.close()
 
 
 async def test_a_crawl_whose_dispatcher_cannot_be_made_is_closed(tmp_path, monkeypatch):

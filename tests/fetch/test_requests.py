@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import warnings
+import weakref
 from pathlib import Path
 
 import pytest
@@ -94,8 +95,8 @@ async def test_a_failed_request_is_not_sent_twice():
 @pytest.mark.parametrize("verbatim", [True, False])
 async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
     async with handling() as handler:
-        request = Request("http://x.test/", meta={"address": "127.0.0.1", "verbatim_url": verbatim})
-        request._url = url  # what Request itself would have refused or repaired
+        unrepaired = type("Unrepaired", (Request,), {"url": url})  # a Request refuses such a URL, or repairs it
+        request = unrepaired("http://x.test/", meta={"address": "127.0.0.1", "verbatim_url": verbatim})
         with pytest.raises(DOWNLOAD_ERRORS):
             await handler.download_request(request)
         for headers in ({"X": "a\r\nb: c"}, {"X\n": "a"}, {"X": b"\xff\xfe"}):
@@ -148,7 +149,10 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
                 await handler.download_request(
                     Request(site.url, meta={"address": "127.0.0.1", "download_timeout": 0.2})
                 )
-            assert not handler._transfers
+            ended = weakref.ref(task)
+            del task
+            gc.collect()
+            assert ended() is None, "the handler has let go of it"
             assert not [wire for wire in gc.get_objects() if isinstance(wire, Wire) and wire.transport is not None]
         gc.collect()
         await asyncio.sleep(0)

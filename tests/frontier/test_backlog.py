@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
@@ -131,11 +133,19 @@ def test_order_of_the_backlog() -> None:
     assert [backlog.pop(100.0), backlog.next_due(), backlog.pop(100.0)] == [1, 0.0, 3]
     assert (backlog.pop(100.0), backlog.next_due()) == (None, 500.0)
     assert backlog.pop(500.0) == 2
-    for host_id in range(5000):
+    assert (len(backlog), backlog.next_due()) == (0, None)
+
+
+def test_the_backlog_forgets_who_has_left_it() -> None:
+    backlog = Backlog()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for host_id in range(50_000):
         backlog.push(host_id, 0.0, 0.0)
         assert backlog.pop(0.0) == host_id
-    assert len(backlog._lines[0][0].ring) < 3000
-    assert (len(backlog), backlog.next_due()) == (0, None)
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert after - before < 20_000, "the ids alone have 200,000 bytes"
 
 
 def test_preferred_hosts_get_three_of_four_turns_and_nobody_starves() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from weakref import WeakSet
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.robots_records import RobotsRecord
-from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, SiteFile
+from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
 BROKEN = Answer(status=503)
@@ -338,11 +339,18 @@ def wide(number: int) -> bytes:
 def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser takes twenty times the size of its file: 4,096 files of 500 kB would take 40 GB."""
     monkeypatch.setattr("spiderling.frontier.robots._MAX_PARSED_BYTES", 200_000)
+    held = WeakSet[Rules]()
+
+    def noted(file: SiteFile, body: bytes, options: Options) -> Rules:
+        held.add(made := parsed(file, body, options))
+        return made
+
+    monkeypatch.setattr("spiderling.frontier.robots.parsed", noted)
     rules = Robots(ALONE)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", 200, wide(number), 0.0)
-        assert rules._parsed.weight <= 200_000
-    assert len(rules._parsed) > 1
+        assert (len(held) - 1) * len(wide(number)) <= 200_000, "and the one that was just read"
+    assert len(held) > 2
     for number in (*range(40), 0):
         origin = f"http://h{number}.cz"
         assert rules.judge(origin, f"{origin}/x", 1.0) is RobotsVerdict.FORBIDDEN

@@ -24,10 +24,6 @@ def store(tmp_path):
         yield opened
 
 
-def ticks(store: SqliteStore) -> list[int]:
-    return [row[0] for row in store._rows("SELECT tick FROM history ORDER BY tick", ())]
-
-
 def row(tick: int, second: float = 0.0, pages: int = 0) -> HistoryRow:
     return HistoryRow(tick, tick * 10 + second, 0, pages, *(0,) * 9)
 
@@ -49,18 +45,18 @@ def test_each_batch_takes_the_place_of_its_ticks_former_row(store, tmp_path):
         assert other.execute("SELECT time, pages FROM history ORDER BY tick").fetchall() == [(59.0, 20), (60.0, 30)]
 
 
-def test_old_rows_are_thinned_to_the_last_of_each_step(store):
+def test_old_rows_are_thinned_to_the_last_of_each_step(store, tmp_path):
     store.commit(Changes(history=row(0)))
-    store._connection.execute("BEGIN")
-    store._connection.executemany(
-        "REPLACE INTO history VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
-        ((t, t * 10.0) for t in range(40 * DAY)),
-    )
     gap = 38 * DAY
-    store._connection.execute("DELETE FROM history WHERE tick = ?", (gap + 59,))
-    store._connection.execute("COMMIT")
-    store.commit(Changes(history=row(40 * DAY)))
-    kept = ticks(store)
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as other:
+        with other:
+            other.executemany(
+                "REPLACE INTO history VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+                ((t, t * 10.0) for t in range(40 * DAY)),
+            )
+            other.execute("DELETE FROM history WHERE tick = ?", (gap + 59,))
+        store.commit(Changes(history=row(40 * DAY)))
+        kept = [tick for (tick,) in other.execute("SELECT tick FROM history ORDER BY tick")]
     assert [t for t in kept if t < 10 * DAY] == list(range(719, 10 * DAY, 720)), "two hours"
     assert [t for t in kept if 10 * DAY <= t < gap] == list(range(10 * DAY + 59, gap, 60)), "ten minutes"
     assert gap + 58 in kept, "the last one that there is"

@@ -114,7 +114,7 @@ def test_what_is_in_transit_is_still_counted_when_its_host_is_marked_alone() -> 
         crawl = VirtualCrawl({"http://far.cz/": page(transit_s=50.0), "http://a.cz/": page(transit_s=90.0)})
         crawl.frontier.put_seed("http://far.cz/", crawl.now, distance=7)
         crawl.run("http://a.cz/", until=1020.0)
-        assert len(crawl.frontier._url_states.in_transit) == 2
+        assert crawl.frontier.ledger.in_transit == 2
         crawl.commit()
         crawl.frontier.put_links(LinkingPage(crawl.host("a.cz"), Reason.KEPT), map(Link, links), crawl.now)
         crawl.commit()

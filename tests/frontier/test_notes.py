@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.ranking.new_links import NewLinks
-from spiderling.frontier.ranking.notes import KEY, LINES, Notes, _packed
+from spiderling.frontier.ranking.notes import KEY, LINES, Note, Notes
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
 from spiderling.frontier.ranking.worth import Worth
 from spiderling.frontier.storage.memory import MemoryStore
@@ -139,6 +140,34 @@ def test_after_damage_nothing_old_comes_back() -> None:
         assert worth_of(again).columns() == worth_of(frontier).columns()
 
 
+class OtherTables:
+    """Tables of which nothing is true but their columns."""
+
+    def __init__(self, columns: Sequence[bytes]) -> None:
+        self._columns = columns
+
+    def take(self, note: Note) -> None:
+        """Nothing."""
+
+    def columns(self) -> Sequence[bytes]:
+        return self._columns
+
+    def fill(self, columns: Sequence[bytes]) -> None:
+        raise AssertionError
+
+    def forget(self) -> None:
+        raise AssertionError
+
+
+def snapshot_of(columns: Sequence[bytes]) -> dict[str, str]:
+    """What the store has of tables with these columns."""
+    notes, entries = Notes(OtherTables(columns)), dict[str, str]()
+    while KEY not in entries:
+        notes.add(Note(1, 1, 0.5, 1, 1, False, None, []))
+        entries = notes.entries()
+    return {KEY: entries[KEY]}
+
+
 def test_tables_that_do_not_fit_are_refused() -> None:
     mended = begun("heidix")
     worth = worth_of(mended)
@@ -147,5 +176,5 @@ def test_tables_that_do_not_fit_are_refused() -> None:
     for at, column in enumerate(columns):
         for other in (column[:-1], column[:-8], b"", b"\xff" * len(column), b"\x00" * len(column)):
             bad = [*columns[:at], other, *columns[at + 1 :]]
-            Notes(worth).restore({KEY: json.dumps(_packed(LINES, bad))})
-            assert len(worth._sections) <= 36 and all(1 <= rank <= 9 for rank in ranks(mended))
+            Notes(worth).restore(snapshot_of(bad))
+            assert len(worth.columns()[1]) <= 36 * 8 and all(1 <= rank <= 9 for rank in ranks(mended))

@@ -11,7 +11,7 @@ from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.frontier.storage.protocol import BAND_BITS, Changes
+from spiderling.frontier.storage.protocol import BAND_BITS, Changes, Flush
 from spiderling.frontier.storage.queue_lines import line_of, plain_line, url_of
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.rows import host_row
@@ -22,6 +22,8 @@ class Shop:
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore()
+        self.flush: Flush | None = None
+        """The last one."""
         self.states = HostStates()
         self.queues = Queues(self.store, self.states)
         self.hosts = HostTable("host", self.states, self.queues)
@@ -56,6 +58,7 @@ class Shop:
         )  # fmt: skip
         self.queues.note_commit()
         self.hosts.changed = set()
+        self.flush = flush or self.flush
 
     def rest(self) -> list[str]:
         return self.pop(self.host.queued)
@@ -218,9 +221,10 @@ def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(monkeypatc
     for rank in range(5):
         shop.push(f"r{rank}", rank=rank)
     shop.commit()
+    assert shop.flush is not None
     left = []
-    while shop.queues._flushed:
-        left.append(len(shop.queues._flushed))
+    while shop.flush.tails:  # the queues' own table
+        left.append(len(shop.flush.tails))
         shop.commit()
     assert left == [5, 3, 1]
     assert Shop(shop.store).rest() == shop.rest() == [f"r{rank}" for rank in range(5)]

@@ -93,9 +93,6 @@ def test_a_file_that_takes_long_to_match_forbids_everything():
 def test_sitemaps_are_kept():
     file = rules("Sitemap: http://a.cz/1.xml\nUser-agent: *\nDisallow: /\nsitemap: /2.xml")
     assert file.sitemaps() == ["http://a.cz/1.xml", "/2.xml"]
-    crawl = VirtualCrawl({"http://a.cz/robots.txt": robots("Sitemap: http://a.cz/1.xml")}).run("http://a.cz/")
-    assert crawl.frontier._robots.sitemaps("http://a.cz") == ["http://a.cz/1.xml"]
-    assert crawl.frontier._robots.sitemaps("http://b.cz") == []
 
 
 STALE = {"http://a.cz/robots.txt": [robots("User-agent: *\nDisallow: /no"), Answer(status=500)]}

@@ -22,12 +22,12 @@ class SitemapCrawl(VirtualCrawl):
         self.indexes, self.sitemaps = dict(indexes), dict(sitemaps)
         self.asked = Counter()
 
-    def _answer(self, fetch, answer):
+    def answer(self, fetch, answer):
         if not is_sitemap(fetch) or answer.status in (301, 503):
-            super()._answer(fetch, answer)
+            super().answer(fetch, answer)
             return
         self.asked[fetch.url] += 1
-        self._busy.discard(fetch.host.name)
+        self.busy.discard(fetch.host.name)
         self.frontier.answered(fetch, self.now)
         self.frontier.sitemaps.put_files(fetch, self.indexes.get(fetch.url, []), self.now)
         self.frontier.sitemaps.put_urls(fetch, self.sitemaps.get(fetch.url, []), self.now)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from weakref import WeakSet
+
 import pytest
 from virtual_crawl import VirtualCrawl
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.discovery import traps as module
-from spiderling.frontier.discovery.traps import Traps
+from spiderling.frontier.discovery.traps import Mirror, Traps
 from spiderling.frontier.hosts.host import Host
 
 BARE_PAGES = 25
@@ -21,7 +23,7 @@ def crawl() -> VirtualCrawl:
 
 
 def traps_of(crawl: VirtualCrawl) -> Traps:
-    return crawl.frontier._admission.traps
+    return Traps(crawl.options, crawl.frontier.hosts)
 
 
 def host_of(crawl: VirtualCrawl, name: str) -> Host:
@@ -81,6 +83,16 @@ def test_mirrors_are_found_beside_any_number_of_hosts(crawl: VirtualCrawl, monke
     """Each of forty hosts shares pages with all before it; then two are mirrors, and found all the same."""
     monkeypatch.setattr(module, "_MOST_MIRRORS", 8)
     monkeypatch.setattr(module, "_MOST_HOSTS", 4)
+    mirrors = WeakSet[Mirror]()
+
+    class Noted(Mirror):
+        __slots__ = ("__weakref__",)
+
+        def __init__(self) -> None:
+            super().__init__()
+            mirrors.add(self)
+
+    monkeypatch.setattr(module, "Mirror", Noted)
     traps, hosts = traps_of(crawl), [host_of(crawl, f"h{number}.cz") for number in range(40)]
     for number, host in enumerate(hosts):
         for other in hosts[:number]:
@@ -89,8 +101,8 @@ def test_mirrors_are_found_beside_any_number_of_hosts(crawl: VirtualCrawl, monke
             read(traps, host, path, Reason.KEPT, text_key=6)
             read(traps, other, path, Reason.KEPT, text_key=6)
             read(traps, host, path, Reason.KEPT, text_key=6)
-    assert len(traps._mirrors) <= 8
-    assert max(len(mirror.hosts) for mirror in traps._mirrors.values()) <= 4
+    assert 0 < len(mirrors) <= 8
+    assert max(len(mirror.hosts) for mirror in mirrors) <= 4
     first, second = host_of(crawl, "first.cz"), host_of(crawl, "second.cz")
     found = []
     for number in range(20):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,6 +37,7 @@ CUES = st.builds(
     SIGNED, st.sampled_from([-1, 0, 1]),
 )  # fmt: skip
 WRONG = Reason.WRONG_LANGUAGE
+WEIGHTS = {name: weight for name, (_, weight) in ESTIMATORS.items()}
 
 
 TABLE = re.findall(
@@ -209,10 +211,10 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
     assert ranks[: len(links)] == ranks[: len(links) - 1 : -1] == [strategy.ranker(page_of)(link) for link in links]
     assert len(set(ranks)) > 3
     assert all(FoundLink.to(link.target, *link[3:]) == link for link in links)
-    watched = strategy.worth._watched
-    assert len(watched) == len(links) // 3, "by their URLs"
-    strategy.worth.learn(page_of, "/", links[0].target.url, 30_000, 9000)
-    assert len(watched) == len(links) // 3 - 1
+    for _ in range(2):
+        for link in links:
+            strategy.worth.learn(page_of, "/", link.target.url, 30_000, 9000)
+        assert strategy.worth.steps == len(links) // 3, "one for each URL that was ranked"
 
 
 def learnt(pays: str, learning: str = "on") -> Worth:
@@ -242,9 +244,14 @@ def test_weights_follow_what_pays() -> None:
     assert first.weights[:-1] == [weight for _, weight in ESTIMATORS.values()]
 
 
+def untaught(weights: Mapping[str, float]) -> Worth:
+    nothing = SimpleNamespace(totals={"kept_bytes": 0, "downloaded_bytes": 0})
+    return Worth(weights, True, nothing)  # type: ignore[arg-type]
+
+
 def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it() -> None:
     worth = learnt("block")
-    again = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, worth._crawl)
+    again = untaught(WEIGHTS)
     again.restore(worth.state())
     assert (again.weights, again.steps) == (worth.weights, worth.steps)
     assert json.loads(worth.state())["weights"].keys() == {*ESTIMATORS, "bias"}
@@ -255,10 +262,10 @@ def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it(
     resumed.restore(store.load(), frontier.now)
     assert strategy_of(resumed).worth.weights == strategy_of(frontier.frontier).worth.weights
     assert strategy_of(resumed).worth.steps > 5
-    fewer = Worth({"host": 3.0}, True, worth._crawl)
+    fewer = untaught({"host": 3.0})
     fewer.restore(worth.state())
     assert (fewer.names, fewer.steps) == (["host"], 0)
-    other = Worth({name: weight + 1 for name, (_, weight) in ESTIMATORS.items()}, True, worth._crawl)
+    other = untaught({name: weight + 1 for name, weight in WEIGHTS.items()})
     other.restore(worth.state())
     assert other.steps == 0, "whoever gives other weights means them"
 
@@ -272,22 +279,32 @@ JSON = st.recursive(
 @given(st.sampled_from(["weights", "gradients", "steps", "errors"]), JSON, st.integers(0, 400))
 def test_what_was_learnt_and_is_damaged_is_learnt_anew(name: str, value: object, cut: int) -> None:
     """A crawl must not stop for it, nor rank by what is no number."""
-    weights = {name: weight for name, (_, weight) in ESTIMATORS.items()}
-    damaged = json.dumps(json.loads(Worth(weights, True, None).state()) | {name: value})  # type: ignore[arg-type]
+    damaged = json.dumps(json.loads(untaught(WEIGHTS).state()) | {name: value})
     for state in (damaged, damaged[:cut], damaged[cut:], json.dumps(value), "[" * 100_000):
-        worth = Worth(weights, True, None)  # type: ignore[arg-type]
+        worth = untaught(WEIGHTS)
         worth.restore(state)
         assert all(-8 <= weight <= 8 for weight in worth.weights) and len(worth.weights) == len(ESTIMATORS) + 1
-        assert all(0 < gradient < 1e308 for gradient in worth._gradients)
+        assert all(0 < gradient < 1e308 for gradient in json.loads(worth.state())["gradients"])
         assert worth.steps >= 0 and all(0 <= error < 1e308 for error in worth.errors)
 
 
-@given(st.lists(st.tuples(CUES, SHARE), max_size=300))
-def test_weights_are_bounded(pages: list[tuple[Cues, float]]) -> None:
-    worth = Worth({name: weight for name, (_, weight) in ESTIMATORS.items()}, True, None)  # type: ignore[arg-type]
-    worth._crawl = SimpleNamespace(totals={"kept_bytes": 0, "downloaded_bytes": 0})  # type: ignore[assignment]
-    for cues, given_share in pages:
-        worth._step([*(estimator(cues) for estimator, _ in ESTIMATORS.values()), 1.0], given_share)
+EXTREMES = st.lists(st.sampled_from([-8.0, 8.0]), min_size=len(WEIGHTS) + 1, max_size=len(WEIGHTS) + 1)
+
+
+@given(EXTREMES, st.booleans(), st.sampled_from([0, 30_000]))
+def test_weights_are_bounded(weights: list[float], block: bool, kept_bytes: int) -> None:
+    """They stand at their bounds, and the next step is a large one."""
+    frontier = Frontier(Options(lang="cs"))
+    frontier.put_seed("http://a.cz/", 0.0)
+    strategy, linking = strategy_of(frontier), LinkingPage(frontier.hosts.by_id(1), Reason.KEPT)
+    worth = strategy.worth
+    extreme = {"weights": dict(zip([*WEIGHTS, "bias"], weights, strict=True)), "gradients": [1e-9] * len(weights)}
+    worth.restore(json.dumps(json.loads(worth.state()) | extreme))
+    assert worth.weights == weights
+    link = found(frontier, "http://b.cz/forum/1", block, 0.9, 60)
+    strategy.ranker(linking)(link)
+    worth.learn(linking, "/forum/1", link.target.url, 30_000, kept_bytes)
+    assert worth.steps == 1
     assert all(-8 <= weight <= 8 for weight in worth.weights)
 
 
@@ -296,9 +313,13 @@ def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     frontier = Frontier(Options(lang="cs"))
     frontier.put_seed("http://a.cz/", 0.0)
     rank_of = strategy_of(frontier).ranker(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT))
-    for number in range(5000):
-        rank_of(found(frontier, f"http://a.cz/{number}"))
-    assert 20 < len(strategy_of(frontier).worth._watched) <= 100
+    links = [found(frontier, f"http://a.cz/{number}") for number in range(5000)]
+    for link in links:
+        rank_of(link)
+    worth = strategy_of(frontier).worth
+    for link in links:
+        worth.learn(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT), "/", link.target.url, 30_000, 9000)
+    assert 20 < worth.steps <= 100
 
 
 # -- words of URLs

@@ -133,7 +133,8 @@ class VirtualCrawl:
         self._serial = itertools.count()
         self._addresses: dict[str, tuple[str, float]] = {}
         self._robots_known: dict[str, float] = {}
-        self._busy: set[str] = set()
+        self.busy: set[str] = set()
+        """Names of hosts with a request in transit."""
 
     # -- driving
 
@@ -148,7 +149,7 @@ class VirtualCrawl:
         self.frontier.restore(self._store.load(), self.now)
         self._events.clear()
         self._addresses.clear()
-        self._busy.clear()
+        self.busy.clear()
 
     def run(self, *seeds: str, until: float | None = None) -> VirtualCrawl:
         """Put *seeds* and go on until nothing is left to be done, or to the time *until*."""
@@ -173,7 +174,7 @@ class VirtualCrawl:
         ledger, hosts = self.frontier.ledger, list(self.frontier.hosts)
         assert ledger.imbalance == 0
         assert ledger.waiting == sum(host.waiting for host in hosts)
-        assert all(host.in_transit == (host.name in self._busy) for host in hosts)
+        assert all(host.in_transit == (host.name in self.busy) for host in hosts)
         assert not any(host.is_closed and host.has_work for host in hosts)
 
     def _later(self, delay_s: float, call: Callable[[], None]) -> None:
@@ -199,12 +200,12 @@ class VirtualCrawl:
             address, expires = self._addresses[parts.hostname or ""]
             assert fetch.address == address, "it is the address that the name has now"
             assert expires > self.now, "no stale address is handed out"
-            assert fetch.host.name not in self._busy, "one request in transit per host"
+            assert fetch.host.name not in self.busy, "one request in transit per host"
             assert fetch.host.name == fold(fetch.url)
             if fetch.robots is None:
                 origin = f"{parts.scheme}://{parts.netloc}"
                 assert self._robots_known[origin] + self.options.robots_max_age_s > self.now, "robots.txt comes first"
-            self._busy.add(fetch.host.name)
+            self.busy.add(fetch.host.name)
         self.check()
 
     def _resolve(self, name: str) -> None:
@@ -220,7 +221,7 @@ class VirtualCrawl:
     def _gate(self, fetch: Fetch) -> None:
         wait_s = self.frontier.may_start(fetch, self.now)
         if wait_s is None:
-            self._busy.discard(fetch.host.name)
+            self.busy.discard(fetch.host.name)
             self.frontier.give_back(fetch, self.now)
         elif wait_s > 0:
             self.waits_at_gate += wait_s > _ROUNDING_S
@@ -243,10 +244,11 @@ class VirtualCrawl:
         self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))
         default = Answer(status=404, kept_bytes=0)
         answer = self._next(self._web, fetch.url, default)
-        self._later(answer.transit_s, lambda: self._answer(fetch, answer))
+        self._later(answer.transit_s, lambda: self.answer(fetch, answer))
 
-    def _answer(self, fetch: Fetch, answer: Answer) -> None:
-        self._busy.discard(fetch.host.name)
+    def answer(self, fetch: Fetch, answer: Answer) -> None:
+        """*answer* to *fetch* has come."""
+        self.busy.discard(fetch.host.name)
         self.frontier.answered(fetch, self.now)
         self.answers.append(Done(self.now, fold(fetch.url), fetch.url, answer, fetch.robots is not None))
         if fetch.robots is not None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spiderling.base.options import Options
 from spiderling.languages import load
 from spiderling.text import Page, PageLink, Paragraph, TextOptions, clean_text, process
+from spiderling.text.unpickling import read_plain
 
 MODELS = load(("cs", "sk", "en", "de"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
@@ -127,20 +128,24 @@ def test_a_page_survives_pickling():
         assert [part.tolist() for part in copy.shingles[:2]] == shingles
         assert copy.shingles.repeats is page.shingles.repeats
         assert all(
-            getattr(copy, name) == getattr(page, name) for name in Page.__slots__ if name not in ("shingles", "_packed")
+            getattr(copy, name) == getattr(page, name)
+            for name in Page.__slots__
+            if name != "shingles" and not name.startswith("_")
         )
         assert [type(copy.paragraphs[0]), type(copy.links[0])] == [Paragraph, PageLink]
         with pytest.raises(AttributeError):
             _ = copy.nothing
 
 
-def test_rows_stay_packed_until_they_are_asked_for():
+def test_rows_stay_packed_until_they_are_asked_for(monkeypatch):
+    unpacked = []
+    monkeypatch.setattr("spiderling.text.page.read_plain", lambda data: unpacked.append(data) or read_plain(data))
     page = run(f"<p>{CZECH} <a href=x>y</a></p>")
     copy = pickle.loads(pickle.dumps(page, 5))
-    packed = {"paragraphs", "links", "document", "hashes", "counts", "repeats"}
-    assert set(copy._packed) == packed
-    assert copy.links == page.links
-    assert set(copy._packed) == packed - {"links"}
+    assert copy.words == page.words and not unpacked
+    assert copy.links == page.links and len(unpacked) == 1
+    assert copy.links == page.links and len(unpacked) == 1
+    assert copy.paragraphs == page.paragraphs and len(unpacked) == 2
 
 
 @settings(max_examples=60)

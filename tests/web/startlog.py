@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from scrapy.crawler import Crawler
 
-from spiderling.engine.download_handler import DownloadHandler
+from spiderling.engine import download_handler
+from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse
 
 EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 
@@ -17,22 +17,29 @@ EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 class StartLog:
     """Scrapy extension: a line in the file LOG_STARTS for each connection, when it is about to be opened.
 
-    For a second address the crawler reads its clock while ``_may_connect`` runs, so that the time this took belongs
+    For a second address the crawler reads its clock while ``may_connect`` runs, so that the time this took belongs
     to the line: the process may have lost the processor in between.
     """
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> StartLog:
         file = Path(crawler.settings["LOG_STARTS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
-        inner = DownloadHandler._may_connect
+        send = download_handler.send
 
-        def logged(handler: DownloadHandler, request: Any, first: str, address: str) -> bool:
-            before = time.monotonic()
-            may = inner(handler, request, first, address)
-            if may:
-                parts, now = urlsplit(request.url), time.monotonic()
-                file.write(f"{now:.6f}\t{address}\t{parts.hostname}\t{parts.path}\t{now - before:.6f}\n")
-            return may
+        def sending(request: RawRequest, target: ConnectTarget) -> Awaitable[RawResponse]:
+            may_connect, host = target.may_connect, dict(request.headers)[b"Host"].decode().partition(":")[0]
 
-        DownloadHandler._may_connect = logged  # type: ignore[method-assign]
+            def logged(address: str) -> bool:
+                before = time.monotonic()
+                may = may_connect(address)
+                if may:
+                    now = time.monotonic()
+                    path = request.target.partition("?")[0]
+                    file.write(f"{now:.6f}\t{address}\t{host}\t{path}\t{now - before:.6f}\n")
+                return may
+
+            target.may_connect = logged
+            return send(request, target)
+
+        download_handler.send = sending
         return cls()

@@ -148,7 +148,7 @@ def parts_of(options, gate):
         documents=usable(media_types.parse(options.documents))[0],
         addresses=AddressPolicy(options.allow_networks, public=bool(options.contact)),
         host_map=host_map,
-        resolver=Resolver.from_options(options, host_map),
+        resolver=Resolver(options, host_map),
         gate=gate,
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
-from spiderling.base.host_lists import HostList, read_host_list
+from spiderling.base.lists import HostList, read_host_list
 
 
 def listed(*lines: str) -> HostList:

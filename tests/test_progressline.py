@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from spiderling.base.progress_line import with_progress
+from spiderling.base.printing import with_progress
 
 
 class Terminal(io.StringIO):

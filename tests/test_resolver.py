@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import spiderling.fetch.resolver
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
 
 A, CNAME, AAAA = 1, 5, 28
@@ -84,10 +85,16 @@ def record(kind, ttl, data, name=b"\xc0\x0c"):
 
 
 @asynccontextmanager
-async def resolving(hosts="", server=NameServer, **options):
+async def resolving(hosts="", server=NameServer, *, timeout_s=0.3, tries=2, ttl_bounds_s=(60.0, 3600.0), **options):
     transport, server = await asyncio.get_running_loop().create_datagram_endpoint(server, local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
-    resolver = Resolver(HostMap(hosts), f"127.0.0.1:{port}", **{"timeout_s": 0.3, "tries": 2, **options})
+    resolver = Resolver(
+        Options(nameservers=f"127.0.0.1:{port}", **options),
+        HostMap(hosts),
+        timeout_s=timeout_s,
+        tries=tries,
+        ttl_bounds_s=ttl_bounds_s,
+    )
     try:
         yield resolver, server
     finally:
@@ -162,7 +169,7 @@ async def test_failures_that_may_pass():
         with pytest.raises(NameServerFailure, match=r"drop\.org"):
             await resolver.resolve("drop.org")
         assert server.asked["drop.org", A] == 4, "a look-up that has ended is not shared any more"
-    unreachable = Resolver(HostMap(""), "127.0.0.1:1", timeout_s=0.2, tries=1)
+    unreachable = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""), timeout_s=0.2, tries=1)
     with pytest.raises(NameServerFailure):
         await unreachable.resolve("v4.org")
     await unreachable.close()
@@ -171,7 +178,7 @@ async def test_failures_that_may_pass():
 async def test_second_name_server_is_asked():
     async with resolving() as (_, server):
         address = "{}:{}".format(*server.transport.get_extra_info("sockname"))
-        second = Resolver(HostMap(""), f"127.0.0.1:1, {address}", timeout_s=0.3)
+        second = Resolver(Options(nameservers=f"127.0.0.1:1, {address}"), HostMap(""), timeout_s=0.3)
         assert (await second.resolve("v4.org")).addresses
         await second.close()
 
@@ -212,7 +219,7 @@ async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller
 
 
 async def test_look_ups_run_together_up_to_the_bound():
-    async with resolving(concurrency=40, timeout_s=20) as (resolver, server):
+    async with resolving(dns_concurrency=40, timeout_s=20) as (resolver, server):
         await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
         assert 10 < server.most_running <= 40
 
@@ -290,7 +297,7 @@ async def test_closing_ends_what_runs():
 
 def test_works_on_uvloop():
     async def main():
-        async with resolving(concurrency=100, timeout_s=60) as (resolver, _):
+        async with resolving(dns_concurrency=100, timeout_s=60) as (resolver, _):
             return await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(1000)))
 
     loop = uvloop.new_event_loop()
@@ -303,7 +310,7 @@ def test_works_on_uvloop():
 @given(st.lists(st.text(max_size=20), max_size=3).map(".".join))
 def test_no_name_raises_anything_else(name):
     async def main():
-        resolver = Resolver(HostMap(""), "127.0.0.1:1", timeout_s=0.05, tries=1)
+        resolver = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""), timeout_s=0.05, tries=1)
         with contextlib.suppress(NameNotFound, NameServerFailure):
             await resolver.resolve(name)
         await resolver.close()
@@ -314,4 +321,4 @@ def test_no_name_raises_anything_else(name):
 @pytest.mark.parametrize("option", ["dns.example.org", "127.0.0.1:99999", "::1", "127.0.0.1:"])
 def test_bad_name_servers_are_named(option):
     with pytest.raises(BadInput, match="SPIDERLING_NAMESERVERS"):
-        Resolver(HostMap(""), f"127.0.0.1, {option}")
+        Resolver(Options(nameservers=f"127.0.0.1, {option}"), HostMap(""))

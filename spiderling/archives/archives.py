@@ -21,10 +21,10 @@ from spiderling.archives.readers import Batch, Readers
 from spiderling.archives.records import Record, RecordReader
 from spiderling.archives.sources import is_url
 from spiderling.base.link_batch import NONE
+from spiderling.base.lists import DropList, read_list
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.base.url_lists import DropList, read_list
 from spiderling.base.urls import CanonicalUrl
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.archive_pages import ArchivePages

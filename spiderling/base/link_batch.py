@@ -131,7 +131,7 @@ class LinkBatch(NamedTuple):
         return received, tuple(self)
 
     def cues(self, at: int) -> tuple[bool, float, int]:
-        """Of the link at place *at*: whether it stands in running text, how likely that is, characters of its text."""
+        """Whether the link at place *at* stands in running text, how likely that is, and the characters of its text."""
         return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
 
     def target(self, at: int) -> CanonicalUrl:

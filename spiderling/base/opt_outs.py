@@ -15,7 +15,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import hint
+from spiderling.base.printing import hint
 
 
 class Purpose(Enum):

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import nearest
 from spiderling.base.opt_outs import Policy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
+from spiderling.base.printing import nearest
 from spiderling.base.removed_options import what_replaces
 
 _LEAST_FILTER_BYTES = 8_000_000

@@ -1,9 +1,15 @@
-"""Text for people's eyes: safe for a terminal whatever a page put into it, and tables of it."""
+"""What is said to people: text that is safe for a terminal, tables, guesses at what was meant, the line of progress."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+_LIKENESS = 0.6
+"""Share of letters in common, as difflib counts it, from which a name may have been meant (difflib's own default)."""
 
 
 def printable(text: str) -> str:
@@ -51,3 +57,34 @@ def _cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "" if value is None else str(value)
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1, likeness: float = _LIKENESS) -> list[str]:
+    """At most *most* names of *known* that *name* may stand for, the likeliest first.
+
+    >>> nearest("lsvc", ["lswc", "bfs"])
+    ['lswc']
+    """
+    return difflib.get_close_matches(name, list(known), most, likeness)
+
+
+def hint(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
+    """The end of a message about an unknown *name*.
+
+    >>> hint("lsvc", ["lswc", "bfs"])
+    'did you mean lswc? known are lswc, bfs.'
+    """
+    near = nearest(name, known, likeness=likeness)
+    return "".join([*(f"did you mean {meant}? " for meant in near), f"known are {', '.join(known)}."])
+
+
+def with_progress(entries: Iterable[_T], unit: str, total: int = 0, every_s: float = 1.0) -> Iterator[_T]:
+    """*entries* as they are; meanwhile a line on standard error, if that is a terminal, says how many came.
+
+    *total*: how many there will be; 0: nobody knows.  The line is gone afterwards.
+    """
+    from tqdm import tqdm  # takes longer to load than most commands run, and most need none
+
+    yield from tqdm(
+        entries, total=total or None, unit=f" {unit}", disable=None, leave=False, mininterval=every_s, smoothing=0
+    )

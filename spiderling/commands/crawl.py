@@ -9,7 +9,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
-from spiderling.base.hints import nearest
+from spiderling.base.printing import nearest
 from spiderling.engine.scheduler import FAILED_STAT, OFFLINE
 
 if TYPE_CHECKING:

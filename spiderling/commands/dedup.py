@@ -10,7 +10,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_size
-from spiderling.base.progress_line import with_progress
+from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.export import corpus_of, export

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import DamageError
+from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
-from spiderling.base.progress_line import with_progress
-from spiderling.base.url_lists import DropList, read_list
+from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand
 from spiderling.export.export import Corpus, Summary, corpus_of, export
 from spiderling.export.formats import FORMATS, format_of

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import nearest
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
+from spiderling.base.printing import nearest
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
 from spiderling.text.boilerplate.rules import parse_rules

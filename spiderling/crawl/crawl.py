@@ -19,7 +19,7 @@ from spiderling.base.addresses import AddressPolicy
 from spiderling.base.atomic_files import sync_directory
 from spiderling.base.clock import Clock
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.host_lists import read_host_list
+from spiderling.base.lists import read_host_list
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.corpus.warc import verdict

@@ -337,7 +337,7 @@ def _made(
     flags: list[str] | None = None,
     stop_download: StopDownload | None = None,
 ) -> Response:
-    """As Scrapy's `make_response`, without a copy of *headers*; raises *stop_download* if that asks for it."""
+    """The response, made as Scrapy does but without a copy of *headers*; raises *stop_download* if that asks for it."""
     response = responsetypes.from_args(headers=headers, url=url, body=body)(
         url,
         raw_response.head.code,

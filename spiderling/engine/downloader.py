@@ -55,7 +55,7 @@ class DirectDownloader(Downloader):
             over(request, IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}"))
 
     async def fetched(self, request: Request) -> Response | Request:
-        """As `fetch`, to be awaited."""
+        """Do what `fetch` does, to be awaited."""
         self.active.add(request)
         try:
             return await self.middleware.download_async(self._ask, request)

@@ -74,7 +74,7 @@ class Failures:
         return errback(failure) if errback is not None and end not in (None, Reason.REDIRECTED) else None
 
     async def _once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
-        """As `_ended`, when it is known that the failure was the host's; else the URL waits again."""
+        """Wait until it is known whose fault *error* was; if it was not the host's, the URL waits again."""
         if await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start):
             return self._ended(failure, fetch, error)
         self._in_transit.give_back(fetch)
@@ -89,20 +89,14 @@ class Failures:
     def _outcome(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:
         """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
         try:
-            outcome = self._with_redirect(request, fetch, of_failure(request, error))
+            outcome = of_failure(request, error)
+            goes_on = None if fetch.payload is None else redirected(request, outcome)
+            if goes_on is not None:
+                goes_on = goes_on.replace(errback=request.meta.get(ERRBACK))
+                outcome = replace(outcome, redirect_payload=self._payloads.of(goes_on))
         except Exception as ours:
             outcome = Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR)
             error = ours
         if outcome.reason is Reason.INTERNAL_ERROR:
             self._crawl.errors.note(error.__cause__ or error, request.url)
         return outcome
-
-    def _with_redirect(self, request: Request, fetch: Fetch, outcome: Outcome) -> Outcome:
-        """*outcome* with the request that is to be made of a redirect's target, if that is another one."""
-        if outcome.redirect_to is None or fetch.payload is None:
-            return outcome
-        goes_on = redirected(request, outcome)
-        if goes_on is None:
-            return outcome
-        goes_on = goes_on.replace(errback=request.meta.get(ERRBACK))
-        return replace(outcome, redirect_payload=self._payloads.of(goes_on))

@@ -78,7 +78,7 @@ class Offline:
         self._known.name_answered(name, begun, self._crawl.clock.now())
 
     async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
-        """As `failed`, to be awaited."""
+        """Report a failure, and wait until it is known whether it was the host's fault."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.failed(host, trouble, begun, lambda theirs: None if known.done() else known.set_result(theirs))
         return await known

@@ -169,13 +169,15 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
 
 
 def redirected(request: Request, outcome: Outcome) -> Request | None:
-    """The request to make for a redirect's target; None when it is *request* itself.
+    """The request to make for a redirect's target; None when it is *request* itself, or *outcome* is no redirect.
 
     After 303, and after a POST answered by 301 or 302, it is a GET without a body (RFC 9110, 15.4).  Another origin
     does not get the credentials.
     """
+    if outcome.redirect_to is None:
+        return None
     source = canonicalize(request.url)
-    target = canonicalize(outcome.redirect_to or "")
+    target = canonicalize(outcome.redirect_to)
     dropped: set[bytes] = set()
     is_post = request.method == "POST"
     to_get = (outcome.status == 303 and request.method != "HEAD") or (is_post and outcome.status in (301, 302))

@@ -52,7 +52,7 @@ class Scheduler(BaseScheduler):
             archives = getattr(spider, "archives", None)
             directory = directory_of(self._crawler.settings, options, "" if archives is None else "-archive")
             host_map = HostMap(options.hosts)
-            resolver = Resolver.from_options(options, host_map)
+            resolver = Resolver(options, host_map)
             self._crawl = Crawl(options, directory, self._stop, archives)
         except SpiderlingError as error:
             self._note_error(error)

@@ -16,7 +16,7 @@ from typing import IO, Any
 import zstandard
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import hint
+from spiderling.base.printing import hint
 from spiderling.corpus.reader import StoredDocument, parsed, unescape
 from spiderling.export.records import as_json, record_of, schema
 from spiderling.text.prevertical import escape

@@ -13,7 +13,7 @@ from pathlib import Path
 import xxhash
 
 from spiderling.base.errors import BadInput
-from spiderling.base.url_lists import DropList
+from spiderling.base.lists import DropList
 from spiderling.export.records import number
 
 _CONDITION = re.compile(r"\s*([\w:.-]+?)\s*(<=|>=|!=|=|<|>)\s*(.*?)\s*", re.DOTALL)

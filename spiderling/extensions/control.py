@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 
 from spiderling.base.addresses import IPNetwork
 from spiderling.base.errors import BadInput
-from spiderling.base.host_lists import HostList
+from spiderling.base.lists import HostList
 from spiderling.base.option_values import YIELD_PROFILES, parse_yield_profile
 from spiderling.base.reasons import Reason
 from spiderling.base.small_yaml import read_yaml

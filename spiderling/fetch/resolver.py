@@ -64,46 +64,29 @@ class Resolver:
 
     def __init__(
         self,
+        options: Options,
         host_map: HostMap,
-        nameservers: str = "",
         *,
-        concurrency: int = 500,
-        timeout_s: float = 3.0,
+        timeout_s: float = TIMEOUT_S,
         tries: int = 3,
-        ip_versions: str = "4,6",
-        ttl_bounds_s: tuple[float, float] = (60.0, 3600.0),
+        ttl_bounds_s: tuple[float, float] = (MIN_TTL_S, MAX_TTL_S),
     ) -> None:
-        """*nameservers* is ``address[:port]`` separated by commas, empty for the system's; *ip_versions* is
-        4 or 6, or both, the preferred one first.
+        """*timeout_s* is for the first try; for the next ones c-ares lengthens it and asks the next server.
 
-        Up to *concurrency* queries run at once, any number may wait: all answers come through one
-        UDP socket, whose default buffer holds a burst of a few hundred.
-        *timeout_s* is for the first try; for the next ones c-ares lengthens it and asks the next server.
-        Raises BadInput for a name server that is no address.
+        As many queries run at once as the options say, any number may wait: all answers come through one UDP socket,
+        whose default buffer holds a burst of a few hundred.  Raises BadInput for a name server that is no address.
         """
         self._host_map = host_map
-        self._servers = _servers(nameservers)
+        self._servers = _servers(options.nameservers)
         self._timeout_s = timeout_s
         self._tries = tries
-        self._record_types = [_RECORD_TYPES[version] for version in ip_versions.split(",")]
+        self._record_types = [_RECORD_TYPES[version] for version in options.ip_versions.split(",")]
         self._ttl_bounds_s = ttl_bounds_s
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = asyncio.Semaphore(options.dns_concurrency)
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
         self._channel: aiodns.DNSResolver | None = None
         self._asked = 0
-
-    @classmethod
-    def from_options(cls, options: Options, host_map: HostMap) -> Resolver:
-        """The resolver of a crawl; raises BadInput."""
-        return cls(
-            host_map,
-            options.nameservers,
-            concurrency=options.dns_concurrency,
-            timeout_s=TIMEOUT_S,
-            ip_versions=options.ip_versions,
-            ttl_bounds_s=(MIN_TTL_S, MAX_TTL_S),
-        )
 
     async def resolve(self, name: str) -> Resolution:
         """The addresses of *name*; raises NameNotFound or NameServerFailure.

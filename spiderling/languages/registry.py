@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import nearest
+from spiderling.base.printing import nearest
 from spiderling.languages import model_files
 from spiderling.text.language.function_words import LIMIT, stoplist_of
 from spiderling.text.language.models import LanguageModel, LanguageModels

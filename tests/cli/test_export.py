@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.url_lists import DropList, read_list
+from spiderling.base.lists import DropList, read_list
 from spiderling.corpus.reader import Source, documents, stored_documents
 from spiderling.export.export import Corpus, corpus_of, export
 from spiderling.export.selection import Plan

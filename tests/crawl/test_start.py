@@ -42,7 +42,7 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
     options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0, ramp_up_per_s=1000)
     crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
     crawler = SimpleNamespace(engine=SimpleNamespace(downloader=None), settings={})
-    dispatcher = Dispatcher(crawler, crawl, Resolver(HostMap("")), HostMap(""))
+    dispatcher = Dispatcher(crawler, crawl, Resolver(options, HostMap("")), HostMap(""))
     now = crawl.clock.now()
     for number in range(30):
         crawl.frontier.put_seed(f"http://h{number}.test/", now)

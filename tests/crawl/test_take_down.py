@@ -6,7 +6,7 @@ from collections import Counter
 
 from conftest import Crawl, page, serving
 
-from spiderling.base.url_lists import DropList
+from spiderling.base.lists import DropList
 from spiderling.corpus.reader import stored_documents
 from spiderling.export.export import corpus_of, export
 from spiderling.export.selection import Plan

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import hint
+from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 
 _QUALITY = {

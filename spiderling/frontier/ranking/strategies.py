@@ -15,9 +15,9 @@ from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spiderling.base.errors import BadInput
-from spiderling.base.hints import hint
 from spiderling.base.link_batch import batch_of
 from spiderling.base.option_values import parse_tlds
+from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
 from spiderling.frontier.ranking.draws import chance

@@ -1,4 +1,4 @@
-"""Lists of hosts, in the one syntax that they have everywhere, and files that hold lists.
+"""Lists of hosts and of URLs, in the one syntax that they have everywhere, and files that hold them.
 
 ``-a hosts=FILE`` (only these), ``SPIDERLING_BLOCK=FILE`` (never these), ``block`` in control.yaml and
 ``scrapy export --drop-host FILE`` take one entry a line; ``#`` begins a comment:
@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from spiderling.base.addresses import literal_address
 from spiderling.base.errors import BadInput
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import CanonicalUrl, canonicalize
 
 _GLOB = re.compile(r"[a-z0-9*?._\[\]!-]+")
 
@@ -91,6 +92,51 @@ def _name_of_all_below(pattern: str) -> str | None:
     return target.host if is_name else None
 
 
+class DropList:
+    """Hosts and URLs whose documents have to go; http and https, and a leading ``www.``, make no difference."""
+
+    def __init__(self, hosts: Iterable[str] = (), urls: Iterable[str] = ()) -> None:
+        """*hosts* are entries as in every list of hosts; *urls* may end in ``*``.
+
+        Raises BadInput for an entry that names no host or no URL.
+        """
+        self._hosts = HostList()
+        self._urls: dict[str, str] = {}
+        self._beginnings: dict[str, str] = {}
+        self.idle: set[str] = set()
+        """Entries that matched nothing up to now."""
+        for entry in hosts:
+            if not self._hosts.add_entry(entry):
+                raise BadInput(f"{entry!r} in the list of hosts is no host name; write one a line, such as a.example.")
+            self.idle.add(entry.partition("#")[0].strip())
+        for entry in urls:
+            target = canonicalize(entry.removesuffix("*"))
+            if target is None:
+                raise BadInput(f"{entry!r} in the list of URLs is no http(s) URL; give each in full, with its scheme.")
+            (self._beginnings if entry.endswith("*") else self._urls)[_address(target)] = entry
+            self.idle.add(entry)
+
+    def rule_for(self, attributes: Mapping[str, str]) -> str | None:
+        """The entry by which a document has to go; None if it may stay."""
+        target = canonicalize(attributes.get("url", ""))
+        rule = self._match(target) if target is not None else None
+        if rule is not None:
+            self.idle.discard(rule)
+        return rule
+
+    def _match(self, target: CanonicalUrl) -> str | None:
+        address = _address(target)
+        return (
+            self._urls.get(address)
+            or self._hosts.entry_for(target.host)
+            or next((entry for beginning, entry in self._beginnings.items() if address.startswith(beginning)), None)
+        )
+
+
+def _address(target: CanonicalUrl) -> str:
+    return target.host + target.path
+
+
 def read_host_list(path: str, option: str) -> HostList:
     """The hosts in the file at *path*, none for ''; *option* is what named it.
 
@@ -122,3 +168,8 @@ def numbered_entries(path: str, what: str = "the list") -> list[tuple[int, str]]
         raise BadInput(f"{what} {path} cannot be read: {reason}; it holds one entry a line.") from None
     entries = [(number, line.strip()) for number, line in enumerate(lines, 1)]
     return [(number, entry) for number, entry in entries if entry and not entry.startswith("#")]
+
+
+def read_list(path: str) -> list[str]:
+    """The entries of a list, one a line; raises BadInput if it cannot be read."""
+    return [entry for _, entry in numbered_entries(path)]

@@ -192,7 +192,7 @@ def drop_largest(run: Run) -> float:
     longest = max(range(len(queued)), key=queued.__getitem__)
     host = run.frontier.hosts.by_id(longest)
     began = time.thread_time()
-    number = run.frontier.hosts._queues.drop_queue(host)
+    number = run.frontier.url_states.queues.drop_queue(host)
     took = 1000 * (time.thread_time() - began)
     run.frontier.ledger.end_waiting(Reason.CONNECTION, number)
     run.commit()

@@ -87,7 +87,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
     """Name -> the objects that each part is reached from."""
     frontier, engine = crawl.frontier, crawler.engine
     url_states, schedule, rules, traps = (
-        frontier._url_states,
+        frontier.url_states,
         frontier.schedule,
         frontier._robots,
         frontier._admission.traps,
@@ -206,7 +206,7 @@ def _size(each: Any) -> int:
 
 def _units(crawl: Crawl) -> dict[str, int]:
     frontier = crawl.frontier
-    url_states, schedule, rules = frontier._url_states, frontier.schedule, frontier._robots
+    url_states, schedule, rules = frontier.url_states, frontier.schedule, frontier._robots
     return {
         "seen set": len(url_states.seen),
         "digests of kept pages": len(crawl.known_digests._kept),

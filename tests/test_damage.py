@@ -237,7 +237,7 @@ def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):
         host = lost.hosts.by_id(1)
         message = r"the queue of a\.test is damaged: .* URLs wait in it, and none is there"
         with pytest.raises(DamageError, match=message):
-            [lost.hosts._queues.pop(host) for _ in range(100)]
+            [lost.url_states.queues.pop(host) for _ in range(100)]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_nobody_goes_past_the_frontiers_door(path: Path) -> None:
         ("crawl.frontier.ledger.totals", True),
         ("ledger = self._frontier.ledger", True),
         ("frontier.hosts.get('a.cz')", True),
-        ("crawl.frontier._url_states", True),
+        ("crawl.frontier.url_states", True),
         ("crawl.frontier.reachability.summary(1)", True),
         ("frontier.take.x", True),
         ("Offline(crawl.frontier.reachability)", False),

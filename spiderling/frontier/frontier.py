@@ -67,19 +67,19 @@ class Frontier:
         self._store: Store = MemoryStore() if store is None else store
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
-        self._url_states = UrlStates(options, self._store, self.strategy)
-        self.strategy.begin(self._url_states, options)
-        self.hosts = self._url_states.hosts
-        self.pending_changes = self._url_states.pending_changes
-        self._admission = Admission(options, self._url_states, self.strategy)
+        self.url_states = UrlStates(options, self._store, self.strategy)
+        self.strategy.begin(self.url_states, options)
+        self.hosts = self.url_states.hosts
+        self.pending_changes = self.url_states.pending_changes
+        self._admission = Admission(options, self.url_states, self.strategy)
         self._robots = Robots(options, stored_robots(self._store), failed_on)
         self.schedule = Schedule(
             options,
             self.hosts,
-            self._url_states.queues,
+            self.url_states.queues,
             self.may_connect,
             self._vet,
-            self._url_states.rich_from,
+            self.url_states.rich_from,
             self.strategy,
         )
         self._intervals = self.schedule.intervals
@@ -88,13 +88,13 @@ class Frontier:
             options, self._robots, self._admission, self.schedule, self.hosts, self.sitemaps
         )
         self.host_closing = HostClosing(
-            options, self._url_states, self._admission, self._robots_requests, self.schedule, self.strategy
+            options, self.url_states, self._admission, self._robots_requests, self.schedule, self.strategy
         )
         self.reachability = Reachability()
-        self.archive_pages = ArchivePages(self._url_states, self._admission, self._robots)
-        self._intake = Intake(self._url_states, self._admission, self.schedule)
+        self.archive_pages = ArchivePages(self.url_states, self._admission, self._robots)
+        self._intake = Intake(self.url_states, self._admission, self.schedule)
         self._next_fetch = NextFetch(
-            self._url_states, self._admission, self._robots, self._robots_requests, self.schedule
+            self.url_states, self._admission, self._robots, self._robots_requests, self.schedule
         )
         self._answers = self._begin_answers(options)
 
@@ -102,7 +102,7 @@ class Frontier:
         return Answers(
             options,
             self.strategy,
-            self._url_states,
+            self.url_states,
             self._admission,
             self._intake,
             self._robots,
@@ -124,7 +124,7 @@ class Frontier:
             return self._admission.refuse(Reason.BAD_URL)
         if url in self._next_fetch.shunned:
             return Reason.INTERNAL_ERROR
-        if host_id := self._url_states.requeue_failed_seed(target):
+        if host_id := self.url_states.requeue_failed_seed(target):
             self._robots.ask_again(target.origin)
             self.schedule.wake(host_id, now, SEED_RANK)
             return None
@@ -163,7 +163,7 @@ class Frontier:
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
-        return ask_again(self._url_states, self.schedule, ends, now)
+        return ask_again(self.url_states, self.schedule, ends, now)
 
     def shun(self, urls: frozenset[int | str | None]) -> None:
         """From now on these URLs and files of sites (by `identity`), and no others, end when it is their turn."""
@@ -194,7 +194,7 @@ class Frontier:
         if fetch.robots is not None:
             host.asking = host.robots_requests.popleft()
         else:
-            self._url_states.hand_out(host)
+            self.url_states.hand_out(host)
         self.schedule.hand_out(host, fetch.address, now)
         self.count("requests")
         return fetch
@@ -376,7 +376,7 @@ class Frontier:
     @property
     def ledger(self) -> Ledger:
         """The counts; outside the package, the properties below are read."""
-        return self._url_states.ledger
+        return self.url_states.ledger
 
     @property
     def is_finished(self) -> bool:
@@ -443,7 +443,7 @@ class Frontier:
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
-        url_states = self._url_states
+        url_states = self.url_states
         changes = self.pending_changes.drain(url_states.seen, self._robots, self.ledger)
         meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()
         return replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
@@ -452,13 +452,13 @@ class Frontier:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
         self.strategy.restore(state.meta)
         self.reachability.restore(state.meta)
-        self._url_states.failed_seeds.restore(state.meta)
+        self.url_states.failed_seeds.restore(state.meta)
         self._robots.records.look_in_store()
-        self.schedule.restore(self._url_states.restore(state, self._store), now)
+        self.schedule.restore(self.url_states.restore(state, self._store), now)
         self.host_closing.restore(self._store, now)
 
     def committed(self) -> None:
         """What ``drain`` gave last is in the store: what is not needed in memory leaves it."""
-        self._url_states.queues.note_commit()
+        self.url_states.queues.note_commit()
         self.hosts.note_commit()
         self._robots.records.forget_stored()

@@ -17,6 +17,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
+from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink
@@ -106,9 +107,15 @@ def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None
     assert rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, relevant=True)) == 2, "by the paper's rule it is relevant"
 
 
+def host_of(frontier: Frontier) -> Host:
+    """Its first host."""
+    frontier.put_seed("http://a.cz/", 0.0)
+    return frontier.hosts.by_id(1)
+
+
 @pytest.fixture
-def a_host() -> Any:
-    return VirtualCrawl({}).frontier._admission.host("a.cz", 0)
+def a_host() -> Host:
+    return host_of(Frontier(Options()))
 
 
 def test_cyclic_goes_on_with_the_good_links_only() -> None:
@@ -141,7 +148,7 @@ def test_example_of_the_docs_works() -> None:
     frontier.put_links(LinkingPage(host, Reason.KEPT), links, 0.0)
     found = frontier.hosts.get("a.cz")
     assert found is not None
-    queues = frontier._url_states.queues
+    queues = frontier.url_states.queues
     assert [queues.pop(found).target.path for _ in links] == ["/", "/a/b", "/a/b/c"]
 
 
@@ -177,8 +184,7 @@ def test_strategy_of_the_callers_own() -> None:
     st.floats(0, 1e9), st.integers(0, 10**9),
 )  # fmt: skip
 def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, badness: float, pages: int) -> None:
-    host: Any = VirtualCrawl({}).frontier._admission.host("a.cz", 0)
-    found = rank(name, LinkingPage(host, reason, of_page, badness=badness, pages=pages), block)
+    found = rank(name, LinkingPage(host_of(Frontier(Options())), reason, of_page, badness=badness, pages=pages), block)
     assert found == DROPPED or 1 <= found <= LAST_RANK
 
 
@@ -204,9 +210,9 @@ def test_strategy_with_parameters() -> None:
 def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:
     """How often each of the *new* ones among so many links of a page was drawn to go on with."""
     strategy, target = parse(f"random-walk:jump={jump}"), canonicalize("http://b.cz/")
-    crawl = VirtualCrawl({})
-    strategy.begin(crawl.frontier._url_states, Options(random_seed=7))
-    host, drawn = crawl.frontier._admission.host("a.cz", 0), [0] * new
+    frontier = Frontier(Options())
+    strategy.begin(frontier.url_states, Options(random_seed=7))
+    host, drawn = host_of(frontier), [0] * new
     assert target is not None
     outcome = Outcome(1, "http://a.cz/", Reason.KEPT, 200, links=tuple(Link(f"http://b.cz/{n}") for n in range(links)))
     for _ in range(pages):

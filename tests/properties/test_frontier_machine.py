@@ -12,12 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
+from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
-from spiderling.frontier.storage.key_table import PARTS
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.frontier.storage.protocol import Changes, slot_of_chunk
-from spiderling.frontier.storage.queue_lines import url_of
+from spiderling.frontier.storage.protocol import Changes
 from spiderling.items import Link
 
 OPTIONS = Options(
@@ -27,6 +26,13 @@ OPTIONS = Options(
 )  # fmt: skip
 NAMES = ["a.cz", "www.a.cz", "b.a.cz", "c.cz", "c.cz:81", "d.cz"]
 PATHS = ["/", "/1", "/2", "/3?utm_source=x", "/3", "/4;sid=1", "/x.zip", "/private"]
+TARGETS = [
+    target
+    for name in NAMES
+    for scheme in ("http", "https")
+    for path in (*PATHS, *(f"/n{number}" for number in range(13)))
+    if (target := canonicalize(f"{scheme}://{name}{path}"))
+]
 URLS = st.builds("{}://{}{}".format, st.sampled_from(["http", "https"]), st.sampled_from(NAMES), st.sampled_from(PATHS))
 ANY_URLS = st.one_of(URLS, URLS, URLS, st.text(max_size=10))
 ENDS = st.sampled_from([reason for reason in Reason if reason not in MENTIONS and reason is not Reason.REDIRECTED])
@@ -217,27 +223,33 @@ class FrontierMachine(RuleBasedStateMachine):
             self.fetches.remove(fetch)  # else its end is counted at the restart
             self.frontier.give_back(fetch, self.now)
         self.commit()
-        before = summary(self.frontier)
+        before = self.frontier
         self.resume_after_a_kill()
-        assert summary(self.frontier) == before, "what was in transit waits, the rest is as it was"
+        assert emptied(self.restored()) == emptied(before), "what was in transit waits, the rest is as it was"
 
     @rule()
     def resume_after_a_kill(self) -> None:
         """Whatever was not committed is as if it had never been."""
         self.batch = None
-        self.frontier = Frontier(OPTIONS, store=self.store)
-        self.frontier.restore(self.store.load(), self.now)
+        self.frontier = self.restored()
         self.check_rows()
         self.fetches = []
         known = {host.name for host in self.frontier.hosts}
         self.starts = {key: time for key, time in self.starts.items() if key in known}
         assert self.frontier.ledger.in_transit == 0
 
+    def restored(self) -> Frontier:
+        """A new process' frontier."""
+        frontier = Frontier(OPTIONS, store=self.store)
+        frontier.restore(self.store.load(), self.now)
+        return frontier
+
     def check_rows(self) -> None:
         """What people read in the rows is what stands in the queues."""
-        for host in self.frontier.hosts:
+        frontier = self.restored()
+        for host in frontier.hosts:
             row = self.store.host(host.id)
-            assert row.waiting + row.parked == host.queued == len(queued(self.frontier, host))
+            assert row.waiting + row.parked == host.queued == len(taken_out(frontier, host))
 
     @invariant()
     def conservation(self) -> None:
@@ -269,33 +281,26 @@ class FrontierMachine(RuleBasedStateMachine):
         raise AssertionError(f"{self.frontier.ledger.waiting} URLs wait for ever")
 
 
-def summary(frontier: Frontier) -> object:
-    """What a crawl is, apart from times and the order in its queues."""
-    hosts = {}
+def emptied(frontier: Frontier) -> object:
+    """What a crawl was, apart from times and the order in its queues; *frontier* is of no more use."""
+    hosts, counts = {}, {key: number for key, number in frontier.ledger.counts().items() if number}
+    seen = frontier.url_states.seen
     for host in frontier.hosts:
-        urls = [*queued(frontier, host), *([host.fetching] if host.fetching else [])]
+        urls = [*taken_out(frontier, host), *([host.fetching] if host.fetching else [])]
+        assert all(url.key in seen for url in urls)
         hosts[host.name] = (
             host.id, host.distance, host.state if host.is_closed else None, host.account, host.documents, host.pinned,
             host.crawl_delay_s, host.failures, sorted((u.key, u.url, u.rank, u.redirects, u.payload) for u in urls),
         )  # fmt: skip
-    ledger, seen = frontier.ledger, frontier._url_states.seen
-    counts = {key: number for key, number in ledger.counts().items() if number}
-    return hosts, counts, sorted(key for part in range(PARTS) for key in seen._table.keys_of(part).tolist())
+    keys = [
+        url_key(frontier.hosts.find(target.host), target.url, salt) for target in TARGETS for salt in (b"", b"POST")
+    ]
+    return hosts, counts, len(seen), [key in seen for key in keys]
 
 
-def queued(frontier: Frontier, host: Host) -> list[QueuedUrl]:
-    """The queue of *host*, wherever it is stored."""
-    queues = frontier._url_states.queues
-    head = queues._heads[host.id]
-    slots = list(queues._slots(host.id, head))
-    lines = []
-    for slot in slots:
-        chunks = [chunk for chunk in head.chunks if slot_of_chunk(chunk) == slot]
-        of_chunks = [line for chunk in chunks for line in queues.store.chunk(chunk)]
-        lines += of_chunks[head.used.get(slot, 0) :] + queues._tails.get(slot, [])
-    urls = [*head.first, *(url_of(line, host) for line in lines)]
-    assert len(urls) == host.queued
-    return urls
+def taken_out(frontier: Frontier, host: Host) -> list[QueuedUrl]:
+    """The queue of *host*, which is empty afterwards."""
+    return [frontier.url_states.queues.pop(host) for _ in range(host.queued)]
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,7 @@ from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frame
 from spiderling.corpus.warc import WarcKind
 from spiderling.export.export import corpus_of
 from spiderling.frontier import Frontier
-from spiderling.frontier.lifecycle.pending_changes import GENERATION
+from spiderling.frontier.lifecycle.url_states import GENERATION
 from spiderling.frontier.storage import checksums
 from spiderling.frontier.storage.checksums import TABLES, CheckedTables, Written
 from spiderling.frontier.storage.protocol import Changes, Flush

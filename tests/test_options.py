@@ -28,7 +28,7 @@ from spiderling.engine import dispatcher, download_handler
 from spiderling.extensions import lifecycle
 from spiderling.fetch import resolver
 from spiderling.frontier import robots, scope
-from spiderling.frontier.discovery import redirects
+from spiderling.frontier.discovery import robots_requests
 from spiderling.frontier.scheduling import names
 from spiderling.text import TextOptions
 from spiderling.text.boilerplate.rules import PRESETS, parse_rules
@@ -159,7 +159,7 @@ def test_constants_are_the_former_defaults() -> None:
         "dns_max_ttl_s": resolver.MAX_TTL_S,
         "dns_negative_s": names.DEAD_FOR_S,
         "robots_stale_s": robots.STALE_S,
-        "max_redirects": redirects.MAX_REDIRECTS,
+        "max_redirects": robots_requests.MAX_REDIRECTS,
         "max_links": blocks.MAX_LINKS,
         "slow_window_s": download_handler.SLOW_WINDOW_S,
         "page_cpu_s": process.CPU_SHARE * Options().page_timeout_s,

@@ -15,8 +15,8 @@ How a URL passes, and who decides:
 
     frontier.py          the only door: put a URL, take the next fetch, ask whether it may start, report what came of it
     next_fetch.py        which URL or robots.txt a host may fetch next
-    answers.py           what becomes of a fetch that is over
-    discovery/           how a URL becomes known, by links, redirects, sitemaps, archives; traps; asking for robots.txt
+    answers.py           what becomes of a fetch that is over, redirects included
+    discovery/           how a URL becomes known, by links, sitemaps, archives; traps; asking for robots.txt
     scope.py             whether the user wants it at all
     ranking/             what it promises: estimators, ranks, strategies
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
@@ -24,7 +24,7 @@ How a URL passes, and who decides:
     hosts/               what is known of its host, in memory
     robots.py            whether it is allowed, by robots_records.py; site_files.py reads robots.txt and opt-out files
     lifecycle/           every change of a URL's state, counted and kept
-    host_closing.py      whether its host has earned the next request; reopening
+    host_closing.py      whether its host has earned the next request: where hosts are retired and reopened
     reachability.py      whose fault it is when nothing answers
     storage/             tables in memory, and what survives a kill
 
@@ -32,7 +32,7 @@ Nothing here reads a clock or does I/O but storage/: sqlite.py for the crawl; qu
 state_file.py and write_ahead.py for those who look at a state from outside.
 """
 
+from spiderling.frontier.discovery.core import Fetch, Report
 from spiderling.frontier.frontier import Frontier
-from spiderling.frontier.values import Fetch, Report
 
 __all__ = ["Fetch", "Frontier", "Report"]

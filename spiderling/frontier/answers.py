@@ -1,26 +1,20 @@
-"""What becomes of a fetch that is over: a page's outcome, the answer of a robots.txt, a request that was not made."""
+"""What becomes of a fetch that is over: a page, a redirect, the answer of a robots.txt, a request not made."""
 
 from __future__ import annotations
 
 from spiderling.base.link_batch import batch_of
-from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.base.urls import canonicalize, serialize
+from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.core import Core, Fetch, Report
 from spiderling.frontier.discovery.link_intake import Intake
-from spiderling.frontier.discovery.redirects import Redirects
-from spiderling.frontier.discovery.robots_requests import RobotsRequests
+from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS, RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
+from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategies import LinkingPage
-from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.robots import Robots
-from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.values import Fetch, Report
 
 
 class Answers:
@@ -28,29 +22,24 @@ class Answers:
 
     def __init__(
         self,
-        options: Options,
-        strategy: Strategy,
-        url_states: UrlStates,
-        admission: Admission,
+        core: Core,
         intake: Intake,
-        robots: Robots,
         robots_requests: RobotsRequests,
-        schedule: Schedule,
         host_closing: HostClosing,
         reachability: Reachability,
     ) -> None:
-        self._retries = options.retries
-        self._max_snooze_s = options.max_snooze_s
-        self._strategy = strategy
-        self._url_states = url_states
-        self._traps = admission.traps
+        self._core = core
+        self._retries = core.options.retries
+        self._max_snooze_s = core.options.max_snooze_s
+        self._strategy = core.strategy
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._robots = core.robots
+        self._schedule = core.schedule
         self._intake = intake
-        self._robots = robots
         self._robots_requests = robots_requests
-        self._schedule = schedule
         self._host_closing = host_closing
         self._reachability = reachability
-        self._redirects = Redirects(url_states, admission, schedule)
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
@@ -106,13 +95,13 @@ class Answers:
         end = self._end_or_wait(url, outcome, now) if url else None
         visit = None
         if url is not None and end is not None and target is not None and not url.payload:
-            visit = self._traps.visit(host, target.path, outcome)
+            visit = self._admission.traps.visit(host, target.path, outcome)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
         if end is not None and target is not None:
             self._strategy.learn(linking, target, outcome)
-        self._intake.put(linking, links, self._strategy.batch_ranker(linking), now, outcome.url_id or 0, visit)
-        if visit is not None and (mirror := self._traps.leave(visit)) is not None:
-            self._url_states.pending_changes.note_event(now, f"{mirror.name} is left alone: a mirror of another host")
+        self._intake.put(linking, links, now, outcome.url_id or 0, visit)
+        if visit is not None and (mirror := self._admission.traps.leave(visit)) is not None:
+            self._url_states.note_event(now, f"{mirror.name} is left alone: a mirror of another host")
             self._host_closing.close_host(mirror, HostState.MIRROR)
         retired = self._host_closing.review(host)
         if url is not None:
@@ -138,7 +127,32 @@ class Answers:
             url.host.clear_failures()
         reason: Reason | None = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
-            reason = self._redirects.follow(url, outcome.redirect_to, outcome.redirect_payload, now)
+            reason = self._follow(url, outcome.redirect_to, outcome.redirect_payload, now)
         if reason is not None:
             self._url_states.end_in_transit(url, reason)
         return reason
+
+    def _follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
+        """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
+
+        The target is a new URL at the same distance, asked for by *payload* or else the same request.
+        """
+        target = canonicalize(location)
+        if target is None:
+            self._admission.refuse(Reason.BAD_URL)
+            return Reason.REDIRECTED
+        if target.url == url.target.url and payload is None:
+            spelled = serialize(location)
+            if spelled is None or spelled == url.url or url.url != target.url:
+                return Reason.REDIRECT_LOOP
+            if url.host.is_closed:
+                return CLOSED_STATES[url.host.state]
+            url.url = spelled
+            self._url_states.wait_again(url, first=True)
+            return None
+        if url.redirects >= MAX_REDIRECTS:
+            return Reason.REDIRECT_LOOP
+        salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
+        mention = Mention(target, url.host.distance, url.rank, url.key, payload or url.payload, salt, url.redirects + 1)
+        self._core.put(mention, now)
+        return Reason.REDIRECTED

@@ -16,10 +16,11 @@ from spiderling.base.opt_outs import Statement
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
+from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier.answers import Answers
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.admission import Admission, Mention
 from spiderling.frontier.discovery.archive_pages import ArchivePages
+from spiderling.frontier.discovery.core import Core, Fetch, Report
 from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.discovery.sitemaps import Sitemaps
@@ -41,7 +42,6 @@ from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, State, Store
 from spiderling.frontier.storage.url_log import End
-from spiderling.frontier.values import Fetch, Report
 
 
 class Frontier:
@@ -70,7 +70,6 @@ class Frontier:
         self.url_states = UrlStates(options, self._store, self.strategy)
         self.strategy.begin(self.url_states, options)
         self.hosts = self.url_states.hosts
-        self.pending_changes = self.url_states.pending_changes
         self._admission = Admission(options, self.url_states, self.strategy)
         self._robots = Robots(options, stored_robots(self._store), failed_on)
         self.schedule = Schedule(
@@ -83,34 +82,15 @@ class Frontier:
             self.strategy,
         )
         self._intervals = self.schedule.intervals
-        self.sitemaps = Sitemaps(options, self._admission, self.schedule)
-        self._robots_requests = RobotsRequests(
-            options, self._robots, self._admission, self.schedule, self.hosts, self.sitemaps
-        )
-        self.host_closing = HostClosing(
-            options, self.url_states, self._admission, self._robots_requests, self.schedule, self.strategy
-        )
+        self._core = core = Core(options, self.strategy, self.url_states, self._admission, self._robots, self.schedule)
+        self.sitemaps = Sitemaps(core)
+        self._robots_requests = RobotsRequests(core, self.sitemaps)
+        self.host_closing = HostClosing(core, self._robots_requests)
         self.reachability = Reachability()
-        self.archive_pages = ArchivePages(self.url_states, self._admission, self._robots)
-        self._intake = Intake(self.url_states, self._admission, self.schedule)
-        self._next_fetch = NextFetch(
-            self.url_states, self._admission, self._robots, self._robots_requests, self.schedule
-        )
-        self._answers = self._begin_answers(options)
-
-    def _begin_answers(self, options: Options) -> Answers:
-        return Answers(
-            options,
-            self.strategy,
-            self.url_states,
-            self._admission,
-            self._intake,
-            self._robots,
-            self._robots_requests,
-            self.schedule,
-            self.host_closing,
-            self.reachability,
-        )
+        self.archive_pages = ArchivePages(core)
+        self._intake = Intake(core)
+        self._next_fetch = NextFetch(core, self._robots_requests)
+        self._answers = Answers(core, self._intake, self._robots_requests, self.host_closing, self.reachability)
 
     def _vet(self, host: Host) -> None:
         self.host_closing.vet(host)
@@ -128,7 +108,7 @@ class Frontier:
             self._robots.ask_again(target.origin)
             self.schedule.wake(host_id, now, SEED_RANK)
             return None
-        return self._accept(target, distance, SEED_RANK, now)
+        return self._core.put(Mention(target, distance, SEED_RANK), now)
 
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
         """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.
@@ -139,27 +119,11 @@ class Frontier:
         if target is None or url in self._next_fetch.shunned:
             return Reason.INTERNAL_ERROR if target else self._admission.refuse(Reason.BAD_URL)
         distance, page = self._admission.found_on(source, target)
-        return self._accept(target, distance, REQUEST_RANK, now, payload, salt, page)
+        return self._core.put(Mention(target, distance, REQUEST_RANK, page, payload, salt), now)
 
     def put_links(self, linking: LinkingPage, links: LinkBatch | Iterable[Link], now: float, page: int = 0) -> None:
         """Accept the links of one page as a batch; *page* is its key."""
-        self._intake.put(linking, batch_of(links), self.strategy.batch_ranker(linking), now, page, None)
-
-    def _accept(
-        self,
-        target: CanonicalUrl,
-        distance: int,
-        rank: int,
-        now: float,
-        payload: bytes | None = None,
-        salt: bytes = b"",
-        page: int = 0,
-    ) -> Reason | None:
-        accepted = self._admission.accept(target, distance, rank, payload=payload, salt=salt, page=page)
-        if isinstance(accepted, Reason):
-            return accepted
-        self.schedule.wake(accepted, now, rank)
-        return None
+        self._intake.put(linking, batch_of(links), now, page, None)
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
@@ -429,12 +393,12 @@ class Frontier:
 
     def note_event(self, now: float, what: str) -> None:
         """Something that a person did or should know; the store gets it with the next batch."""
-        self.pending_changes.note_event(now, what)
+        self.url_states.note_event(now, what)
 
     @property
     def has_changes(self) -> bool:
         """Whether a host, a queue or an event waits for the store."""
-        return not self.pending_changes.is_empty
+        return self.url_states.has_changes
 
     def history(self, now: float) -> HistoryRow:
         """The totals at *now*, as a row of the table of history."""
@@ -444,7 +408,7 @@ class Frontier:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.forget_idle(now)
         url_states = self.url_states
-        changes = self.pending_changes.drain(url_states.seen, self._robots, self.ledger)
+        changes = url_states.drain(self._robots)
         meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()
         return replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
 

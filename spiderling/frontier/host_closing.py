@@ -6,15 +6,11 @@ import heapq
 from collections.abc import Callable
 
 from spiderling.base.option_values import parse_yield_profile
-from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, HostState
 from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
-from spiderling.frontier.lifecycle.url_states import UrlStates
-from spiderling.frontier.ranking.strategy import Strategy
-from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
 
 _FAILURES_PER_RETRY = 3
@@ -24,29 +20,19 @@ _FAILURES_PER_RETRY = 3
 class HostClosing:
     """Closes and reopens hosts; what becomes of their URLs is in lifecycle/url_states.py."""
 
-    def __init__(
-        self,
-        options: Options,
-        url_states: UrlStates,
-        admission: Admission,
-        robots_requests: RobotsRequests,
-        schedule: Schedule,
-        strategy: Strategy,
-    ) -> None:
-        self._options = options
-        self._gives_up = strategy.gives_up
-        self._own_factor = options.yield_factor() if strategy.retires else None
+    def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
+        self._options = core.options
+        self._gives_up = core.strategy.gives_up
+        self._own_factor = core.options.yield_factor() if core.strategy.retires else None
         self.judge_by(None)
         self._reopened: list[Host] = []
-        self._floor = options.min_active_hosts
+        self._floor = core.options.min_active_hosts
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
         """Retired hosts by the milder step that would let them go on: for each a heap of (-yield rate, id)."""
-        self._max_documents = options.max_host_documents
-        self._max_bytes = options.max_host_bytes
-        self._url_states = url_states
-        self._admission = admission
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._schedule = core.schedule
         self._robots_requests = robots_requests
-        self._schedule = schedule
 
     def judge_by(self, profile: str | None) -> None:
         """The yield profile from now on; None: that of the options, and none where the strategy retires no host."""
@@ -112,8 +98,8 @@ class HostClosing:
 
     def is_spent(self, host: Host) -> bool:
         """Whether *host* has reached one of the budgets for a host; 0 is no limit."""
-        documents = self._max_documents
-        downloaded = self._max_bytes
+        documents = self._options.max_host_documents
+        downloaded = self._options.max_host_bytes
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
     def restore(self, store: Store, now: float) -> None:
@@ -160,7 +146,7 @@ class HostClosing:
         what = (
             f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
         )
-        self._url_states.pending_changes.note_event(now, what)
+        self._url_states.note_event(now, what)
         self._reopened.append(host)
 
     def _note_retired(self, host_id: int, account: YieldAccount, taken: int) -> None:

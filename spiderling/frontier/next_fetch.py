@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsRequest, identity
-from spiderling.frontier.lifecycle.url_states import UrlStates
-from spiderling.frontier.robots import ENDS, Robots, RobotsVerdict
+from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
-from spiderling.frontier.scheduling.schedule import Schedule, next_up
-from spiderling.frontier.values import Fetch
+from spiderling.frontier.scheduling.schedule import next_up
 
 _MAX_ENDS_PER_STEP = 100
 """URLs of one host that may end unfetched in one call, so that none takes long; chosen."""
@@ -21,19 +19,12 @@ _STEP_PAUSE_S = 0.01
 class NextFetch:
     """Finds the next fetch of a host whose turn has come."""
 
-    def __init__(
-        self,
-        url_states: UrlStates,
-        admission: Admission,
-        robots: Robots,
-        robots_requests: RobotsRequests,
-        schedule: Schedule,
-    ) -> None:
-        self._url_states = url_states
-        self._admission = admission
-        self._robots = robots
+    def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._robots = core.robots
+        self._schedule = core.schedule
         self._robots_requests = robots_requests
-        self._schedule = schedule
         self.shunned: frozenset[int | str | None] = frozenset()
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
         self.examined: QueuedUrl | RobotsRequest | None = None

@@ -188,29 +188,26 @@ class Robots:
         now: float,
         file: SiteFile = SiteFile.ROBOTS,
         retry_after_s: float = 0.0,
-    ) -> RobotsRecord:
-        """Note the final answer (redirects followed) to a request for *file*; *retry_after_s*: not before."""
+    ) -> None:
+        """Note the final answer (redirects followed) to a request for *file*; *retry_after_s*: not before.
+
+        Status 0 means that none came.
+        """
         expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
-            body = body[:MAX_FILE_BYTES]
             read = self.read(origin, file, body)
             if read.rules is None:
-                return self.note_failure(origin, now, file, FAILED_READING, retry_after_s)
-            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(body))
-            return self._note(origin, file, record, str(status), now, hashlib.sha256(body).hexdigest(), read)
-        if 300 <= status < 500 and status != 429:
+                self._note_failure(origin, now, file, FAILED_READING, retry_after_s)
+                return
+            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(read.body))
+            self._note(origin, file, record, str(status), now, read)
+        elif 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
-            return self._note(origin, file, record, str(status), now)
-        return self.note_failure(origin, now, file, str(status), retry_after_s)
+            self._note(origin, file, record, str(status), now)
+        else:
+            self._note_failure(origin, now, file, str(status) if status else "no answer", retry_after_s)
 
-    def note_failure(
-        self,
-        origin: str,
-        now: float,
-        file: SiteFile = SiteFile.ROBOTS,
-        answer: str = "no answer",
-        retry_after_s: float = 0.0,
-    ) -> RobotsRecord:
+    def _note_failure(self, origin: str, now: float, file: SiteFile, answer: str, retry_after_s: float) -> None:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options = self._options
         former = self.records.find(_key(origin, file))
@@ -226,7 +223,7 @@ class Robots:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
         else:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)
-        return self._note(origin, file, record, answer, now)
+        self._note(origin, file, record, answer, now)
 
     def ask_again(self, origin: str) -> None:
         """Fetch the robots.txt of *origin* anew if it could not be had."""
@@ -263,24 +260,18 @@ class Robots:
         return not isinstance(rules, RobotsTxt) or rules.allows(url)
 
     def _note(
-        self,
-        origin: str,
-        file: SiteFile,
-        record: RobotsRecord,
-        answer: str,
-        now: float,
-        digest: str = "",
-        read: _Reading | None = None,
-    ) -> RobotsRecord:
+        self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, read: _Reading | None = None
+    ) -> None:
         key = _key(origin, file)
         self.records.put(key, record)
         self._parsed.drop(key)
+        digest = ""
         if read is not None and read.rules is not None:
+            digest = hashlib.sha256(read.body).hexdigest()
             self._parsed.put(key, read.rules, len(read.body))
             self._last = None
         says = "" if read is None else read.says
         self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, says))
-        return record
 
     def read(self, origin: str, file: SiteFile, body: bytes) -> _Reading:
         """What *body*, an answer, says: nothing changes by it, and the next ``note_answer`` need not read it again.

@@ -146,7 +146,7 @@ def test_requests_of_a_subclass_pass_scope_and_full_queues_and_differ_by_salt() 
     assert frontier.put_request("http://b.de/", b"one", b"", "http://www.a.cz/page", 0.0) is None
     assert frontier.put_request("nowhere", b"one", b"", None, 0.0) is Reason.BAD_URL
     assert {host.name: host.distance for host in frontier.hosts} == {"a.cz": 0, "b.de": 1}
-    assert (frontier.ledger.discovered, frontier.ledger.imbalance) == (4, 0)
+    assert (frontier.ledger.discovered, frontier.ledger.balance.error) == (4, 0)
 
 
 def test_better_links_of_a_host_are_fetched_first() -> None:

@@ -116,8 +116,8 @@ def test_answers_that_come_twice_are_harmless() -> None:
     crawl = VirtualCrawl({})
     fetch = first_fetch(crawl, 0.0)
     outcome = Outcome(fetch.id, fetch.url, Reason.KEPT, 200)
-    assert crawl.frontier.report(outcome, 6.0).ended
-    assert not crawl.frontier.report(outcome, 6.0).ended
+    assert crawl.frontier.report(outcome, 6.0).end is not None
+    assert not crawl.frontier.report(outcome, 6.0).end is not None
     crawl.frontier.give_back(fetch, 6.0)
     crawl.check()
     assert crawl.frontier.ledger.ends == {Reason.KEPT: 1}

@@ -9,7 +9,7 @@ from virtual_crawl import VirtualCrawl, page, to
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.discovery.redirects import MAX_REDIRECTS
+from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS
 from spiderling.frontier.hosts.host import HostState
 
 CHAIN = [f"http://a.cz/{number}" for number in range(8)]

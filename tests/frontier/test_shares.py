@@ -131,7 +131,7 @@ def test_every_host_of_a_farm_and_every_other_has_its_turn() -> None:
     crawl.run([*web.seeds(200, 2), *GOOD[:200]])
     assert crawl.frontier.is_finished
     assert crawl.frontier.ledger.ends[Reason.KEPT] == 200 * 2 + 200
-    assert crawl.frontier.ledger.imbalance == 0
+    assert crawl.frontier.ledger.balance.error == 0
 
 
 # -- the parts

@@ -151,10 +151,10 @@ def test_further_item_of_a_page_adds_to_its_host() -> None:
     crawl = VirtualCrawl({"http://a.cz/": page(body_bytes=900, kept_bytes=10)}).run("http://a.cz/")
     frontier = crawl.frontier
     report = frontier.report(Outcome(None, "http://www.a.cz/", Reason.KEPT, kept_bytes=5, words=2, language="cs"), 0.0)
-    assert (report.ended, report.retired) == (False, ())
+    assert (report.end, report.retired) == (None, ())
     assert crawl.host("a.cz").account == YieldAccount(1, 900, 15)
     assert frontier.ledger.languages["cs"] == 1
-    assert not frontier.report(Outcome(None, "about:blank", Reason.KEPT), 0.0).ended
+    assert not frontier.report(Outcome(None, "about:blank", Reason.KEPT), 0.0).end is not None
     crawl.check()
 
 

@@ -172,7 +172,7 @@ class VirtualCrawl:
     def check(self) -> None:
         """The invariants that hold at every moment."""
         ledger, hosts = self.frontier.ledger, list(self.frontier.hosts)
-        assert ledger.imbalance == 0
+        assert ledger.balance.error == 0
         assert ledger.waiting == sum(host.waiting for host in hosts)
         assert all(host.in_transit == (host.name in self.busy) for host in hosts)
         assert not any(host.is_closed and host.has_work for host in hosts)
@@ -270,7 +270,7 @@ class VirtualCrawl:
             text_key=answer.sketch,
             links=tuple(link if isinstance(link, Link) else Link(link) for link in answer.links),
         )
-        if self.frontier.report(outcome, self.now).ended:
+        if self.frontier.report(outcome, self.now).end is not None:
             self.ended[fetch.url] = answer.outcome_reason
 
     def _next(self, table: Mapping[str, Any], key: str, default: Any) -> Any:

@@ -254,7 +254,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @invariant()
     def conservation(self) -> None:
         ledger = self.frontier.ledger
-        assert ledger.imbalance == 0
+        assert ledger.balance.error == 0
         assert ledger.waiting == sum(host.waiting for host in self.frontier.hosts)
         assert ledger.in_transit == sum(fetch.robots is None for fetch in self.fetches)
         assert min(ledger.ends.values(), default=0) >= 0

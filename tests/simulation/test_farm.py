@@ -18,6 +18,6 @@ def test_good_hosts_are_crawled_on_beside_a_farm() -> None:
         web = FarmWeb(good, hosts=4000, addresses=256)
         crawl = Replay(web, world(lang="th", max_share=share), pages_per_s=20)
         crawl.run(good.seed_urls(), until=150)
-        assert crawl.frontier.ledger.imbalance == 0
+        assert crawl.frontier.ledger.balance.error == 0
         words.append(web.good_words)
     assert words[0] > 1.8 * words[1]

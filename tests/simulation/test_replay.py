@@ -46,7 +46,7 @@ def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
     assert coverage(last, web.truth) == word_coverage(last, web.truth) == 1
     assert last.words == web.truth.words
     assert last.kept_bytes == web.truth.kept_bytes
-    assert replay.frontier.ledger.imbalance == 0
+    assert replay.frontier.ledger.balance.error == 0
     assert replay.frontier.is_finished
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -15,6 +16,24 @@ from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.storage.queue_lines import line_of, plain_line
 
 
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A URL that was found, and how."""
+
+    target: CanonicalUrl
+    distance: int
+    """Host hops from the seeds."""
+    rank: int
+    page: int = 0
+    """The key of the page that it was found on, or 0."""
+    payload: bytes | None = None
+    """A serialised request of a subclass."""
+    salt: bytes = b""
+    """What tells apart requests for one URL."""
+    redirects: int = 0
+    """Redirects that led to it."""
+
+
 class Admission:
     """Accepts or refuses; an accepted URL waits in its host's queue or ends at once."""
 
@@ -23,7 +42,6 @@ class Admission:
         self._strategy = strategy
         self._scope = url_states.scope
         self.traps = Traps(options, url_states.hosts)
-        self.allows_port = self._scope.allows_port
         self._of_usual_ports = self._by_port(80), self._by_port(443)
         self._max_distance = options.max_distance
         self._follow = options.follow
@@ -33,43 +51,34 @@ class Admission:
         self._takes_all = options.follow == "all" and not options.tlds
         """Whether no host is out of scope."""
 
-    def accept(
-        self,
-        target: CanonicalUrl,
-        distance: int,
-        rank: int,
-        redirects: int = 0,
-        payload: bytes | None = None,
-        salt: bytes = b"",
-        page: int = 0,
-    ) -> int | Reason:
-        """The id of the host that the URL waits for; or why not: a refused mention, or an end at once.
-
-        *page*: the key of the page that it was found on, or 0.
-        """
+    def accept(self, mention: Mention) -> int | Reason:
+        """The id of the host that the URL waits for; or why not: a refused mention, or an end at once."""
+        target = mention.target
         url_states = self._url_states
+        distance = mention.distance
         host_id = url_states.hosts.find(target.host)
         if host_id:
             distance = self.lower(host_id, distance)
-            key = url_key(host_id, target.url, salt)
+            key = url_key(host_id, target.url, mention.salt)
             if key in url_states.seen:
                 return self.refuse(Reason.SEEN)
-        named = rank == SEED_RANK or bool(payload)
-        refusal = self._refusal(target, host_id, distance, rank, payload, named or redirects > 0)
+        named = mention.rank == SEED_RANK or bool(mention.payload)
+        refusal = self._refusal(mention, host_id, distance, named or mention.redirects > 0)
         refusal = refusal or (None if named else self.traps.refusal(host_id, target.host, target.path))
         if refusal is not None:
             return self.refuse(refusal)
         if not host_id:
             host_id = self.host_id(target.host, distance)
-            key = url_key(host_id, target.url, salt)
+            key = url_key(host_id, target.url, mention.salt)
         url_states.seen.add(key)
         url_states.ledger.discover()
-        url_states.url_log.log_found([key], page)
-        rank = min(rank, LAST_RANK)
-        line = None if payload is not None or redirects else plain_line(target, rank)
+        url_states.url_log.log_found([key], mention.page)
+        rank = min(mention.rank, LAST_RANK)
+        payload = mention.payload
+        line = None if payload is not None or mention.redirects else plain_line(target, rank)
         if line is None:
             host = url_states.hosts.by_id(host_id)
-            line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, redirects, payload))
+            line = line_of(QueuedUrl(key, target.url, host, rank, target, 0, mention.redirects, payload))
         return url_states.wait(host_id, rank, line, payload is not None) or host_id
 
     def left_out(self, url: QueuedUrl) -> Reason | None:
@@ -102,7 +111,7 @@ class Admission:
         return self._by_port(port_of(name, False)), self._by_port(port_of(name, True))
 
     def _by_port(self, port: int) -> Reason | None:
-        return None if self.allows_port(port) else Reason.PORT_FORBIDDEN
+        return None if self._scope.allows_port(port) else Reason.PORT_FORBIDDEN
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
@@ -111,7 +120,7 @@ class Admission:
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
-        return self._refusal(target, 0, 0, SEED_RANK, None, True)
+        return self._refusal(Mention(target, 0, SEED_RANK), 0, 0, True)
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
         """Count refused mentions."""
@@ -156,13 +165,13 @@ class Admission:
         strays = not asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
         return Reason.OUT_OF_SCOPE if strays or not self._is_wanted(name) else None
 
-    def _refusal(
-        self, target: CanonicalUrl, host_id: int, distance: int, rank: int, payload: bytes | None, asked_for: bool
-    ) -> Reason | None:
+    def _refusal(self, mention: Mention, host_id: int, distance: int, asked_for: bool) -> Reason | None:
+        target = mention.target
         if (reason := self._astray(target.host, host_id, asked_for)) is not None:
             return reason
-        if not self.allows_port(target.port):
+        if not self._scope.allows_port(target.port):
             return Reason.PORT_FORBIDDEN
         # what a subclass asks for by a Request of its own is not judged by its form
-        refusal = None if payload else self._scope.refusal(target)
-        return Reason.TOO_FAR if refusal is None and rank != SEED_RANK and distance > self._max_distance else refusal
+        refusal = None if mention.payload else self._scope.refusal(target)
+        is_too_far = mention.rank != SEED_RANK and distance > self._max_distance
+        return Reason.TOO_FAR if refusal is None and is_too_far else refusal

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, url_key
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
-from spiderling.frontier.robots import Robots
-from spiderling.frontier.values import Fetch
 
 
 class ArchivePages:
     """``begin`` when a page has been read, ``enter`` right before it is reported."""
 
-    def __init__(self, url_states: UrlStates, admission: Admission, robots: Robots) -> None:
-        self._url_states = url_states
-        self._admission = admission
-        self._robots = robots
+    def __init__(self, core: Core) -> None:
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._robots = core.robots
         self._in_work: dict[int, QueuedUrl] = {}
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:

@@ -14,14 +14,13 @@ import numpy as np
 from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import PREFIXES, canonicalize
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.traps import Visit
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
-from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.scope import MAX_PATH_DEPTH
 from spiderling.frontier.storage.queue_lines import HEADS
 
@@ -33,16 +32,17 @@ Entry = tuple[int, bytes, int]
 class Intake:
     """Accepts what is new in a batch; a forged batch from a worker can do no more harm than a page with those links."""
 
-    def __init__(self, url_states: UrlStates, admission: Admission, schedule: Schedule) -> None:
-        self._url_states = url_states
-        self._admission = admission
-        self._schedule = schedule
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._strategy = core.strategy
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._schedule = core.schedule
 
-    def put(
-        self, linking: LinkingPage, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
-    ) -> None:
-        """Accept the links of a page, ranked by *rank_of*; *page* is its key."""
+    def put(self, linking: LinkingPage, links: LinkBatch, now: float, page: int, visit: Visit | None) -> None:
+        """Accept the links of a page; *page* is its key."""
         source = linking.host
+        rank_of = self._strategy.batch_ranker(linking)
         if links.bad:
             self._admission.refuse(Reason.BAD_URL, links.bad)
         if visit is not None and visit.is_copy:
@@ -168,11 +168,9 @@ class Intake:
         if (rank := rank_of(NewLinks.of(link))[0]) == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
             return
-        accepted = self._admission.accept(target, source.distance + (target.host != source.name), rank, page=page)
-        if not isinstance(accepted, Reason):
-            self._schedule.wake(accepted, now, rank)
-            if visit is not None:
-                visit.found(target)
+        mention = Mention(target, source.distance + (target.host != source.name), rank, page)
+        if self._core.put(mention, now) is None and visit is not None:
+            visit.found(target)
 
     def _leaving(self, links: LinkBatch, visit: Visit) -> LinkBatch:
         """The links of a copy that lead out of its domain."""

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spiderling.base.options import Options
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
-from spiderling.frontier.discovery.admission import Admission
-from spiderling.frontier.discovery.redirects import MAX_REDIRECTS
+from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.hosts.host import Host, RobotsRequest
-from spiderling.frontier.robots import Robots
-from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import SiteFile
-from spiderling.frontier.storage.host_table import HostTable
+
+MAX_REDIRECTS = 5
+"""Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
 
 
 class RobotsRequests:
     """One request per origin at a time; a redirect moves it to the queue of another host."""
 
-    def __init__(
-        self,
-        options: Options,
-        robots: Robots,
-        admission: Admission,
-        schedule: Schedule,
-        hosts: HostTable,
-        sitemaps: Sitemaps,
-    ) -> None:
-        self._max_delay_s = options.max_crawl_delay_s
-        self._robots = robots
-        self._admission = admission
-        self._schedule = schedule
+    def __init__(self, core: Core, sitemaps: Sitemaps) -> None:
+        self._max_delay_s = core.options.max_crawl_delay_s
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._robots = core.robots
+        self._schedule = core.schedule
         self._sitemaps = sitemaps
-        self._hosts = hosts
         self._awaited: dict[str, Host] = {}
         """The host that goes on when the file that an origin was asked for is there."""
 
@@ -58,7 +48,7 @@ class RobotsRequests:
     ) -> Host | None:
         """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
         target = canonicalize(location) if location else None
-        if target and request.redirects < MAX_REDIRECTS and self._admission.allows_port(target.port):
+        if target and request.redirects < MAX_REDIRECTS and self._url_states.scope.allows_port(target.port):
             self._follow(request, target, now)
             return None
         return self._settle(request, status, body, now, retry_after_s)
@@ -87,10 +77,7 @@ class RobotsRequests:
     def _settle(
         self, request: RobotsRequest, status: int, body: bytes, now: float, retry_after_s: float = 0.0
     ) -> Host | None:
-        if status:
-            self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s)
-        else:
-            self._robots.note_failure(request.origin, now, request.file)
+        self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s)
         host = self._awaited.pop(request.origin, None)
         if host is None or host.is_closed:
             return None
@@ -98,7 +85,7 @@ class RobotsRequests:
             self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.postpone(host.last_start + self._schedule.intervals.of(host))
-        self._hosts.changed.add(host)
+        self._url_states.hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.pinned:
             return host
         self._schedule.place(host, now)

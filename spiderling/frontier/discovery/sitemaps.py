@@ -15,14 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import SITEMAP_RANK
-from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.values import Fetch
 
 MAX_FILES = 50
 MAX_DEPTH = 2
@@ -38,10 +36,9 @@ def is_sitemap(fetch: Fetch) -> bool:
 class Sitemaps:
     """Accepts what robots.txt and sitemaps name, when ``SPIDERLING_SITEMAPS`` is on."""
 
-    def __init__(self, options: Options, admission: Admission, schedule: Schedule) -> None:
-        self._is_on = options.sitemaps == "on"
-        self._admission = admission
-        self._schedule = schedule
+    def __init__(self, core: Core) -> None:
+        self._is_on = core.options.sitemaps == "on"
+        self._core = core
 
     def put_named(self, host: Host, addresses: list[str], now: float) -> None:
         """A robots.txt of *host* names the sitemaps at *addresses*."""
@@ -62,7 +59,7 @@ class Sitemaps:
     def left_out(self, number: int) -> None:
         """Count URLs that were not looked at."""
         if number:
-            self._admission.refuse(Reason.TOO_MANY_LINKS, number)
+            self._core.admission.refuse(Reason.TOO_MANY_LINKS, number)
 
     def _put_files(self, host: Host, addresses: list[str], depth: int, most: int, page: int, now: float) -> None:
         """Those of *addresses* that fit into the bounds; what remains of *most* is shared among them."""
@@ -76,8 +73,6 @@ class Sitemaps:
     def _put(self, host: Host, url: str, page: int, now: float, payload: bytes | None = None) -> None:
         target = canonicalize(url)
         if target is None or target.host != host.name:
-            self._admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
+            self._core.admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
             return
-        accepted = self._admission.accept(target, host.distance, SITEMAP_RANK, payload=payload, page=page)
-        if not isinstance(accepted, Reason):
-            self._schedule.wake(accepted, now, SITEMAP_RANK)
+        self._core.put(Mention(target, host.distance, SITEMAP_RANK, page, payload), now)

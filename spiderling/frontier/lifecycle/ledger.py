@@ -47,11 +47,18 @@ class Ledger:
         """Documents kept by language."""
         self.facts: Counter[str] = Counter()
         """Kept documents by what they are (``encoding/utf-8``, ``licence/...``), and words kept (``words/cs``)."""
-        self.discovered = 0
-        self.waiting = 0
+        counts = counts or {}
+        self.discovered = counts.get("discovered", 0)
+        self.waiting = counts.get("waiting", 0)
         self.in_transit = 0
-        for key, value in (counts or {}).items():
-            self._restore(key, value)
+        reasons = {"end": self.ends, "mention": self.refused_links}
+        others = {"total": self.totals, "language": self.languages, "fact": self.facts}
+        for key, value in counts.items():
+            kind, _, name = key.partition("/")
+            if kind in reasons:
+                reasons[kind][_reason(name)] = value
+            elif kind in others:
+                others[kind][name] = value
 
     def discover(self, number: int = 1) -> None:
         self.discovered += number
@@ -103,11 +110,6 @@ class Ledger:
         return Balance(self.discovered, self.ends.total(), self.waiting, self.in_transit)
 
     @property
-    def imbalance(self) -> int:
-        """0 unless there is a bug."""
-        return self.balance.error
-
-    @property
     def yield_rate(self) -> float:
         down = self.totals["downloaded_bytes"]
         return self.totals["kept_bytes"] / down if down else 0.0
@@ -120,23 +122,6 @@ class Ledger:
         counts |= {f"language/{key}": number for key, number in self.languages.items()}
         counts |= {f"fact/{key}": number for key, number in self.facts.items()}
         return counts | {"discovered": self.discovered, "waiting": self.waiting + self.in_transit}
-
-    def _restore(self, key: str, value: int) -> None:
-        kind, _, name = key.partition("/")
-        if kind == "end":
-            self.ends[_reason(name)] = value
-        elif kind == "mention":
-            self.refused_links[_reason(name)] = value
-        elif kind == "total":
-            self.totals[name] = value
-        elif kind == "language":
-            self.languages[name] = value
-        elif kind == "fact":
-            self.facts[name] = value
-        elif kind == "discovered":
-            self.discovered = value
-        elif kind == "waiting":
-            self.waiting = value
 
 
 def _reason(key: str) -> Reason:

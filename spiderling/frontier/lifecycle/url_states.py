@@ -14,16 +14,19 @@ from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
 from spiderling.frontier.lifecycle.ledger import Ledger
-from spiderling.frontier.lifecycle.pending_changes import GENERATION, PendingChanges
 from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.robots import Robots
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.host_table import HostTable
-from spiderling.frontier.storage.protocol import State, Store
+from spiderling.frontier.storage.protocol import Changes, State, Store
 from spiderling.frontier.storage.queue_lines import line_of, url_of
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.storage.seen import SeenSet
 from spiderling.frontier.storage.url_log import UrlLog
+
+GENERATION = "generation"
+"""The count under which the store holds the number of the last flush."""
 
 
 class UrlStates:
@@ -40,11 +43,11 @@ class UrlStates:
         self.hosts = HostTable(
             options.yield_unit, self.host_states, self.queues, self.scope.prefers, strategy.host_rank
         )
-        self.pending_changes = PendingChanges(self.hosts, self.queues)
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)
         self.url_log = UrlLog(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
+        self._events: list[tuple[float, str]] = []
         self.failed_seeds = FailedSeeds()
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
@@ -79,6 +82,40 @@ class UrlStates:
                 self.ledger.end_waiting(reason)
         self.queues.load_tails(state.tails, state.counts.get(GENERATION, 0))
         return open_hosts
+
+    def note_event(self, now: float, what: str) -> None:
+        """Something that a person did or should know."""
+        self._events.append((now, what))
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether a host, a queue or an event waits for the store."""
+        return self.hosts.has_changed or self.queues.has_changed or bool(self._events)
+
+    def drain(self, robots: Robots) -> Changes:
+        """One immutable batch of what the store does not know yet.
+
+        A URL that came and ended between two batches leaves only its seen key.
+        """
+        queues, flush = self.queues.drain_changes()
+        hosts, host_updates = self.hosts.drain(queues.grown)
+        changes = Changes(
+            hosts=hosts,
+            host_updates=host_updates,
+            added=queues.added,
+            popped=queues.popped,
+            used=queues.used,
+            dropped=queues.dropped,
+            flush=flush,
+            seen=self.seen.drain(),
+            robots=robots.records.drain(),
+            consent=robots.ledger,
+            counts=self.ledger.counts() | {GENERATION: self.queues.generation},
+            events=self._events,
+        )
+        self._events = []
+        robots.ledger = []
+        return changes
 
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
         """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.

@@ -1,0 +1,55 @@
+"""What the parts of a frontier share: Core, which they are made with; Fetch and Report, which it gives out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.frontier.discovery.admission import Admission, Mention
+from spiderling.frontier.hosts.host import Host, RobotsRequest
+from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.robots import Robots
+from spiderling.frontier.scheduling.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Holds the parts that nearly every other part needs."""
+
+    options: Options
+    strategy: Strategy
+    url_states: UrlStates
+    admission: Admission
+    robots: Robots
+    schedule: Schedule
+
+    def put(self, mention: Mention, now: float) -> Reason | None:
+        """Accept a URL that is not one of a batch, and wake its host; returns why it was refused, or None."""
+        accepted = self.admission.accept(mention)
+        if isinstance(accepted, Reason):
+            return accepted
+        self.schedule.wake(accepted, now, mention.rank)
+        return None
+
+
+class Fetch(NamedTuple):
+    """A request to be made now: of a page, or (``robots`` set) of a robots.txt."""
+
+    id: int
+    url: str
+    address: str
+    """The one address to connect to; judged and charged."""
+    host: Host
+    payload: bytes | None = None
+    robots: RobotsRequest | None = None
+
+
+class Report(NamedTuple):
+    """What became of a reported URL."""
+
+    end: Reason | None
+    """None: it waits for another attempt, or had ended before."""
+    retired: tuple[Host, ...] = ()

@@ -137,8 +137,7 @@ class LinkBatch(NamedTuple):
     def target(self, at: int) -> CanonicalUrl:
         """The link at the place *at*, as ``canonicalize`` gives it."""
         host = self.hosts[array("H", self.of_host)[at]]
-        path = self.paths.split(b"\n")[at].decode("ascii")
-        return assembled(self.prefixes[at], host, path)
+        return assembled(self.prefixes[at], host, self.paths.split(b"\n")[at].decode("ascii"))
 
     def rows(self) -> Iterator[tuple[str, int, int]]:
         """Canonical URL, score and characters of the text of each link."""

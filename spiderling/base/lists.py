@@ -166,7 +166,7 @@ def numbered_entries(path: str, what: str = "the list") -> list[tuple[int, str]]
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise BadInput(f"{what} {path} cannot be read: {reason}; it holds one entry a line.") from None
-    entries = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+    entries = enumerate(map(str.strip, lines), 1)
     return [(number, entry) for number, entry in entries if entry and not entry.startswith("#")]
 
 

@@ -90,6 +90,10 @@ def _zipped(head: bytes, body: bytes) -> str | None:
         return "odt"
     if b"mimetypeapplication/vnd." in head[:150]:
         return None
-    marks = {b"word/document.xml": "docx", b"META-INF/container.xml": "epub", b"office:document-content": "odt"}
-    members = {**marks, b"META-INF/manifest.xml": "odt"}
-    return next((kind for mark, kind in members.items() if mark in body), None)
+    marks = {
+        b"word/document.xml": "docx",
+        b"META-INF/container.xml": "epub",
+        b"office:document-content": "odt",
+        b"META-INF/manifest.xml": "odt",
+    }
+    return next((kind for mark, kind in marks.items() if mark in body), None)

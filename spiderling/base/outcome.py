@@ -94,5 +94,5 @@ class Outcome:
     @property
     def is_judged(self) -> bool:
         """Whether it counts in the yield's n: a completed response with a final status."""
-        no_page = self.reason in (Reason.REDIRECTED, Reason.SITEMAP)
-        return self.status >= 200 and not no_page and self.status != 304 and not self.may_pass
+        is_final = self.status >= 200 and self.status != 304 and not self.may_pass
+        return is_final and self.reason not in (Reason.REDIRECTED, Reason.SITEMAP)

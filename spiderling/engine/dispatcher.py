@@ -8,7 +8,6 @@ the spider middleware ``WakeUp`` sleeps in ``process_start`` until the next host
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 
 from scrapy import Request
@@ -57,7 +56,7 @@ class Dispatcher:
         self._payloads = requests.Payloads(crawler)
         self.in_transit = InTransit(crawler, crawl, self.wake)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
-        self._naming = Naming(crawl, resolver, self._offline, self.wake)
+        self._naming = Naming(crawl, self._offline, self.wake)
         self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
         self._opened_at = crawl.clock.now()
         self._handed_out = 0
@@ -82,8 +81,7 @@ class Dispatcher:
             refusal = self._put(request, payload)
         if refusal is not None:
             is_told = is_start and refusal in (Reason.PORT_FORBIDDEN, Reason.INTERNAL_ERROR)
-            level = logging.WARNING if is_told else logging.DEBUG
-            logger.log(level, "Refused %s: %s", request.url, refusal.help)
+            logger.log(logging.WARNING if is_told else logging.DEBUG, "Refused %s: %s", request.url, refusal.help)
         self.wake()
         return refusal is None
 
@@ -92,8 +90,9 @@ class Dispatcher:
         now = self.crawl.clock.now()
         if payload is None:
             return frontier.put_seed(request.url, now, request.meta.get(requests.DISTANCE, 0))
-        source = request.meta.get(requests.SOURCE)
-        return frontier.put_request(request.url, payload, requests.salt(request), source, now)
+        return frontier.put_request(
+            request.url, payload, requests.salt(request), request.meta.get(requests.SOURCE), now
+        )
 
     # -- requests go out
 
@@ -179,8 +178,8 @@ class Dispatcher:
             return
         self.crawl.stopping = True
         self._offline.end()
-        cut = functools.partial(self._crawler.signals.send_catch_log, signals.transfers_cut)
-        asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, cut)
+        send = self._crawler.signals.send_catch_log
+        asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, send, signals.transfers_cut)
         if self.in_transit:
             logger.info(
                 "Stopping: %d requests in transit have %g s to finish; what has come is still judged and saved",

@@ -190,8 +190,9 @@ class DownloadHandler(BaseDownloadHandler):
         """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
         may_connect = functools.partial(self._may_connect, request, addresses[0])
-        started = functools.partial(self._gate.started, request)
-        target = ConnectTarget(addresses, port or 80, may_connect, started, self._bind_address)
+        target = ConnectTarget(
+            addresses, port or 80, may_connect, functools.partial(self._gate.started, request), self._bind_address
+        )
         if url.scheme == "https":
             name = (url.raw_host or "").rstrip(".")
             target.tls = self._ssl_context
@@ -306,8 +307,7 @@ class DownloadHandler(BaseDownloadHandler):
                     if stop is not None:
                         return bytes(body), [], stop
         except aiohttp.ClientPayloadError as error:
-            loss_fails = request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss)
-            if isinstance(error, HeadFlood) or loss_fails:
+            if isinstance(error, HeadFlood) or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
             content.set_exception(None)  # type: ignore[arg-type]  # so that what came before can be read
             rest = content.read_nowait()
@@ -320,8 +320,7 @@ class DownloadHandler(BaseDownloadHandler):
 
 def _raw_request(url: yarl.URL, request: Request) -> RawRequest:
     """*request* as it is sent."""
-    host = request.headers.get(b"Host") or (url.host_port_subcomponent or "").encode()
-    headers = [(b"Host", host)]
+    headers = [(b"Host", request.headers.get(b"Host") or (url.host_port_subcomponent or "").encode())]
     headers += [(name, value) for name, values in request.headers.items() if name not in _NOT_SENT for value in values]
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:

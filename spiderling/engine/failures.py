@@ -64,8 +64,9 @@ class Failures:
         if trouble is None:
             self._robots_failed(fetch, True)
         else:
-            over = functools.partial(self._robots_failed, fetch)
-            self._offline.failed(fetch.host.name, trouble, fetch.host.last_start, over)
+            self._offline.failed(
+                fetch.host.name, trouble, fetch.host.last_start, functools.partial(self._robots_failed, fetch)
+            )
 
     def _ended(self, failure: Failure, fetch: Fetch, error: BaseException) -> Any:
         request = failure.request  # type: ignore[attr-defined]

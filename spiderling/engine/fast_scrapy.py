@@ -104,9 +104,12 @@ async def _awaited(receiver: Any, answer: Any, expected: Any, values: dict[str, 
 def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, Any]) -> Exception:
     """Log what a receiver raised; it is the receiver's result."""
     if not isinstance(error, expected):
-        about = {"receiver": receiver}
-        extra = {"spider": values.get("spider")}
-        logger.error("Error caught on signal handler: %(receiver)s", about, exc_info=True, extra=extra)
+        logger.error(
+            "Error caught on signal handler: %(receiver)s",
+            {"receiver": receiver},
+            exc_info=True,
+            extra={"spider": values.get("spider")},
+        )
     return error
 
 

@@ -36,11 +36,10 @@ class QuietLogFormatter(LogFormatter):
     ) -> LogFormatterResult | None:
         if not is_heard(_SCRAPER):
             return None
-        url = getattr(getattr(item, "response", None), "url", "")
         return {
             "level": logging.DEBUG,
             "msg": "Dropped %(url)s: %(exception)s",
-            "args": {"url": url, "exception": exception},
+            "args": {"url": getattr(getattr(item, "response", None), "url", ""), "exception": exception},
         }
 
 

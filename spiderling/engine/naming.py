@@ -9,17 +9,16 @@ from collections.abc import Callable
 from spiderling.base.clock import running_time
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.offline import Offline, trouble_of
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure
 from spiderling.frontier.reachability import Trouble
 
 
 class Naming:
     """Resolves the names of one crawl; its dispatcher owns it."""
 
-    def __init__(self, crawl: Crawl, resolver: Resolver, offline: Offline, wake: Callable[[], None]) -> None:
+    def __init__(self, crawl: Crawl, offline: Offline, wake: Callable[[], None]) -> None:
         """*wake* is called after each answer."""
         self._crawl = crawl
-        self._resolver = resolver
         self._offline = offline
         self._wake = wake
         self._running: set[asyncio.Task[None]] = set()
@@ -46,21 +45,17 @@ class Naming:
         stopped_s = running.stopped_s()
         begun = clock.now()
         try:
-            answer = await self._resolver.resolve(name)
+            answer = await self._offline.resolve(name)
         except (NameNotFound, NameServerFailure) as error:
             if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
                 await self._resolve(name)  # the process was stopped when the answer came
                 return
-            if isinstance(error, NameNotFound):
-                self._offline.name_answered(name, begun)
             trouble = trouble_of(error) or Trouble.NAME_SERVER
             self._offline.failed(name, trouble, begun, functools.partial(self._failed, name, trouble))
         except Exception as error:
             self._crawl.errors.note(error, f"the name {name}")
             self._failed(name, Trouble.NAME_SERVER, True)
         else:
-            if answer.is_asked:
-                self._offline.name_answered(name, begun)
             with self._crawl.errors.changing():
                 frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
         self._wake()

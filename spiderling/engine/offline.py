@@ -24,7 +24,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.downloader import DirectDownloader
 from spiderling.fetch.errors import TooSlow, TransferCut
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
 
@@ -73,9 +73,21 @@ class Offline:
         self._known.failed(host, trouble, begun, self._crawl.clock.now(), over)
         self._wake()
 
-    def name_answered(self, name: str, begun: float) -> None:
-        """A name server answers the question for *name* that was put at *begun*, whatever that says."""
-        self._known.name_answered(name, begun, self._crawl.clock.now())
+    async def resolve(self, name: str) -> Resolution:
+        """The addresses of *name*; notes an answer of a name server, also that there is no such name.
+
+        Raises NameNotFound or NameServerFailure.
+        """
+        clock = self._crawl.clock
+        begun = clock.now()
+        try:
+            found = await self._resolver.resolve(name)
+        except NameNotFound:
+            self._known.name_answered(name, begun, clock.now())
+            raise
+        if found.is_asked:
+            self._known.name_answered(name, begun, clock.now())
+        return found
 
     async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
         """Report a failure, and wait until it is known whether it was the host's fault."""
@@ -92,11 +104,12 @@ class Offline:
         self._log_change()
         if network is Network.UNKNOWN_NAMES:
             names = self._known.failing(_NAMED)
-            message = (
-                f"nothing ever answered, and no such names are known: {names}. Check the seeds' names and the network; "
-                "the same command asks for them again."
+            self._crawl.failed(
+                NetworkAway(
+                    f"nothing ever answered, and no such names are known: {names}. Check the seeds' names and the "
+                    "network; the same command asks for them again."
+                )
             )
-            self._crawl.failed(NetworkAway(message))
         elif network is not Network.THERE and (self._probing is None or self._probing.done()):
             self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
 
@@ -135,11 +148,12 @@ class Offline:
             if left_s <= 0:
                 standing = self._crawl.frontier.network_trouble()
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
-                message = (
-                    f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when the "
-                    "network is there again."
+                self._crawl.failed(
+                    NetworkAway(
+                        f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when "
+                        "the network is there again."
+                    )
                 )
-                self._crawl.failed(NetworkAway(message))
                 return
             await asyncio.sleep(min(self._known.probe_in(self._crawl.clock.now()), left_s))
             if self._known.probe_in(self._crawl.clock.now()) <= 0:
@@ -179,15 +193,10 @@ class Offline:
         clock = self._crawl.clock
         frontier = self._crawl.frontier
         self._resolver.forget()
-        begun = clock.now()
         try:
-            found = await self._resolver.resolve(target.name)
-        except (NameNotFound, NameServerFailure) as error:
-            if isinstance(error, NameNotFound):
-                self._known.name_answered(target.name, begun, clock.now())
+            found = await self.resolve(target.name)
+        except (NameNotFound, NameServerFailure):
             return True
-        if found.is_asked:
-            self._known.name_answered(target.name, begun, clock.now())
         if self._known.has_told or self._is_there:
             return True
         address = next(filter(frontier.may_connect, found.addresses), None)

@@ -101,8 +101,10 @@ class Payloads:
         assert fetch.payload is not None
         request = self._unpicklable.get(fetch.payload)
         if request is None and len(fetch.payload) != 16:
-            data = pickle.loads(fetch.payload)  # noqa: S301 - written by `of` into our own state
-            request = request_from_dict(data, spider=self._crawler.spider)
+            request = request_from_dict(
+                pickle.loads(fetch.payload),  # noqa: S301 - written by `of` into our own state
+                spider=self._crawler.spider,
+            )
         if request is None:
             return Request(fetch.url, dont_filter=True)
         meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}

@@ -127,7 +127,6 @@ def summary(crawl: Crawl, reason: str) -> str:
     frontier = crawl.frontier
     totals = frontier.totals
     states = frontier.hosts_by_state()
-    retired = states.get(HostState.RETIRED, 0)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
@@ -135,7 +134,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("yield rate", f"{frontier.yield_rate:.4f}"),
         ("words", f"{totals['words']:,}"),
         ("documents", ", ".join(f"{code} {number:,}" for code, number in frontier.languages.most_common()) or "0"),
-        ("hosts", f"{sum(states.values()):,}, {retired:,} of them retired"),
+        ("hosts", f"{sum(states.values()):,}, {states.get(HostState.RETIRED, 0):,} of them retired"),
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in frontier.ends.most_common() if number)),
         ("errors", _errors(crawl)),
         ("remembers", _remembered(crawl)),

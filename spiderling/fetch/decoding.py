@@ -46,14 +46,11 @@ class BodyDecoder:
         """Whether what comes out can only be noise."""
         self.understood = not self.is_hopeless and all(coding in _CODECS for coding in codings)
         """Whether what comes out is the content itself."""
+        self.changes = self.understood and bool(codings)
+        """Whether what comes out may differ from what goes in."""
         self._max_ratio = max_ratio
         self._received = self._given = 0
         self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.understood else []
-
-    @property
-    def changes(self) -> bool:
-        """Whether what comes out may differ from what goes in."""
-        return bool(self._layers)
 
     def decode(self, data: bytes) -> bytes:
         """The content that *data*, the next bytes of the body, decodes to."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import NotMade

@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize

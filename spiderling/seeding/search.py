@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from scrapy import Request
-
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from scrapy.http import Request, Response
 
     from spiderling.seeding.source import Found
 

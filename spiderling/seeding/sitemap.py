@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import ada_url
-from scrapy import Request
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap
 
@@ -16,7 +15,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
 from spiderling.frontier.site_files import RobotsTxt
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from scrapy.http import Request, Response
 
     from spiderling.seeding.source import Found
 

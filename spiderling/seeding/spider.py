@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
 from scrapy.settings import SETTINGS_PRIORITIES
 from tqdm import tqdm
 
@@ -19,7 +18,7 @@ from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from scrapy.http import Request, Response
     from scrapy.settings import Settings
 
     from spiderling.seeding.output import SeedFile

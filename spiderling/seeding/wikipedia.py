@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlencode
 
-from scrapy import Request
 from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from scrapy.http import Request, Response
 
     from spiderling.seeding.source import Found
 

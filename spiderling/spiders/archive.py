@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
 from scrapy.responsetypes import responsetypes
 
 from spiderling.archives.sources import archives_of
@@ -18,7 +17,7 @@ from spiderling.pipelines.corpus import CAPTURED
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
+    from scrapy.http import Request, Response
     from scrapy.settings import BaseSettings
 
     from spiderling.archives.records import Record

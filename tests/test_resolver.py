@@ -10,7 +10,7 @@ import random
 import socket
 import struct
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -84,22 +84,25 @@ def record(kind, ttl, data, name=b"\xc0\x0c"):
     return name + struct.pack("!HHIH", kind, 1, ttl, len(data)) + data
 
 
+@contextmanager
+def constants(**values):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(spiderling.fetch.resolver, name, value)
+        yield
+
+
 @asynccontextmanager
-async def resolving(hosts="", server=NameServer, *, timeout_s=0.3, tries=2, ttl_bounds_s=(60.0, 3600.0), **options):
+async def resolving(hosts="", server=NameServer, *, values=None, **options):
     transport, server = await asyncio.get_running_loop().create_datagram_endpoint(server, local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
-    resolver = Resolver(
-        Options(nameservers=f"127.0.0.1:{port}", **options),
-        HostMap(hosts),
-        timeout_s=timeout_s,
-        tries=tries,
-        ttl_bounds_s=ttl_bounds_s,
-    )
-    try:
-        yield resolver, server
-    finally:
-        await resolver.close()
-        transport.close()
+    asking = Resolver(Options(nameservers=f"127.0.0.1:{port}", **options), HostMap(hosts))
+    with constants(**{"TIMEOUT_S": 0.3, "TRIES": 2, **(values or {})}):
+        try:
+            yield asking, server
+        finally:
+            await asking.close()
+            transport.close()
 
 
 async def test_a_records_with_the_smallest_ttl():
@@ -129,7 +132,7 @@ async def test_both_families_are_asked_and_the_preferred_one_comes_first(ip_vers
 
 async def test_the_other_family_is_waited_for_only_a_moment():
     """Some name servers never answer for AAAA."""
-    async with resolving(timeout_s=600) as (resolver, _):
+    async with resolving(values={"TIMEOUT_S": 600}) as (resolver, _):
         assert (await asyncio.wait_for(resolver.resolve("no6.org"), 60)).addresses == V4
 
 
@@ -146,7 +149,7 @@ async def test_cname_is_followed_and_its_ttl_counts():
 
 @pytest.mark.parametrize(("ttl", "kept"), [(0, 60), (59, 60), (61, 61), (3600, 3600), (86400, 3600)])
 async def test_ttl_is_clamped(ttl, kept):
-    async with resolving(ttl_bounds_s=(0, 10**6)) as (resolver, _):
+    async with resolving(values={"MIN_TTL_S": 0, "MAX_TTL_S": 10**6}) as (resolver, _):
         assert (await resolver.resolve(f"ttl{ttl}.org")).ttl_s == ttl
     async with resolving() as (resolver, _):
         assert (await resolver.resolve(f"ttl{ttl}.org")).ttl_s == kept
@@ -169,8 +172,8 @@ async def test_failures_that_may_pass():
         with pytest.raises(NameServerFailure, match=r"drop\.org"):
             await resolver.resolve("drop.org")
         assert server.asked["drop.org", A] == 4, "a look-up that has ended is not shared any more"
-    unreachable = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""), timeout_s=0.2, tries=1)
-    with pytest.raises(NameServerFailure):
+    unreachable = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""))
+    with constants(TIMEOUT_S=0.2, TRIES=1), pytest.raises(NameServerFailure):
         await unreachable.resolve("v4.org")
     await unreachable.close()
 
@@ -178,7 +181,7 @@ async def test_failures_that_may_pass():
 async def test_second_name_server_is_asked():
     async with resolving() as (_, server):
         address = "{}:{}".format(*server.transport.get_extra_info("sockname"))
-        second = Resolver(Options(nameservers=f"127.0.0.1:1, {address}"), HostMap(""), timeout_s=0.3)
+        second = Resolver(Options(nameservers=f"127.0.0.1:1, {address}"), HostMap(""))
         assert (await second.resolve("v4.org")).addresses
         await second.close()
 
@@ -219,7 +222,7 @@ async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller
 
 
 async def test_look_ups_run_together_up_to_the_bound():
-    async with resolving(dns_concurrency=40, timeout_s=20) as (resolver, server):
+    async with resolving(dns_concurrency=40, values={"TIMEOUT_S": 20}) as (resolver, server):
         await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
         assert 10 < server.most_running <= 40
 
@@ -237,7 +240,7 @@ async def test_a_malformed_answer_harms_nobody_but_its_own_name():
     There are so few names that the default receive buffer of the name server holds all of these queries: what a
     full buffer drops costs one of the three tries.
     """
-    async with resolving(timeout_s=10, tries=3) as (resolver, _):
+    async with resolving(values={"TIMEOUT_S": 10, "TRIES": 3}) as (resolver, _):
         names = [f"slow{n}.org" for n in range(20)] + ["garbage.org"] + [f"v4.x{n}.org" for n in range(20)]
         results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
         assert isinstance(results[20], NameServerFailure)
@@ -274,7 +277,7 @@ class Mutating(NameServer):
 async def test_random_answers_raise_nothing_else_and_leave_the_resolver_at_work():
     complaints = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
-    async with resolving(server=Mutating, timeout_s=0.2, tries=1) as (resolver, _):
+    async with resolving(server=Mutating, values={"TIMEOUT_S": 0.2, "TRIES": 1}) as (resolver, _):
         names = [f"{kind}.x{n}.org" for n in range(60) for kind in ("cname", "both", "v4", "v6", "none", "nx")]
         results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
         for result in results:
@@ -297,7 +300,7 @@ async def test_closing_ends_what_runs():
 
 def test_works_on_uvloop():
     async def main():
-        async with resolving(dns_concurrency=100, timeout_s=60) as (resolver, _):
+        async with resolving(dns_concurrency=100, values={"TIMEOUT_S": 60}) as (resolver, _):
             return await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(1000)))
 
     loop = uvloop.new_event_loop()
@@ -310,8 +313,8 @@ def test_works_on_uvloop():
 @given(st.lists(st.text(max_size=20), max_size=3).map(".".join))
 def test_no_name_raises_anything_else(name):
     async def main():
-        resolver = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""), timeout_s=0.05, tries=1)
-        with contextlib.suppress(NameNotFound, NameServerFailure):
+        resolver = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""))
+        with constants(TIMEOUT_S=0.05, TRIES=1), contextlib.suppress(NameNotFound, NameServerFailure):
             await resolver.resolve(name)
         await resolver.close()
 

@@ -21,7 +21,9 @@ from spiderling.base.options import Options
 RESOLUTION_DELAY_S = 0.05
 """Seconds for which the answer for the other family is waited for (RFC 8305, section 3)."""
 TIMEOUT_S = 3.0
-"""Seconds for the first attempt at a query (chosen); c-ares lengthens the next ones."""
+"""Seconds for the first attempt at a query (chosen); c-ares lengthens the next ones and asks the next server."""
+TRIES = 3
+"""Attempts at a query (chosen)."""
 MIN_TTL_S = 60.0
 """Least seconds for which an address is kept, whatever its server says; chosen."""
 MAX_TTL_S = 3600.0
@@ -62,26 +64,13 @@ class Resolution:
 class Resolver:
     """Answers from the host map, from the name itself when it is an address, else from DNS."""
 
-    def __init__(
-        self,
-        options: Options,
-        host_map: HostMap,
-        *,
-        timeout_s: float = TIMEOUT_S,
-        tries: int = 3,
-        ttl_bounds_s: tuple[float, float] = (MIN_TTL_S, MAX_TTL_S),
-    ) -> None:
-        """*timeout_s* is for the first try; for the next ones c-ares lengthens it and asks the next server.
-
-        As many queries run at once as the options say, any number may wait: all answers come through one UDP socket,
+    def __init__(self, options: Options, host_map: HostMap) -> None:
+        """As many queries run at once as the options say, any number may wait: all answers come through one UDP socket,
         whose default buffer holds a burst of a few hundred.  Raises BadInput for a name server that is no address.
         """
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
-        self._timeout_s = timeout_s
-        self._tries = tries
         self._record_types = [_RECORD_TYPES[version] for version in options.ip_versions.split(",")]
-        self._ttl_bounds_s = ttl_bounds_s
         self._slots = asyncio.Semaphore(options.dns_concurrency)
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
@@ -97,7 +86,7 @@ class Resolver:
         name = name.lower().rstrip(".")
         known = self._without_dns(name)
         if known is not None:
-            return Resolution((known,), self._ttl_bounds_s[1], is_asked=False)
+            return Resolution((known,), MAX_TTL_S, is_asked=False)
         if not _is_dns_name(name):
             raise NameNotFound(f"{name[:100]!r} is not a host name")
         task = self._running.get(name)
@@ -140,9 +129,8 @@ class Resolver:
         records = [record for answer in found for record in answer]
         if not records:
             raise NameNotFound(f"{name} has no address")
-        low, high = self._ttl_bounds_s
         addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
-        return Resolution(addresses, min(max(float(min(record.ttl for record in records)), low), high))
+        return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
 
     async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
         """The answers that are used, that of the preferred family first; raises as `resolve` does."""
@@ -190,7 +178,7 @@ class Resolver:
                 await channel.close()
 
     def _new_channel(self) -> aiodns.DNSResolver:
-        return aiodns.DNSResolver(self._servers, timeout=self._timeout_s, tries=self._tries)
+        return aiodns.DNSResolver(self._servers, timeout=TIMEOUT_S, tries=TRIES)
 
     def _current_channel(self) -> aiodns.DNSResolver:
         """The channel to ask; made on first use, when the event loop runs, and renewed in between."""

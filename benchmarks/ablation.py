@@ -25,6 +25,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -37,8 +38,6 @@ from benchmarks import simulated
 from benchmarks.common import result, table
 from benchmarks.simulated import Crawls, Job, Result
 from benchmarks.targets import DEFAULT, TEST, error_of
-from spiderling.frontier.ranking import draws, estimators, strategies, worth
-from spiderling.frontier.scheduling import crowd, holding, schedule, workbench
 from spiderling.simulation.comparison import SHARES
 
 COUNTED = "counted"
@@ -47,6 +46,11 @@ ALL = "all"
 Counts = Counter[str]
 Patches = Iterator[Any]
 """Context managers that patch the code."""
+
+
+def part(name: str) -> Any:
+    """A module of the frontier, which may be gone; ImportError then."""
+    return import_module(f"spiderling.frontier.{name}")
 
 
 # -- one function a mechanism; each gives patches that count its decisions, and that switch it off
@@ -59,9 +63,8 @@ def border(counts: Counts, is_off: bool) -> Patches:
         counts["border"] += most < work
         return work if is_off else min(work, most)
 
-    yield _rewritten(
-        holding.Holding, "_hold", "min(work, (hosts + haste) * ", "limited(work, (hosts + haste) * ", limited=limited
-    )
+    old, new = "min(work, (hosts + haste) * ", "limited(work, (hosts + haste) * "
+    yield _rewritten(part("scheduling.holding").Holding, "_hold", old, new, limited=limited)
 
 
 def poor(counts: Counts, is_off: bool) -> Patches:
@@ -71,21 +74,24 @@ def poor(counts: Counts, is_off: bool) -> Patches:
         counts["poor"] += bool(kinds)
         return set() if is_off else kinds
 
-    yield _rewritten(holding.Holding, "_hold", "poor_ones = ", "poor = found(poor)\n        poor_ones = ", found=found)
+    old, new = "poor_ones = ", "poor = found(poor)\n        poor_ones = "
+    yield _rewritten(part("scheduling.holding").Holding, "_hold", old, new, found=found)
 
 
 def learning(counts: Counts, is_off: bool) -> Patches:
     """AdaGrad moves the weights of the estimators."""
-    yield patch.object(strategies.Spiderling, "learns", strategies.Spiderling.learns and not is_off)
-    yield _counting(worth.Worth, "_step", counts, "learning", lambda moved: True)
+    strategy = part("ranking.strategies").Spiderling
+    yield patch.object(strategy, "learns", strategy.learns and not is_off)
+    yield _counting(part("ranking.worth").Worth, "_step", counts, "learning", lambda moved: True)
 
 
 def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
     def switched(counts: Counts, is_off: bool) -> Patches:
-        judge, weight = estimators.ESTIMATORS[name]
+        estimators = part("ranking.estimators").ESTIMATORS
+        judge, weight = estimators[name]
         last = [0.0]
 
-        def watched(cues: estimators.Cues) -> Any:
+        def watched(cues: Any) -> Any:
             """Counts the links of which it says something else than of the link before."""
             said = judge(cues)
             values = np.atleast_1d(said)
@@ -93,64 +99,66 @@ def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
             last[0] = float(values[-1]) if len(values) else last[0]
             return said
 
-        yield patch.dict(estimators.ESTIMATORS, {name: (watched, 0.0 if is_off else weight)})
+        yield patch.dict(estimators, {name: (watched, 0.0 if is_off else weight)})
 
     return switched
 
 
 def fair_draw(counts: Counts, is_off: bool) -> Patches:
     """Every 64th draw among hosts goes round all ranks."""
-    plain = draws.Draw.__call__
+    draw_class = part("ranking.draws").Draw
+    plain = draw_class.__call__
 
     def draw(self: Any, ranks: Sequence[int]) -> int:
         is_fair = self._fair and self._until_fair == 1 and len(ranks) > 1
-        drawn = plain(self, ranks)
+        drawn: int = plain(self, ranks)
         counts["fair-draw"] += bool(is_fair and drawn != ranks[0])
         return drawn
 
-    yield patch.object(draws.Draw, "__call__", draw)
+    yield patch.object(draw_class, "__call__", draw)
     if is_off:
-        yield patch.object(schedule, "FAIR", 0)
+        yield patch.object(part("scheduling.schedule"), "FAIR", 0)
 
 
 def make_room(counts: Counts, is_off: bool) -> Patches:
     """A waiting host gives up its place for a better one of the backlog."""
-    for owner in (holding.Holding, workbench.Workbench):
+    for owner in (part("scheduling.holding").Holding, part("scheduling.workbench").Workbench):
         yield _counting(owner, "pop_worse", counts, "make-room", lambda host: host is not None)
     if is_off:
-        yield patch.object(schedule.Schedule, "_make_room", lambda self, now: None)
+        yield patch.object(part("scheduling.schedule").Schedule, "_make_room", lambda self, now: None)
 
 
 def adaptive_crowd(counts: Counts, is_off: bool) -> Patches:
     """The number of places follows what can be served, and rich hosts keep theirs longer."""
-    plain_init, plain_asked = crowd.Crowd.__init__, crowd.Crowd.asked
+    crowd_class = part("scheduling.crowd").Crowd
+    plain_init, plain_asked = crowd_class.__init__, crowd_class.asked
 
-    def init(self: crowd.Crowd, most: int, adapts: bool, yield_rate: Callable[[], float]) -> None:
+    def init(self: Any, most: int, adapts: bool, yield_rate: Callable[[], float]) -> None:
         plain_init(self, most, adapts and not is_off, yield_rate)
 
-    def asked(self: crowd.Crowd, late_s: float, interval_s: float, used: int) -> None:
+    def asked(self: Any, late_s: float, interval_s: float, used: int) -> None:
         before = self.places
         plain_asked(self, late_s, interval_s, used)
         counts["crowd"] += self.places != before
 
-    yield patch.object(crowd.Crowd, "__init__", init)
-    yield patch.object(crowd.Crowd, "asked", asked)
+    yield patch.object(crowd_class, "__init__", init)
+    yield patch.object(crowd_class, "asked", asked)
 
 
 def crowded_addresses(counts: Counts, is_off: bool) -> Patches:
     """A host is passed over while its address holds more places than its interval lets it use."""
     if is_off:
-        yield patch.object(schedule.Schedule, "_is_crowded", lambda self, address: False)
+        yield patch.object(part("scheduling.schedule").Schedule, "_is_crowded", lambda self, address: False)
     else:
-        yield _counting(schedule.Schedule, "_is_crowded", counts, "crowded-addresses", bool)
+        yield _counting(part("scheduling.schedule").Schedule, "_is_crowded", counts, "crowded-addresses", bool)
 
 
 def host_languages(counts: Counts, is_off: bool) -> Patches:
     """How far hosts keep to one language is learnt, and tells what to expect of each."""
     if is_off:
-        yield patch.object(worth.Worth, "_of_language", lambda self, host_id: 0.0)
+        yield patch.object(part("ranking.worth").Worth, "_of_language", lambda self, host_id: 0.0)
     else:
-        yield _counting(worth.Worth, "_of_language", counts, "host-languages", bool)
+        yield _counting(part("ranking.worth").Worth, "_of_language", counts, "host-languages", bool)
 
 
 MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
@@ -183,17 +191,17 @@ def switched(off: str) -> Iterator[dict[str, int]]:
             try:
                 for each in mechanism(counts, name in names):
                     stack.enter_context(each)
-            except (AttributeError, KeyError, LookupError):
+            except (ImportError, AttributeError, LookupError):
                 counts[name] = -1  # the code does not have it any more
         yield counts
 
 
-def _counting(owner: type, name: str, counts: Counts, key: str, decides: Callable[[Any], bool]) -> Any:
+def _counting(owner: type, name: str, counts: Counts, key: str, decides: Callable[[Any], object]) -> Any:
     plain = getattr(owner, name)
 
     def counted(*given: Any) -> Any:
         found = plain(*given)
-        counts[key] += decides(found)
+        counts[key] += bool(decides(found))
         return found
 
     return patch.object(owner, name, counted)

@@ -240,11 +240,12 @@ def code_mark() -> str:
     digest = sha256()
     for package in ("frontier", "simulation"):
         for path in sorted((ROOT / "spiderling" / package).rglob("*.py")):
-            digest.update(_code(path.read_text()).encode())
+            digest.update(code_of(path.read_text()).encode())
     return digest.hexdigest()[:12]
 
 
-def _code(source: str) -> str:
+def code_of(source: str) -> str:
+    """The code without its docstrings and comments."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body: list[Any] = getattr(node, "body", None) if isinstance(getattr(node, "body", None), list) else []  # type: ignore[assignment]

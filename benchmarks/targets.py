@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.common import table
 from benchmarks.simulated import Crawls, Job, Point, Result
-from spiderling.simulation.comparison import KNOWN_HOSTS, PERFECT, SHARES
+from spiderling.simulation.comparison import KNOWN_HOSTS, SHARES
 
 DEFAULT = "spiderling"
 THRIFT = "spiderling:haste=100"
@@ -102,7 +102,6 @@ def measure(crawls: Crawls, frame: Frame, processes: int) -> dict[str, dict[str,
         DEFAULT: own_jobs(frame),
         THRIFT: jobs_of(frame, THRIFT),
         KNOWN_HOSTS: jobs_of(frame, KNOWN_HOSTS),
-        PERFECT: jobs_of(frame, PERFECT),
         "bfs": jobs_of(frame, "bfs", share=TO_THE_END),
         "rival": [Job(web, frame.pages, seed, rivals[web]) for web in frame.webs for seed in frame.test],
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
@@ -140,11 +142,24 @@ def crawl(
     truth = web.truth
     every = max(5, int(min(truth.pages, terms.max_pages)) // terms.samples)
     words = terms.word_share * truth.words
-    for urls in stages(web, SHARES) if task.strategy == KNOWN_HOSTS else [web.seed_urls()]:
-        last = replay.run(urls, terms.max_pages, terms.hours * 3600, words, tick, every)
-        if last.words >= words:
-            break
+    with _no_garbage_collection():
+        for urls in stages(web, SHARES) if task.strategy == KNOWN_HOSTS else [web.seed_urls()]:
+            last = replay.run(urls, terms.max_pages, terms.hours * 3600, words, tick, every)
+            if last.words >= words:
+                break
     return Run(task, truth, replay.samples)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A simulated crawl leaves no cycles behind; looking for some takes a fourteenth of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _clairvoyant(name: str, web: PageWeb) -> Strategy:

@@ -103,10 +103,10 @@ class FaultLayer:
 
         def wrapped(store: SqliteStore) -> None:
             function(store)
-            store._connection.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
+            store._writer.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
             if most:
-                pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-                store._connection.execute(f"PRAGMA max_page_count={pages + most}")
+                pages = store._writer.execute("PRAGMA page_count").fetchone()[0]
+                store._writer.execute(f"PRAGMA max_page_count={pages + most}")
 
         SqliteStore._prepare = wrapped  # type: ignore[method-assign]
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from spiderling.base.atomic_files import replacing, sync_directory, sync_file
 from spiderling.base.errors import StorageError
-from spiderling.frontier.storage import checksums
 from spiderling.frontier.storage.checksums import TABLES, UNFIT, CheckedTables
 from spiderling.frontier.storage.protocol import HostRow
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
@@ -100,8 +99,10 @@ def _copy(path: Path, new: Path) -> None:
             f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {SCHEMA}"
         )
         tables = CheckedTables(made)
-        _copy_hosts(old, made, tables)
-        _copy_chunks(old, made, tables)
+        tables.write_hosts(
+            map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"))
+        )
+        tables.insert_chunks(old.execute("SELECT id, urls, lines FROM chunk ORDER BY id"))
         there = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table in (table for name, table in TABLES.items() if name in there):  # the trail and history came later
             for row in old.execute(table.rows.replace(", checksum FROM", " FROM")):
@@ -112,22 +113,6 @@ def _copy(path: Path, new: Path) -> None:
         tables.write_sums()
         made.execute("COMMIT")
     sync_file(new)
-
-
-def _copy_hosts(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
-    rows = map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"))
-    marks = ",".join("?" * (len(HostRow._fields) + 2))
-    made.executemany(f"INSERT INTO host VALUES ({marks})", ((*row, *checksums.host_checksums(row)) for row in rows))
-    tables.count_rows("host", made.execute("SELECT count(*) FROM host").fetchone()[0])
-
-
-def _copy_chunks(old: sqlite3.Connection, made: sqlite3.Connection, tables: CheckedTables) -> None:
-    rows = old.execute("SELECT id, urls, lines FROM chunk ORDER BY id")
-    made.executemany(
-        "INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)",
-        ((*row, checksums.chunk_checksum(*row)) for row in rows),
-    )
-    tables.count_rows("chunk", made.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
 
 def _keep(path: Path) -> Path:

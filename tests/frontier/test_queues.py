@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spiderling.frontier.storage.rows import host_row
 
 from spiderling.base.errors import StorageError
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.frontier.storage.protocol import BAND_BITS, Changes, Flush
+from spiderling.frontier.storage.protocol import BAND_BITS, Flush
 from spiderling.frontier.storage.queue_lines import line_of, plain_line, url_of
 from spiderling.frontier.storage.queues import Queues
-from spiderling.frontier.storage.rows import host_row
 
 
 class Shop:
@@ -48,17 +50,12 @@ class Shop:
         return [self.queues.pop(self.host).url.removeprefix("http://a.cz/") for _ in range(number)]
 
     def commit(self) -> None:
-        changes, flush = self.queues.drain_changes()
+        changes, _ = self.queues.drain_changes()
         rows = [host_row(self.host, self.queues)] if self.hosts.changed else []
-        self.store.commit(
-            Changes(
-                hosts=rows, added=changes.added, popped=changes.popped, used=changes.used, dropped=changes.dropped,
-                flush=flush, counts={"generation": self.queues.generation},
-            )
-        )  # fmt: skip
+        self.store.commit(replace(changes, hosts=rows, counts={"generation": self.queues.generation}))
         self.queues.note_commit()
         self.hosts.changed = set()
-        self.flush = flush or self.flush
+        self.flush = changes.flush or self.flush
 
     def rest(self) -> list[str]:
         return self.pop(self.host.queued)
@@ -110,10 +107,9 @@ def test_better_bands_go_first_wherever_they_are_stored(shop: Shop) -> None:
 
 def test_flush_under_way_is_read_from_memory(shop: Shop) -> None:
     shop.push(*"abcdef")
-    _, flush = shop.queues.drain_changes()
-    assert flush is not None
+    assert shop.queues.drain_changes()[0].flush is not None
     shop.push(*"ghijkl")
-    assert shop.queues.drain_changes()[1] is None, "one flush at a time"
+    assert shop.queues.drain_changes()[0].flush is None, "one flush at a time"
     assert shop.store.chunk_ids(1) == []
     assert shop.pop(7) == list("abcdefg")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -97,16 +98,12 @@ class UrlStates:
 
         A URL that came and ended between two batches leaves only its seen key.
         """
-        queues, flush = self.queues.drain_changes()
-        hosts, host_updates = self.hosts.drain(queues.grown)
-        changes = Changes(
+        of_queues, grown = self.queues.drain_changes()
+        hosts, host_updates = self.hosts.drain(grown)
+        changes = replace(
+            of_queues,
             hosts=hosts,
             host_updates=host_updates,
-            added=queues.added,
-            popped=queues.popped,
-            used=queues.used,
-            dropped=queues.dropped,
-            flush=flush,
             seen=self.seen.drain(),
             robots=robots.records.drain(),
             consent=robots.ledger,

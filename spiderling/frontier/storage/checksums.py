@@ -17,7 +17,8 @@ own: a weighted sum, which SQLite itself computes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xxhash
@@ -148,6 +149,14 @@ def next_checksum(table: Table, row: Sequence[Any], before: int) -> int:
     return _hash(table.content(row), before) >> _CHAIN_SHIFT
 
 
+def agrees(written: object, checksum: Callable[..., object], *values: Any) -> bool:
+    """Whether a row with these *values* has the *checksum* that was *written* with it."""
+    try:
+        return checksum(*values) == written
+    except UNFIT:
+        return False
+
+
 class CheckedTables:
     """Writes rows with their checksums.  Its owner begins and ends the transactions, with ``write_sums`` at the end.
 
@@ -157,6 +166,7 @@ class CheckedTables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Read the table ``written``; raises sqlite3.Error."""
         self._execute = connection.execute
+        self._executemany = connection.executemany
         self._written = read_written(connection)
         self._changed: set[str] = set()
         numbered = (name for name, table in TABLES.items() if table.is_numbered)
@@ -170,7 +180,7 @@ class CheckedTables:
 
     def append_whole_row(self, table: Table, row: Sequence[Any]) -> None:
         """Append a row; *row* has all columns but the checksum."""
-        rows, before = self._written.get(table.name, Written())
+        rows, before = self._written[table.name]
         checksum = next_checksum(table, row, before)
         self._execute(table.write, (*row, checksum))
         if table.is_numbered:
@@ -197,14 +207,23 @@ class CheckedTables:
         self._last[name] = 0
         self._note(name, 0, 0)
 
-    def count_rows(self, name: str, more: int) -> None:
-        """A table that is COUNTED got *more* rows; below 0: lost some."""
-        if more:
-            self._note(name, self.number_of_rows(name) + more, 0)
+    def write_hosts(self, rows: Iterable[HostRow]) -> None:
+        """Write rows of the table ``host``, each in place of its former one; ids are given without gaps."""
+        marks = ",".join("?" * (len(HostRow._fields) + 2))
+        self._executemany(f"REPLACE INTO host VALUES ({marks})", ((*row, *host_checksums(row)) for row in rows))
+        newest = self._execute("SELECT coalesce(max(id), 0) FROM host").fetchone()[0]
+        self._count_rows("host", max(0, newest - self._written["host"].rows))
 
-    def number_of_rows(self, name: str) -> int:
-        """How many rows the table has."""
-        return self._written.get(name, Written()).rows
+    def insert_chunks(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
+        """Add (id, number of URLs, packed lines) to the table ``chunk``."""
+        insert = "INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)"
+        added = self._executemany(insert, ((*row, chunk_checksum(*row)) for row in rows)).rowcount
+        self._count_rows("chunk", max(0, added))
+
+    def delete_chunks(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Delete the chunks with an id in one of *ranges* (first, behind the last)."""
+        gone = self._executemany("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount
+        self._count_rows("chunk", -max(0, gone))
 
     def write_sums(self) -> None:
         """Update the table ``written``; the last step of a transaction."""
@@ -212,8 +231,13 @@ class CheckedTables:
             self._execute("REPLACE INTO written VALUES (?, ?, ?)", (name, *self._written[name]))
         self._changed.clear()
 
+    def _count_rows(self, name: str, more: int) -> None:
+        """A table that is COUNTED got *more* rows; below 0: lost some."""
+        if more:
+            self._note(name, self._written[name].rows + more, 0)
+
     def _sum(self, name: str, more: int, checksum: int) -> None:
-        rows, total = self._written.get(name, Written())
+        rows, total = self._written[name]
         self._note(name, rows + more, total + checksum & _SUM_MASK)
 
     def _note(self, name: str, rows: int, checksum: int) -> None:
@@ -221,10 +245,10 @@ class CheckedTables:
         self._changed.add(name)
 
 
-def read_written(connection: sqlite3.Connection) -> dict[str, Written]:
+def read_written(connection: sqlite3.Connection) -> defaultdict[str, Written]:
     """The rows of the table ``written``, by name of the table; raises sqlite3.Error."""
     rows = connection.execute("SELECT name, rows, checksum FROM written")
-    return {name: Written(number, checksum) for name, number, checksum in rows}
+    return defaultdict(Written, {name: Written(number, checksum) for name, number, checksum in rows})
 
 
 class CheckedRow(NamedTuple):
@@ -241,10 +265,10 @@ def checked_rows(connection: sqlite3.Connection, table: Table) -> Iterator[Check
     """Read the rows of *table* in order and compare each with its checksum; raises sqlite3.Error."""
     before = total = 0
     for number, (*values, checksum) in enumerate(connection.execute(table.rows), 1):
-        try:
-            is_whole = checksum == (row_checksum(table, values) if table.keys else next_checksum(table, values, before))
-        except UNFIT:
-            is_whole = False
+        if table.keys:
+            is_whole = agrees(checksum, row_checksum, table, values)
+        else:
+            is_whole = agrees(checksum, next_checksum, table, values, before)
         before = checksum if isinstance(checksum, int) and checksum >= 0 else 0
         total = total + before & _SUM_MASK if table.keys else before
         yield CheckedRow(tuple(values), is_whole, Written(number, total))
@@ -258,5 +282,5 @@ def whole_rows(connection: sqlite3.Connection, name: str) -> Iterator[tuple[Any,
         if not row.is_whole:
             raise ValueError(f"row {so_far.rows} of the table {name} is not as it was written")
         yield row.values
-    if so_far != read_written(connection).get(name, Written()):
+    if so_far != read_written(connection)[name]:
         raise ValueError(f"the table {name} has other rows than were written")

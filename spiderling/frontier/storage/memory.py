@@ -17,8 +17,8 @@ from spiderling.frontier.storage.protocol import (
     SegmentRow,
     State,
     chunks_of,
-    replay,
 )
+from spiderling.frontier.storage.queue_lines import replay
 
 
 def summary_of(row: HostRow) -> HostSummary | None:

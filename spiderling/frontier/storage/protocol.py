@@ -243,17 +243,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release the file; committing afterwards raises StorageError."""
-
-
-def replay(
-    tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]
-) -> None:
-    """Apply one batch of the log to *tails*; raises ValueError if it pops more URLs than a tail has."""
-    for slot, line in added:
-        tails.setdefault(slot, []).append(line)
-    for slot, number in popped:
-        if not 0 <= number <= len(tails.get(slot, ())):
-            raise ValueError(f"{number} URLs leave slot {slot}, which has fewer")
-        del tails[slot][:number]
-        if not tails[slot]:
-            del tails[slot]

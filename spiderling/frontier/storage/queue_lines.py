@@ -1,4 +1,4 @@
-"""A URL in a queue as one line of bytes.
+"""A URL in a queue as one line of bytes, and such lines packed in the tables ``chunk`` and ``log``.
 
 The line of a plain URL is one byte, for its scheme, ``www.`` and rank, followed by its path; the host's name is known.
 Any other URL is JSON behind a ``~``: one with attempts, redirects, the payload of a subclass's request, a server's
@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable, Mapping
+
+import zstandard
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
@@ -21,6 +24,9 @@ HEADS = [[bytes([_FIRST + number * RANKS + rank]) for rank in range(RANKS)] for 
 """The first byte of a plain line, by the URL's prefix and its rank."""
 _SPECIAL = b"~"
 """The first byte of a line with JSON."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+"""The first bytes of a zstd frame."""
+_compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
 
 
 def plain_line(target: CanonicalUrl, rank: int) -> bytes | None:
@@ -60,3 +66,57 @@ def stored_url(line: bytes, host: Host) -> QueuedUrl:
         return url_of(line, host)
     except (ValueError, TypeError, IndexError) as error:
         raise DamageError(f"the queue of {host.name} is damaged: {line[:80]!r} is no URL of it ({error}).") from error
+
+
+# -- lines in the tables
+
+
+def packed(lines: Iterable[bytes]) -> bytes:
+    """The *lines* of a chunk or of the log, compressed if that makes them smaller.
+
+    No line begins like a zstd frame.
+    """
+    joined = b"\n".join(lines)
+    return min(joined, _compressor.compress(joined), key=len)
+
+
+def unpacked(blob: bytes) -> list[bytes]:
+    """The lines of a chunk or of the log; raises DamageError."""
+    try:
+        lines = zstandard.decompress(blob) if blob.startswith(_ZSTD_MAGIC) else blob
+    except zstandard.ZstdError as error:
+        raise DamageError(f"the URLs of a queue are damaged: {error}.") from error
+    return lines.split(b"\n") if lines else []
+
+
+def log_entry(added: Iterable[tuple[int, bytes]], popped: Mapping[int, int]) -> tuple[bytes, str]:
+    """The columns ``added`` and ``popped`` of a batch in the table ``log``."""
+    lines = packed(b"%d\t%s" % queue_line for queue_line in added)
+    return lines, " ".join(f"{slot}:{number}" for slot, number in popped.items())
+
+
+def replayed(log: Iterable[tuple[bytes, str]]) -> dict[int, list[bytes]]:
+    """Slot -> lines after all entries of the *log*; raises DamageError."""
+    tails: dict[int, list[bytes]] = {}
+    for added, popped in log:
+        queue_lines = (line.split(b"\t", 1) for line in unpacked(added))
+        numbers = (pair.split(":") for pair in popped.split())
+        try:
+            replay(tails, ((int(slot), line) for slot, line in queue_lines), ((int(s), int(n)) for s, n in numbers))
+        except ValueError as error:
+            raise DamageError(f"the log of the queues is damaged: {error}") from error
+    return tails
+
+
+def replay(
+    tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]
+) -> None:
+    """Apply one batch of the log to *tails*; raises ValueError if it pops more URLs than a tail has."""
+    for slot, line in added:
+        tails.setdefault(slot, []).append(line)
+    for slot, number in popped:
+        if not 0 <= number <= len(tails.get(slot, ())):
+            raise ValueError(f"{number} URLs leave slot {slot}, which has fewer")
+        del tails[slot][:number]
+        if not tails[slot]:
+            del tails[slot]

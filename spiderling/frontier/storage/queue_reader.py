@@ -15,8 +15,7 @@ from spiderling.frontier.storage.protocol import (
     slots_of_host,
     used_of,
 )
-from spiderling.frontier.storage.queue_lines import stored_url
-from spiderling.frontier.storage.sqlite import tails_of, unpacked
+from spiderling.frontier.storage.queue_lines import replayed, stored_url, unpacked
 
 
 class UrlRow(NamedTuple):
@@ -30,6 +29,11 @@ class UrlRow(NamedTuple):
     redirects: int
     parked: int
     payload: bytes | None
+
+
+def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
+    """Slot -> lines, replayed from the table ``log``."""
+    return replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
 
 
 def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
@@ -75,8 +79,8 @@ def _slots_of(
     """Slot -> lines of one host that are not used up, from its chunks and its *tails*."""
     slots: dict[int, list[bytes]] = {slot: [] for slot in slots_of_host(host)}
     bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
-    for chunk, packed in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
-        slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(packed))
+    for chunk, lines in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
+        slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(lines))
     for slot, used in used_of(host, positions).items():
         del slots.get(slot, [])[:used]
     for slot in slots:

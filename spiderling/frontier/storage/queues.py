@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
+    Changes,
     Flush,
     Store,
     chunks_of,
@@ -55,22 +56,6 @@ class Head:
     """The slot that ``next_up`` is in; None if it is in ``first``."""
 
 
-class QueueChanges:
-    """What the next batch tells the store of the queues; the fields are those of Changes."""
-
-    def __init__(self) -> None:
-        self.grown: set[int] = set()
-        """Ids of hosts that got URLs."""
-        self.added: list[tuple[int, bytes]] = []
-        self.popped: dict[int, int] = {}
-        self.used: list[int] = []
-        self.dropped: list[int] = []
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.added or self.popped or self.used or self.dropped)
-
-
 class Queues:
     """Every host's queue, by host id; HostStates holds their lengths in ``queued``."""
 
@@ -92,7 +77,10 @@ class Queues:
         """Number of the last flush that was begun."""
         self._committed = 0
         """Number of the last flush that was committed."""
-        self._changes = QueueChanges()
+        self._changes = Changes()
+        """What the next batch tells the store of the queues."""
+        self._grown: set[int] = set()
+        """Ids of hosts that got URLs since the last batch."""
 
     def load_tails(self, tails: dict[int, list[bytes]], generation: int) -> None:
         """After a restart: the *tails* that the store's log held, and the number of the last flush."""
@@ -106,10 +94,12 @@ class Queues:
         self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False
     ) -> None:
         """*host* comes into memory.  *positions*, *first*: from its row.  *is_new*: the store has no chunks of it."""
-        head = Head([], self.generation if is_new else -1)
-        head.used = used_of(host.id, positions)
-        head.first = [stored_url(line, host) for line in first or []]
-        self._heads[host.id] = head
+        self._heads[host.id] = Head(
+            chunks=[],
+            generation=self.generation if is_new else -1,
+            used=used_of(host.id, positions),
+            first=[stored_url(line, host) for line in first or []],
+        )
 
     def release_head(self, host_id: int) -> None:
         """The host leaves memory; the store must know all of its queue."""
@@ -148,7 +138,7 @@ class Queues:
                 best = slot
         self._in_tails += len(queue_lines)
         self._states.queued[host_id] += len(queue_lines)
-        self._changes.grown.add(host_id)
+        self._grown.add(host_id)
         head = self._heads.get(host_id)
         if head is not None and head.next_slot is not None and best < head.next_slot:
             head.next_up = head.next_slot = None
@@ -175,9 +165,7 @@ class Queues:
     def pop(self, host: Host) -> QueuedUrl:
         """Take the URL out that ``peek`` returns."""
         url = self.peek(host)
-        head = self._heads[host.id]
-        self._remove(head, head.next_slot)
-        self._states.queued[host.id] -= 1
+        self._remove(host.id, self._heads[host.id].next_slot)
         return url
 
     def worst_band(self, host: Host) -> int:
@@ -189,8 +177,7 @@ class Queues:
         head = self._heads[host.id]
         slot = max(self._filled(host, head))
         url = stored_url(self._front(head, slot), host)
-        self._remove(head, slot)
-        self._states.queued[host.id] -= 1
+        self._remove(host.id, slot)
         return url
 
     def drop_queue(self, host: Host) -> int:
@@ -266,8 +253,10 @@ class Queues:
             head.lines[slot] = lines
         return lines
 
-    def _remove(self, head: Head, slot: int | None) -> None:
+    def _remove(self, host_id: int, slot: int | None) -> None:
         """Take the first URL of *slot* out; None: of ``first``."""
+        self._states.queued[host_id] -= 1
+        head = self._heads[host_id]
         head.next_up = head.next_slot = None
         if slot is None:
             head.first.pop(0)
@@ -296,22 +285,27 @@ class Queues:
 
     @property
     def has_changed(self) -> bool:
-        return not self._changes.is_empty
+        changes = self._changes
+        return bool(changes.added or changes.popped or changes.used or changes.dropped)
 
-    def drain_changes(self) -> tuple[QueueChanges, Flush | None]:
-        """What changed since the last call; with a Flush if the tails are long enough and none is under way."""
-        changes, self._changes = self._changes, QueueChanges()
+    def drain_changes(self) -> tuple[Changes, set[int]]:
+        """What changed since the last call, and the ids of hosts that got URLs.
+
+        There is a Flush in it if the tails are long enough and none is under way.
+        """
+        changes, self._changes = self._changes, Changes()
+        grown, self._grown = self._grown, set()
         for _ in range(min(_FREED_AT_ONCE, len(self._flushed))):
             self._flushed.popitem()
         if self._in_tails < FLUSH_URLS or self.generation > self._committed:
-            return changes, None
+            return changes, grown
         self.generation += 1
         self._flushing = self._tails
         self._tails = {}
         self._in_tails = 0
         for head in self._heads.values():  # what was in a tail is in a chunk now
             head.next_up = head.next_slot = None
-        return changes, Flush(self.generation, self._flushing)
+        return replace(changes, flush=Flush(self.generation, self._flushing)), grown
 
     def note_commit(self) -> None:
         """The store has committed the batch that was drained last."""

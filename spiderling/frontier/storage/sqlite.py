@@ -11,30 +11,27 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from spiderling.base.errors import DamageError, JobdirError, StorageError
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostColumns
 from spiderling.frontier.storage import checksums, history, url_log
-from spiderling.frontier.storage.checksums import CheckedTables
+from spiderling.frontier.storage.checksums import agrees
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
-    Flush,
     HostRow,
     HostSummary,
     RobotsRow,
     SegmentRow,
     State,
     chunks_of,
-    replay,
 )
+from spiderling.frontier.storage.queue_lines import log_entry, packed, replayed, unpacked
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
 from spiderling.frontier.storage.soundness import what_to_do
 from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of
@@ -55,8 +52,6 @@ _HAS_SUMMARY = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR st
 )
 _FULL = "disk is full"
 """Part of SQLite's message for SQLITE_FULL; the error's code is known from Python 3.11 on only."""
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a zstd frame."""
 
 
 class SqliteStore:
@@ -71,29 +66,27 @@ class SqliteStore:
         """
         self._path = path
         self._synchronous = "FULL" if synced else "NORMAL"
-        self._compress = zstandard.ZstdCompressor(level=3, write_checksum=True).compress
         refuse_others(path)
-        self._writer: sqlite3.Connection | None = None
         if writes or version_of(path) is None:
             self._open_to_write()
         else:
-            self._reader = self._connect(f"{path.absolute().as_uri()}?{as_it_is(path)}")
+            self._reader = self._writer = self._connect(as_it_is(path))
 
     def begin_writing(self, path: Path) -> None:
         """Open the file, which was opened to read only, for writing; *path*: its name now.
 
         Nobody may use the store meanwhile.  Raises JobdirError or StorageError, after which the store is closed.
         """
-        if self._writer is None:
+        if self._reader is self._writer:  # a file that is open for writing has two connections
             self._reader.close()
             self._path = path
             self._open_to_write()
 
     def _open_to_write(self) -> None:
-        self._reader = self._writer = self._connect(self._path.absolute().as_uri())
+        self._reader = self._writer = self._connect()
         try:
             self._prepare()
-            self._reader = self._connect(self._path.absolute().as_uri())
+            self._reader = self._connect()
         except sqlite3.Error as error:
             self.close()
             if _FULL in str(error):
@@ -108,31 +101,26 @@ class SqliteStore:
             self.close()
             raise
 
-    def _connect(self, uri: str) -> sqlite3.Connection:
+    def _connect(self, parameters: str = "mode=rwc") -> sqlite3.Connection:
+        uri = f"{self._path.absolute().as_uri()}?{parameters}"
         try:
             return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise JobdirError(f"{self._path} cannot be opened as the state of a crawl: {error}.") from error
 
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        """The connection that writes."""
-        assert self._writer is not None
-        return self._writer
-
     def _prepare(self) -> None:
-        execute = self._connection.execute
+        execute = self._writer.execute
         if not execute("PRAGMA application_id").fetchone()[0]:
-            self._connection.executescript(
+            self._writer.executescript(
                 f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
             )
         execute("PRAGMA journal_mode=WAL")
         # Without this, what a kill left of the log would look like damage (write_ahead.py).
         execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._connection.executescript(VIEWS)
+        self._writer.executescript(VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")
         execute(f"PRAGMA cache_size=-{_CACHE_KB}")
-        self._tables = CheckedTables(self._connection)
+        self._tables = checksums.CheckedTables(self._writer)
         self._counts = dict(execute("SELECT key, value FROM count").fetchall())
 
     # -- reading
@@ -141,7 +129,7 @@ class SqliteStore:
         """Everything committed so far; raises JobdirError if it is damaged."""
         with self._reading():
             return State(
-                tails=_replayed(row[1:] for row in self._whole("log")),
+                tails=replayed((added, popped) for _, added, popped in self._whole("log")),
                 seen=_keys(self._whole("seen")),
                 digests=_keys(self._whole("digest")),
                 segments=[SegmentRow._make(row) for row in self._whole("file")],
@@ -187,7 +175,7 @@ class SqliteStore:
     def host(self, host_id: int) -> HostRow:
         *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
         row = HostRow._make(values)
-        self._compare(lambda: checksums.host_checksums(row) == (checksum, queue_checksum), f"host {host_id}")
+        self._refuse_changed(agrees((checksum, queue_checksum), checksums.host_checksums, row), f"host {host_id}")
         return row
 
     def chunk_ids(self, host_id: int) -> list[int]:
@@ -195,10 +183,11 @@ class SqliteStore:
         return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
 
     def chunk(self, chunk_id: int) -> list[bytes]:
-        urls, packed, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
-        self._compare(lambda: checksums.chunk_checksum(chunk_id, urls, packed) == checksum, f"chunk {chunk_id}")
+        urls, lines, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
+        is_whole = agrees(checksum, checksums.chunk_checksum, chunk_id, urls, lines)
+        self._refuse_changed(is_whole, f"chunk {chunk_id}")
         try:
-            return unpacked(packed)
+            return unpacked(lines)
         except DamageError as error:
             raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
 
@@ -209,8 +198,8 @@ class SqliteStore:
         if not rows:
             return None
         *values, checksum = rows[0]
-        table = checksums.TABLES["robots"]
-        self._compare(lambda: checksums.row_checksum(table, values) == checksum, f"the robots.txt of {key}")
+        is_whole = agrees(checksum, checksums.row_checksum, checksums.TABLES["robots"], values)
+        self._refuse_changed(is_whole, f"the robots.txt of {key}")
         return RobotsRow._make(values)
 
     def consents(self) -> list[ConsentRow]:
@@ -219,12 +208,9 @@ class SqliteStore:
         )
         return [ConsentRow._make(row) for row in rows]
 
-    def _compare(self, is_whole: Callable[[], bool], what: str) -> None:
-        """Raise StorageError unless *is_whole* returns True."""
-        with suppress(*checksums.UNFIT):
-            if is_whole():
-                return
-        raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
+    def _refuse_changed(self, is_whole: bool, what: str) -> None:
+        if not is_whole:
+            raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
 
     def _one(self, query: str, key: int) -> Any:
         """The row that *query* finds by its *key*; raises StorageError if there is none."""
@@ -243,12 +229,12 @@ class SqliteStore:
 
     def commit(self, changes: Changes) -> None:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._writer.execute("BEGIN IMMEDIATE")
             self._write(changes)
-            self._connection.execute("COMMIT")
+            self._writer.execute("COMMIT")
         except _REFUSED as error:
             with suppress(sqlite3.Error):
-                self._connection.rollback()
+                self._writer.rollback()
             raise StorageError(f"{self._path} could not be written: {error}.") from error
 
     def _write(self, changes: Changes) -> None:
@@ -262,7 +248,7 @@ class SqliteStore:
         tables = self._tables
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
-            former = self._connection.execute(first, answer[:4]).fetchone()
+            former = self._writer.execute(first, answer[:4]).fetchone()
             tables.replace_row("consent", answer._replace(first=former[0]) if former else answer)
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
@@ -290,80 +276,27 @@ class SqliteStore:
             self._tables.append_row(name, row)
 
     def _write_hosts(self, changes: Changes) -> None:
-        many = self._connection.executemany
-        rows = [(*row, *checksums.host_checksums(row)) for row in changes.hosts]
-        values = ",".join("?" * (len(HostRow._fields) + 2))
-        many(f"REPLACE INTO host VALUES ({values})", rows)
-        newest = max((row.id for row in changes.hosts), default=0)
-        self._tables.count_rows("host", max(0, newest - self._tables.number_of_rows("host")))
-        many(
+        self._tables.write_hosts(changes.hosts)
+        self._writer.executemany(
             "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
             f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
             changes.host_updates,
         )
 
     def _write_queues(self, changes: Changes) -> None:
-        many = self._connection.executemany
-        ranges = ((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
-        gone = max(0, many("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount)
-        gone += max(0, many("DELETE FROM chunk WHERE id = ?", ((chunk,) for chunk in changes.used)).rowcount)
-        self._tables.count_rows("chunk", -gone)
+        self._tables.delete_chunks((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
+        self._tables.delete_chunks((chunk, chunk + 1) for chunk in changes.used)
         if changes.flush is not None:
-            self._flush(changes.flush)
+            generation, tails = changes.flush
+            chunks = (chunk for slot, tail in tails.items() for chunk in chunks_of(slot, generation, tail))
+            self._tables.insert_chunks((chunk, len(lines), packed(lines)) for chunk, lines in chunks)
+            self._tables.clear_table("log")
         elif changes.added or changes.popped:
-            self._log(changes)
-
-    def _flush(self, flush: Flush) -> None:
-        rows = []
-        for slot, tail in flush.tails.items():
-            for chunk, lines in chunks_of(slot, flush.generation, tail):
-                packed = self._packed(b"\n".join(lines))
-                rows.append((chunk, len(lines), packed, checksums.chunk_checksum(chunk, len(lines), packed)))
-        self._connection.executemany("INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)", rows)
-        self._tables.count_rows("chunk", len(rows))
-        self._tables.clear_table("log")
-
-    def _log(self, changes: Changes) -> None:
-        added = self._packed(b"\n".join(b"%d\t%s" % queue_line for queue_line in changes.added))
-        popped = " ".join(f"{slot}:{number}" for slot, number in changes.popped.items())
-        self._tables.append_row("log", (added, popped))
-
-    def _packed(self, lines: bytes) -> bytes:
-        """*lines*, compressed if that makes them smaller; no queue line begins like a zstd frame."""
-        packed: bytes = self._compress(lines)
-        return packed if len(packed) < len(lines) else lines
+            self._tables.append_row("log", log_entry(changes.added, changes.popped))
 
     def close(self) -> None:
         self._reader.close()
-        if self._writer is not None:
-            self._writer.close()
-
-
-def unpacked(packed: bytes) -> list[bytes]:
-    """The lines of a chunk or of the log; raises DamageError."""
-    try:
-        lines = zstandard.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else packed
-    except zstandard.ZstdError as error:
-        raise DamageError(f"the URLs of a queue are damaged: {error}.") from error
-    return lines.split(b"\n") if lines else []
-
-
-def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
-    """Slot -> lines, replayed from the table ``log``."""
-    return _replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
-
-
-def _replayed(log: Iterable[tuple[Any, ...]]) -> dict[int, list[bytes]]:
-    """Slot -> lines after all (added, popped) of *log*; raises DamageError."""
-    tails: dict[int, list[bytes]] = {}
-    for added, popped in log:
-        queue_lines = (line.split(b"\t", 1) for line in unpacked(added))
-        numbers = (pair.split(":") for pair in popped.split())
-        try:
-            replay(tails, ((int(slot), line) for slot, line in queue_lines), ((int(s), int(n)) for s, n in numbers))
-        except ValueError as error:
-            raise DamageError(f"the log of the queues is damaged: {error}") from error
-    return tails
+        self._writer.close()
 
 
 def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:

@@ -195,7 +195,7 @@ def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
         yield _line("text", f"{end.kept_bytes:,} bytes, {end.words:,} words, {end.language}")
     document = crawl.text_of(ended)
     if document is not None:
-        yield _line("document", f"number {ended.document} of the frame at byte {ended.offset} of {ended.segment}")
+        yield _line("document", f"number {end.document} of the frame at byte {ended.offset} of {ended.segment}")
         yield ""
         yield from (_line(name, value) for name, value in document.attributes.items())
         yield ""

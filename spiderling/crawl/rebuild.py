@@ -38,13 +38,14 @@ from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.state_file import recorded_segments
 from spiderling.frontier.storage.url_log import with_outcome
 from spiderling.frontier.storage.write_ahead import damaged_log
 from spiderling.jobdir.card import read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.surplus import Surplus, beyond, recorded, set_aside
+from spiderling.jobdir.surplus import Surplus, beyond, set_aside
 
 _JUDGES_NOTHING: dict[str, Any] = {
     "yield_profile": "off",
@@ -106,7 +107,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
 def _is_whole(jobdir: Jobdir) -> bool:
     """Whether the state is sound and knows all segments."""
     try:
-        known = recorded(jobdir.database)
+        known = recorded_segments(jobdir.database)
         if known is None or any(beyond(jobdir.path, known, None)) or any(damaged_log(jobdir.database)):
             return False
         with closing(Inspection(jobdir.path)) as crawl:

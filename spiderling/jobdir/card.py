@@ -13,13 +13,13 @@ import platform
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from spiderling import __version__
 from spiderling.base.atomic_files import write_whole
@@ -29,10 +29,8 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.printing import markdown_table, printable
 from spiderling.frontier.storage.soundness import noted
-from spiderling.jobdir.inspection import Inspection
-
-if TYPE_CHECKING:
-    from spiderling.languages import LanguageInfo
+from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.languages import LanguageInfo
 
 Manifest: TypeAlias = "dict[str, Any]"
 
@@ -108,45 +106,36 @@ def card_of(crawl: Inspection) -> Manifest:
 
     A segment that has not grown keeps its former checksum: were it damaged since, a new one would hide that.
     """
-    former = {file["name"]: file for file in _files(read_manifest(crawl.directory / "corpus"))}
-    files = []
-    for segment in crawl.segments("corpus"):
-        file = former.get(segment.path.name, {})
-        known = file.get("sha256") if file.get("bytes") == segment.length else None
-        files.append(
-            {
-                "name": segment.path.name,
-                "documents": segment.entries,
-                "bytes": segment.length,
-                "sha256": known or checksum(segment.path, segment.length),
-            }
-        )
+    former = _known_checksums(crawl)
     return {
         "made": _utc(time.time()),
         "software": software(),
         "contents": _contents_of(crawl),
         "crawls": [provenance(crawl)],
-        "files": files,
+        "files": [
+            {
+                "name": segment.path.name,
+                "documents": segment.entries,
+                "bytes": segment.length,
+                "sha256": former.get(segment.path.name) or checksum(segment.path, segment.length),
+            }
+            for segment in crawl.segments("corpus")
+        ],
     }
 
 
 def _contents_of(crawl: Inspection) -> Manifest:
-    counts = crawl.counts
-
-    def counted(prefix: str) -> Counter[str]:
-        return Counter({key[len(prefix) :]: n for key, n in counts.items() if key.startswith(prefix) and n})
-
     hosts = crawl.rows("SELECT count(*) AS n FROM host WHERE documents > 0")[0]["n"]
     last = crawl.rows("SELECT max(time) AS time FROM history")[0]["time"]
     dates = [_utc(noted(crawl.meta, "created", 0.0)), _utc(last or 0.0)]
     kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
     return _contents(
-        counted("language/"),
-        counted("fact/words/"),
-        counts.get("total/kept_bytes", 0),
+        counts_under("language", crawl.counts),
+        counts_under("fact/words", crawl.counts),
+        crawl.counts.get("total/kept_bytes", 0),
         hosts,
         dates,
-        {name: counted(f"fact/{kind}/") for name, kind in kinds.items()},
+        {name: counts_under(f"fact/{kind}", crawl.counts) for name, kind in kinds.items()},
     )
 
 
@@ -175,11 +164,8 @@ def provenance(crawl: Inspection) -> Manifest:
 
 def write_card(directory: Path) -> None:
     """Write the card of the crawl in *directory* into its ``corpus/``; raises SpiderlingError."""
-    crawl = Inspection(directory)
-    try:
+    with closing(Inspection(directory)) as crawl:
         manifest = card_of(crawl)
-    finally:
-        crawl.close()
     write_pair(manifest, directory / "corpus" / README, directory / "corpus" / MANIFEST)
 
 
@@ -198,20 +184,24 @@ def read_manifest(corpus: Path) -> Manifest:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _files(manifest: Manifest) -> list[Manifest]:
-    files = manifest.get("files")
-    return [file for file in files if isinstance(file, dict) and "name" in file] if isinstance(files, list) else []
+def _known_checksums(crawl: Inspection) -> dict[str, Any]:
+    """Name -> checksum in the card of the corpus, of each segment that is as long as the card says."""
+    lengths = {segment.path.name: segment.length for segment in crawl.segments("corpus")}
+    files = read_manifest(crawl.directory / "corpus").get("files")
+    return {
+        file["name"]: file.get("sha256")
+        for file in (files if isinstance(files, list) else ())
+        if isinstance(file, dict) and file.get("bytes", -1) == lengths.get(file.get("name", ""))
+    }
 
 
 def changed_files(crawl: Inspection) -> list[str]:
     """Names of segments that are as long as the card says and have another checksum; raises StorageError."""
-    said = {file["name"]: file for file in _files(read_manifest(crawl.directory / "corpus"))}
+    said = _known_checksums(crawl)
     return [
         segment.path.name
         for segment in crawl.segments("corpus")
-        if (file := said.get(segment.path.name)) is not None
-        and file.get("bytes") == segment.length
-        and file.get("sha256") != checksum(segment.path, segment.length)
+        if segment.path.name in said and said[segment.path.name] != checksum(segment.path, segment.length)
     ]
 
 
@@ -221,25 +211,18 @@ def changed_files(crawl: Inspection) -> list[str]:
 def model_digests(infos: Iterable[LanguageInfo]) -> dict[str, str]:
     """SHA-256 of the names and contents of each language's files, its seeds not among them."""
 
-    def parts(info: LanguageInfo) -> Iterator[bytes]:
+    digests = {}
+    for info in infos:
         assert info.directory is not None
-        for file in sorted(info.directory.iterdir(), key=lambda file: file.name):
-            if file.is_file() and file.name != "seeds.txt":
-                yield from (file.name.encode(), file.read_bytes())
-
-    return {info.code: _digest(parts(info)) for info in infos}
+        files = (file for file in info.directory.iterdir() if file.is_file() and file.name != "seeds.txt")
+        parts = [file.name.encode() + file.read_bytes() for file in sorted(files, key=lambda file: file.name)]
+        digests[info.code] = hashlib.sha256(b"".join(parts)).hexdigest()
+    return digests
 
 
 def seeds_digest(urls: Iterable[str]) -> str:
     """SHA-256 of the seeds, sorted, one a line: the same for the same set."""
-    return _digest(f"{url}\n".encode() for url in sorted(set(urls)))
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
+    return hashlib.sha256("".join(f"{url}\n" for url in sorted(set(urls))).encode()).hexdigest()
 
 
 def checksum(path: Path, length: int | None = None) -> str:

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.reasons import Reason
@@ -25,11 +25,8 @@ from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.frontier.storage.write_ahead import damaged_log
 from spiderling.jobdir.card import changed_files
-from spiderling.jobdir.inspection import Inspection, Segment
+from spiderling.jobdir.inspection import Inspection, Segment, counts_under
 from spiderling.jobdir.row_checks import damaged_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _MOST_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")
@@ -59,14 +56,9 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
             yield str(error)
 
 
-def counts_with_prefix(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
-    """The part of *counts* under ``prefix/``, without the prefix."""
-    return {key[len(prefix) + 1 :]: value for key, value in counts.items() if key.startswith(prefix + "/")}
-
-
 def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     counts = crawl.counts
-    ends = sum(counts_with_prefix(counts, "end").values())
+    ends = counts_under("end", counts).total()
     discovered = counts.get("discovered", 0)
     waiting = counts.get("waiting", 0)
     if discovered != ends + waiting:
@@ -118,21 +110,20 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
         keys.update(end.key for end in batch if row["batch"] > asked_again.get(end.reason, 0))
         if twice:
             yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
-    kept = crawl.counts.get("end/" + Reason.KEPT.value, 0)
+    counted = counts_under("end", crawl.counts)
     purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
-    ends = sum(counts_with_prefix(crawl.counts, "end").values())
     parked = crawl.rows("SELECT coalesce(sum(parked), 0) AS urls FROM host")[0]["urls"]
-    if reasons.total() + purged + parked < ends:
+    if reasons.total() + purged + parked < counted.total():
         compared.append("not compared: ends of URLs with the trail, which was switched on later")
         return
-    if reasons[Reason.KEPT.value] != kept:
-        yield f"{kept} URLs were kept by the counts, {reasons[Reason.KEPT.value]} by the trail"
+    kept = Reason.KEPT.value
+    if reasons[kept] != counted[kept]:
+        yield f"{counted[kept]} URLs were kept by the counts, {reasons[kept]} by the trail"
     told = {row["reason"] for row in crawl.rows("SELECT DISTINCT reason FROM purged")} | asked_again.keys()
-    told |= {reason.value for reason in CLOSED_STATES.values()} | {Reason.KEPT.value}  # parked URLs may wait again
-    counted = counts_with_prefix(crawl.counts, "end")
+    told |= {reason.value for reason in CLOSED_STATES.values()} | {kept}  # parked URLs may wait again
     for reason in sorted((counted.keys() | reasons.keys()) - told):
-        if counted.get(reason, 0) != reasons[reason]:
-            yield f"{counted.get(reason, 0)} URLs ended as {reason} by the counts, {reasons[reason]} by the trail"
+        if counted[reason] != reasons[reason]:
+            yield f"{counted[reason]} URLs ended as {reason} by the counts, {reasons[reason]} by the trail"
     compared.append(f"{reasons.total():,} ends of URLs in the trail with the counts of each reason")
 
 

@@ -38,7 +38,6 @@ class Agreement:
         done = self._make_agree()
         if self._upgraded_state is not None:
             former = take_over(self._database, self._upgraded_state)
-            self._upgraded_state = None
             done.append(f"the state was brought to this version's schema; the former is kept as {former}")
         return done
 
@@ -96,15 +95,13 @@ class Jobdir:
 
         Open files could still be written to then, but new segments would go elsewhere.
         """
-        try:
-            is_here = self.database.exists() and self._identity() == self._opened
-        except OSError:
-            is_here = False
-        if not is_here:
-            raise StorageError(
-                f"the crawl directory {self.path} was moved, deleted or replaced while the crawl ran. Put it back, or "
-                "say where it is with -s JOBDIR=..., and start again: what it acknowledged is there."
-            )
+        with suppress(OSError):
+            if self.database.exists() and self._identity() == self._opened:
+                return
+        raise StorageError(
+            f"the crawl directory {self.path} was moved, deleted or replaced while the crawl ran. Put it back, or "
+            "say where it is with -s JOBDIR=..., and start again: what it acknowledged is there."
+        )
 
     def _identity(self) -> list[tuple[int, int]]:
         """Device and inode of each directory."""

@@ -6,13 +6,13 @@ Nothing is written.  Everything that one ``Inspection`` returns is from one read
 from __future__ import annotations
 
 import fcntl
-import sqlite3
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
@@ -28,9 +28,6 @@ from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_
 from spiderling.frontier.storage.soundness import SoundConnection, is_like, noted, what_to_do
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 class Ended(NamedTuple):
     """A URL's end, when it was written, and the document that it left."""
@@ -39,10 +36,6 @@ class Ended(NamedTuple):
     time: float
     segment: str
     offset: int
-
-    @property
-    def document(self) -> int | None:
-        return self.end.document
 
 
 class Found(NamedTuple):
@@ -81,6 +74,12 @@ class Story(NamedTuple):
     """Why a mention of it would be refused by the crawl's options."""
 
 
+def counts_under(prefix: str, counts: Mapping[str, int]) -> Counter[str]:
+    """The *counts* whose keys begin with *prefix* and a slash, by the rest of the key; without those of 0."""
+    start = f"{prefix}/"
+    return Counter({key.removeprefix(start): n for key, n in counts.items() if key.startswith(start) and n})
+
+
 class Inspection:
     """A crawl's directory opened for reading."""
 
@@ -90,15 +89,10 @@ class Inspection:
         self.database = directory / "state/frontier.sqlite"
         if not self.database.is_file():
             raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
-        try:
-            uri = f"{self.database.absolute().as_uri()}?mode=ro"
-            self.connection = sqlite3.connect(uri, uri=True, factory=SoundConnection)
-            self.connection.path = str(self.database)
-            self.connection.execute("BEGIN")
-            application = self.connection.execute("PRAGMA application_id").fetchone()[0]
-            self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.Error as error:
-            raise JobdirError(f"{self.database} cannot be read as the state of a crawl: {error}.") from error
+        self.connection = SoundConnection(self.database)
+        self.connection.execute("BEGIN")
+        application = self.connection.execute("PRAGMA application_id").fetchone()[0]
+        self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION_ID or self.schema not in READABLE:
             raise JobdirError(
                 f"{self.database} was written by something else, or by another version of Spiderling (schema "
@@ -118,9 +112,9 @@ class Inspection:
     def meta(self) -> dict[str, str]:
         return dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
-        return {row["key"]: row["value"] for row in self.rows("SELECT key, value FROM count")}
+        return dict(self.connection.execute("SELECT key, value FROM count").fetchall())
 
     @property
     def options(self) -> Options:
@@ -206,13 +200,14 @@ class Inspection:
 
     def text_of(self, ended: Ended) -> Document | None:
         """The document that a URL left in the corpus; None if it left none.  Raises StorageError."""
-        if ended.document is None:
+        number = ended.end.document
+        if number is None:
             return None
         frame = reader.frame_at(self.directory / "corpus" / ended.segment, ended.offset)
         documents = list(reader.documents(frame.split("\n")))
-        if ended.document >= len(documents):
-            raise StorageError(f"{ended.segment} has no document {ended.document} at byte {ended.offset}.")
-        return documents[ended.document]
+        if number >= len(documents):
+            raise StorageError(f"{ended.segment} has no document {number} at byte {ended.offset}.")
+        return documents[number]
 
     def _ended(self, key: int) -> Ended | None:
         query = "SELECT batch, keys FROM ended WHERE instr(keys, ?) ORDER BY batch DESC"

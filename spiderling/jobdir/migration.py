@@ -79,8 +79,7 @@ def _empty_log(path: Path) -> None:
 
 
 def _refuse_full_disk(path: Path) -> None:
-    log = log_of(path)
-    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    size = sum(file.stat().st_size for file in (path, log_of(path)) if file.exists())
     needed = int(size * _GROWTH)
     free = shutil.disk_usage(path.parent).free
     if free < needed:

@@ -12,10 +12,10 @@ when the state was read and found usable.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
-from spiderling.frontier.storage.soundness import what_to_do
 from spiderling.frontier.storage.state_file import log_of, recorded_segments
 from spiderling.frontier.storage.write_ahead import damaged_log
 
@@ -70,7 +69,7 @@ def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callabl
     moved; StorageError for a segment that lost text.  The function raises JobdirError.
     """
     has_log = log_of(database).exists()
-    known = recorded(database)
+    known = recorded_segments(database)
     if known is None:
         refuse_without_state(directory, database)
         return list
@@ -101,7 +100,7 @@ def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
 def undo(directory: Path, database: Path, prefix: str) -> None:
     """Cut off what this process wrote and could not commit, when its state is closed: the log is gone then."""
     with suppress(SpiderlingError, OSError):
-        known = recorded(database)
+        known = recorded_segments(database)
         found = [] if known is None else list(beyond(directory, known, prefix))
         if known is not None and is_unfinished(found, known):
             for surplus in found:
@@ -170,16 +169,6 @@ def set_aside(surplus: Surplus) -> None:
         path.unlink()  # its bytes stand in the copy
     sync_directory(directory)
     sync_directory(path.parent)
-
-
-def recorded(database: Path) -> list[SegmentRow] | None:
-    """``recorded_segments``; raises JobdirError for a file that is damaged."""
-    try:
-        return recorded_segments(database)
-    except sqlite3.Error as error:
-        raise JobdirError(
-            f"{database} cannot be read as the state of a crawl: {error}; {what_to_do(database)}."
-        ) from error
 
 
 def refuse_without_state(directory: Path, database: Path) -> None:
@@ -252,12 +241,8 @@ def _cut(surplus: Surplus) -> None:
 
 
 def _free(directory: Path, name: str, suffix: str) -> Path:
-    path = directory / f"{name}{suffix}"
-    number = 1
-    while path.exists():
-        number += 1
-        path = directory / f"{name}-{number}{suffix}"
-    return path
+    paths = (directory / f"{name}{f'-{number}' if number > 1 else ''}{suffix}" for number in count(1))
+    return next(path for path in paths if not path.exists())
 
 
 def _copy(source: Path, start: int, end: int, target: Path) -> None:

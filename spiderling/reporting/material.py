@@ -16,7 +16,7 @@ from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.inspection import Inspection, counts_under
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
 _ID_MASK = (1 << 24) - 1
@@ -87,9 +87,7 @@ class Material:
         return self.counts.get(f"total/{name}", 0)
 
     def counted(self, prefix: str) -> Counter[str]:
-        """The counts whose keys begin with *prefix* and a slash, by the rest."""
-        start = prefix + "/"
-        return Counter({key[len(start) :]: n for key, n in self.counts.items() if key.startswith(start) and n})
+        return counts_under(prefix, self.counts)
 
     @property
     def yield_rate(self) -> float:

@@ -32,7 +32,6 @@ from spiderling.frontier.storage.protocol import (
 )
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.check import counts_with_prefix
 from spiderling.jobdir.row_checks import damaged_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -392,8 +391,3 @@ def test_a_row_that_was_changed_is_not_read(
         file.execute(statement)
     with closing(SqliteStore(path)) as store, pytest.raises(SpiderlingError, match="is damaged"):
         read(store)
-
-
-def test_counts_under_a_prefix() -> None:
-    counts = {"end/kept": 3, "end/dns": 1, "ending/x": 9, "total/pages": 5}
-    assert counts_with_prefix(counts, "end") == {"kept": 3, "dns": 1}

@@ -27,13 +27,12 @@ _SIZES = {"keys": 8, "pages": 16}
 _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
 _MOST_SAID = 120
 """Characters of SQLite's own message that are printed; it may quote what it could not read (chosen)."""
-_ANEW = "put it back from a backup, or make it anew with the option --rebuild of `scrapy inspect`"
 _T = TypeVar("_T")
 
 
-def what_to_do(database: Path | str) -> str:
+def what_to_do(database: Path) -> str:
     """What a user can do about damage in the state *database*, as the end of a sentence."""
-    directory = Path(database).parent.parent
+    directory = database.parent.parent
     return (
         f"{to_check(directory)}make it anew with `scrapy inspect {directory} --rebuild`, put it back from a backup, or "
         f"take out what is whole with `scrapy export {directory} --salvage`"
@@ -48,10 +47,13 @@ def to_check(directory: Path) -> str:
 class SoundConnection(sqlite3.Connection):
     """A connection that reads a state; ``execute`` and its cursors raise JobdirError for a damaged one."""
 
-    def __init__(self, path: str, *args: Any, **options: Any) -> None:
-        super().__init__(path, *args, **options)
+    def __init__(self, path: Path, parameters: str = "mode=ro") -> None:
+        """Open the state at *path*, with *parameters* of SQLite's URI; raises JobdirError."""
+        try:
+            super().__init__(f"{path.absolute().as_uri()}?{parameters}", uri=True)
+        except sqlite3.Error as error:
+            raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
         self.path = path
-        """The name of the file in messages."""
         self.looks = True
         """Whether tables are checked; not needed where each row is compared with its checksum."""
         self._known: set[str] = set()
@@ -103,7 +105,7 @@ class _SoundCursor(sqlite3.Cursor):
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
+def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -134,7 +136,10 @@ def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
     except (ValueError, TypeError, RecursionError):
         value = None
     if not is_like(value, default):
-        raise JobdirError(f"the state is damaged: its note {key!r} cannot be read; {_ANEW}.")
+        raise JobdirError(
+            f"the state is damaged: its note {key!r} cannot be read; put it back from a backup, or make it anew with "
+            "the option --rebuild of `scrapy inspect`."
+        )
     return value  # type: ignore[return-value]
 
 

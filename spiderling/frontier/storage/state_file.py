@@ -57,13 +57,11 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
     """The segments that the state at *database* records; None if the file is missing or is no state.
 
     Nothing is written.  Each row is compared with its checksum, since what segments hold beyond the recorded lengths
-    may be cut off.  Raises JobdirError or sqlite3.Error if the file is damaged.
+    may be cut off.  Raises JobdirError if the file is damaged.
     """
     if not database.is_file():
         return None
-    uri = f"{database.absolute().as_uri()}?{as_it_is(database)}"
-    with closing(sqlite3.connect(uri, uri=True, factory=SoundConnection)) as connection:
-        connection.path = str(database)
+    with closing(SoundConnection(database, as_it_is(database))) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         if "file" not in tables:
             return None

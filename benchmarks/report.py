@@ -80,7 +80,7 @@ def _trail(rows: list[HostRow]) -> UrlLogBatch:
     ends = [End(url_key(row.id, url), url, "bad-quality" if url.endswith("3") else "kept", 0, 0) for row, url in urls]
     is_seed = [row.id <= SEEDS and url.endswith("/0") for row, url in urls]
     pages = [(0 if seed else 1, 1) for seed in is_seed]
-    return UrlLogBatch(BEGUN, tuple(ends), tuple(end.key for end in ends), tuple(pages))
+    return UrlLogBatch(BEGUN, ends, [end.key for end in ends], pages)
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 from conftest import ROOT
-from spiderling.frontier.storage.write_ahead import damaged_log
 
+from spiderling.frontier.storage.state_file import damaged_log
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 

@@ -153,7 +153,7 @@ class Checkpoint:
         now = self._now()
         frontier = self._frontier
         changes = frontier.drain(now)
-        ends = tuple(self._with_outcome(end) for end in changes.url_log.ends)
+        ends = [self._with_outcome(end) for end in changes.url_log.ends]
         noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
         changes = replace(
             changes,

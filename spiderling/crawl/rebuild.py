@@ -38,9 +38,8 @@ from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.state_file import recorded_segments
+from spiderling.frontier.storage.state_file import damaged_log, recorded_segments
 from spiderling.frontier.storage.url_log import with_outcome
-from spiderling.frontier.storage.write_ahead import damaged_log
 from spiderling.jobdir.card import read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
@@ -328,7 +327,7 @@ class _Rebuilding:
             with_outcome(end, *self._told[end.key]) if end.key in self._told else end for end in changes.url_log.ends
         ]
         self._told = {}
-        return replace(changes, url_log=replace(changes.url_log, ends=tuple(ends)))
+        return replace(changes, url_log=replace(changes.url_log, ends=list(ends)))
 
     def _commit(self, changes: Changes) -> None:
         self._store.commit(changes)

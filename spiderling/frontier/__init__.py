@@ -28,8 +28,8 @@ How a URL passes, and who decides:
     reachability.py      whose fault it is when nothing answers
     storage/             tables in memory, and what survives a kill
 
-Nothing here reads a clock or does I/O but storage/: sqlite.py for the crawl; queue_reader.py, soundness.py,
-state_file.py and write_ahead.py for those who look at a state from outside.
+Nothing here reads a clock or does I/O but storage/: sqlite.py for the crawl; queue_reader.py, soundness.py
+and state_file.py for those who look at a state from outside.
 """
 
 from spiderling.frontier.discovery.core import Fetch, Report

@@ -22,8 +22,8 @@ from spiderling.frontier.hosts.host import CLOSED_STATES
 from spiderling.frontier.storage.queue_reader import queues_by_host
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.soundness import noted
+from spiderling.frontier.storage.state_file import damaged_log
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
-from spiderling.frontier.storage.write_ahead import damaged_log
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
 from spiderling.jobdir.row_checks import damaged_rows

@@ -25,8 +25,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
-from spiderling.frontier.storage.state_file import log_of, recorded_segments
-from spiderling.frontier.storage.write_ahead import damaged_log
+from spiderling.frontier.storage.state_file import damaged_log, log_of, recorded_segments
 
 ASIDE = "aside"
 """Directory beside the segments of a kind, for what was set aside."""

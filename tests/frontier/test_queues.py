@@ -12,7 +12,7 @@ from spiderling.frontier.storage.rows import host_row
 from spiderling.base.errors import StorageError
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
-from spiderling.frontier.storage.host_table import HostTable
+from spiderling.frontier.storage.host_table import HostTable, host_row
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import BAND_BITS, Flush
 from spiderling.frontier.storage.queue_lines import line_of, plain_line, url_of

@@ -190,7 +190,7 @@ def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """The record of a host while it is in memory; rows.py makes it of a row of the table ``host`` and back.
+    """The record of a host while it is in memory; host_table.py makes it of a row of the table ``host`` and back.
 
     Above each group of fields stands who alone changes them.
     """

@@ -7,10 +7,8 @@ bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 TICK_S = 10
 _HOUR = 3600 // TICK_S

@@ -12,57 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import xxhash
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
 from spiderling.frontier.hosts.host import STATE_OF, Host, HostColumns, HostState, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.storage.key_table import KeyTable
+from spiderling.frontier.storage.key_table import NameIndex
 from spiderling.frontier.storage.protocol import HostRow, HostSummary, Store, lines_before_chunks
+from spiderling.frontier.storage.queue_lines import line_of
 from spiderling.frontier.storage.queues import Queues
-from spiderling.frontier.storage.rows import host_of, host_row, new_row
 
-_ID_BITS = 24
-"""Bits of a host id (base/urls.py)."""
 _MAX_RECENT_NAMES = 30_000
 """Names of known hosts that are kept with their ids (chosen: 5 MB), since most links lead to the same hosts."""
-
-
-class NameIndex:
-    """Host name -> id, in 14 to 16 bytes a name.
-
-    It keeps 72 bits of each name's hash instead of the name: with 10^7 hosts, two are taken for one in one crawl
-    of 10^8.
-    """
-
-    def __init__(self) -> None:
-        self._table = KeyTable()
-        self._checks = array("I", [0])
-
-    def find(self, name: str) -> int:
-        """The id of *name*, or 0."""
-        digest = xxhash.xxh3_128_intdigest(name.encode())
-        for host_id in self._table.values(digest & (1 << 40) - 1):
-            if self._checks[host_id] == digest >> 96:
-                return host_id
-        return 0
-
-    def add_name(self, name: str) -> None:
-        """Add the name of the next id."""
-        digest = xxhash.xxh3_128_intdigest(name.encode())
-        self._table.add((digest & (1 << 40) - 1) << _ID_BITS | len(self._checks))
-        self._checks.append(digest >> 96)
-
-    def add_names(self, blocks: Iterator[list[str]]) -> None:
-        """Add the names of the next ids."""
-        keys = [np.empty(0, np.uint64)]
-        for names in blocks:
-            digests = np.frombuffer(b"".join([xxhash.xxh3_128_digest(name.encode()) for name in names]), ">u8")
-            ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
-            keys.append(digests[1::2] << np.uint64(_ID_BITS) | ids)
-            self._checks.frombytes((digests[::2] >> np.uint64(32)).astype(np.uint32).tobytes())
-        self._table.update(np.concatenate(keys))
 
 
 @dataclass(slots=True)
@@ -158,15 +119,7 @@ class HostTable:
 
     def by_id(self, host_id: int) -> Host:
         """The host of this id, read from the store if it is not in memory."""
-        host = self._live.get(host_id)
-        if host is None:
-            host = self._first_record(host_id)
-        if host is None:
-            row = self._store.host(host_id)
-            host = host_of(row, self.states)
-            self._enter(host)
-            self._queues.load_head(host, row.positions, lines_before_chunks(row.transit, row.first))
-        return host
+        return self._live.get(host_id) or self._first_record(host_id) or self._stored_record(host_id)
 
     def create(self, name: str, distance: int) -> int:
         """Add a host; returns its id.  Raises OverflowError beyond 16.7 million hosts."""
@@ -189,6 +142,13 @@ class HostTable:
         self._queues.load_head(host, is_new=is_new)
         if is_new:
             self.changed.add(host)
+        return host
+
+    def _stored_record(self, host_id: int) -> Host:
+        row = self._store.host(host_id)
+        host = host_of(row, self.states)
+        self._enter(host)
+        self._queues.load_head(host, row.positions, lines_before_chunks(row.transit, row.first))
         return host
 
     @property
@@ -253,16 +213,12 @@ class HostTable:
     def note_commit(self) -> None:
         """The store has committed what was drained last: idle hosts that have not changed since leave memory."""
         self._drained_names = {}
-        kept = set()
-        for host in self._idle:
-            if host.active:
-                continue
-            if host in self.changed or host.in_transit or host.robots_requests:
-                kept.add(host)
-                continue
-            del self._live[host.id]
-            self._queues.release_head(host.id)
-        self._idle = kept
+        idle = [host for host in self._idle if not host.active]
+        self._idle = {host for host in idle if host in self.changed or host.in_transit or host.robots_requests}
+        for host in idle:
+            if host not in self._idle:
+                del self._live[host.id]
+                self._queues.release_head(host.id)
 
     def count_bytes(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
         """Add to the accounts of *host* and of its unit."""
@@ -310,3 +266,61 @@ def _are_possible(columns: HostColumns) -> bool:
     """Whether these are values of hosts that the compact tables can hold."""
     numbers = (*columns.distances, *columns.queued)
     return STATE_OF.keys() >= {*columns.states} and min(numbers) >= 0 and max(numbers) < 1 << 32
+
+
+# -- rows of the store
+
+
+def host_row(host: Host, queues: Queues) -> HostRow:
+    """The row of a host in memory."""
+    in_transit = host.fetching
+    is_closed = host.is_closed
+    urls = host.queued + (in_transit is not None)
+    # By position, in the order of HostRow: names would double the time, and each batch makes many rows.
+    return HostRow(
+        host.id,
+        host.name,
+        host.state.value,
+        host.distance,
+        host.account.pages,
+        host.documents,
+        host.words,
+        host.account.downloaded_bytes,
+        host.account.kept_bytes,
+        0 if is_closed else urls,
+        urls if is_closed else 0,
+        host.due,
+        host.crawl_delay_s,
+        host.slowdown,
+        host.failures,
+        1 if host.pinned else -host.second_chances,
+        host.address,
+        queues.positions(host.id),
+        b"\n".join(queues.first_lines(host.id)),
+        line_of(in_transit) if in_transit is not None else None,
+    )
+
+
+def new_row(host_id: int, name: str, states: HostStates) -> HostRow:
+    """The row of a host of which only the name and the columns are known."""
+    state = states.state(host_id).value
+    return HostRow(host_id, name, state, states.distance(host_id), waiting=states.queued[host_id])
+
+
+def host_of(row: HostRow, states: HostStates) -> Host:
+    """The host of a row; its state, distance and length of the queue are in *states* already."""
+    return Host(
+        id=row.id,
+        name=row.name,
+        states=states,
+        account=YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes),
+        documents=row.documents,
+        words=row.words,
+        due=row.due,
+        crawl_delay_s=row.crawl_delay_s,
+        slowdown=row.slowdown,
+        failures=row.failures,
+        address=row.address,
+        pinned=row.exempt > 0,
+        second_chances=max(0, -row.exempt),
+    )

@@ -1,4 +1,6 @@
-"""A set of 64-bit keys in little memory: a hash table with open addressing, in 256 parts that grow one at a time.
+"""A set of 64-bit keys in little memory, and the index of hosts' names that is built on it.
+
+The set is a hash table with open addressing, in 256 parts that grow one at a time.
 
 Each part is an array with linear probing.  A key's place is proportional to the key, so the keys lie in order and a
 part can be built from sorted keys in one pass.  Only one part grows at a time: of 10^7 keys it holds 40,000, which
@@ -7,10 +9,12 @@ takes about a millisecond, so no insertion holds up the event loop.  A key takes
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 Keys = NDArray[np.uint64]
@@ -136,6 +140,42 @@ class KeyTable:
         self._sizes[part] = self._size_of[part] = size
         self._used[part] = len(keys)
         self._limits[part] = int(size * _MAX_LOAD)
+
+
+class NameIndex:
+    """Host name -> id, in 14 to 16 bytes a name.
+
+    It keeps 72 bits of each name's hash instead of the name: with 10^7 hosts, two are taken for one in one crawl
+    of 10^8.
+    """
+
+    def __init__(self) -> None:
+        self._table = KeyTable()
+        self._checks = array("I", [0])
+
+    def find(self, name: str) -> int:
+        """The id of *name*, or 0."""
+        digest = xxhash.xxh3_128_intdigest(name.encode())
+        for host_id in self._table.values(digest & (1 << 40) - 1):
+            if self._checks[host_id] == digest >> 96:
+                return host_id
+        return 0
+
+    def add_name(self, name: str) -> None:
+        """Add the name of the next id."""
+        digest = xxhash.xxh3_128_intdigest(name.encode())
+        self._table.add((digest & (1 << 40) - 1) << _PLACE_SHIFT | len(self._checks))
+        self._checks.append(digest >> 96)
+
+    def add_names(self, blocks: Iterator[list[str]]) -> None:
+        """Add the names of the next ids."""
+        keys = [np.empty(0, np.uint64)]
+        for names in blocks:
+            digests = np.frombuffer(b"".join([xxhash.xxh3_128_digest(name.encode()) for name in names]), ">u8")
+            ids = np.arange(len(self._checks), len(self._checks) + len(names), dtype=np.uint64)
+            keys.append(digests[1::2] << np.uint64(_PLACE_SHIFT) | ids)
+            self._checks.frombytes((digests[::2] >> np.uint64(32)).astype(np.uint32).tobytes())
+        self._table.update(np.concatenate(keys))
 
 
 def _empty(size: int) -> memoryview:

@@ -65,33 +65,33 @@ def chunks_of(slot: int, generation: int, lines: list[bytes]) -> Iterator[tuple[
 
 
 class HostRow(NamedTuple):
-    """The columns of the table ``host``; the Host in memory has other names for some (rows.py)."""
+    """The columns of the table ``host``; the Host in memory has other names for some (host_table.py)."""
 
     id: int
     name: str
     state: str
     distance: int
-    pages: int
-    documents: int
-    words: int
-    downloaded_bytes: int
-    kept_bytes: int
-    waiting: int
+    pages: int = 0
+    documents: int = 0
+    words: int = 0
+    downloaded_bytes: int = 0
+    kept_bytes: int = 0
+    waiting: int = 0
     """URLs in its queue, plus the one in transit; 0 if the host is closed."""
-    parked: int
+    parked: int = 0
     """The same number for a closed host, whose URLs count as ended until it is reopened; else 0."""
-    due: float
-    crawl_delay_s: float
-    slowdown: float
-    failures: int
-    exempt: int
+    due: float = 0.0
+    crawl_delay_s: float = 0.0
+    slowdown: float = 1.0
+    failures: int = 0
+    exempt: int = 0
     """1: pinned open by the user; -n: reopened n times for lack of URLs."""
-    address: str
-    positions: str
+    address: str = ""
+    positions: str = ""
     """``band:used`` for each band, separated by spaces: how many URLs of its first chunk are used up."""
-    first: bytes
+    first: bytes = b""
     """Lines of URLs that were handed out and given back; they are handed out before those in chunks."""
-    transit: bytes | None
+    transit: bytes | None = None
     """Line of the URL in transit; after a kill it waits again."""
 
 

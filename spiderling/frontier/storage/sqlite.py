@@ -115,7 +115,7 @@ class SqliteStore:
                 f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
             )
         execute("PRAGMA journal_mode=WAL")
-        # Without this, what a kill left of the log would look like damage (write_ahead.py).
+        # Without this, what a kill left of the log would look like damage (state_file.py).
         execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.executescript(VIEWS)
         execute(f"PRAGMA synchronous={self._synchronous}")

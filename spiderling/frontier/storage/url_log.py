@@ -15,20 +15,18 @@ from __future__ import annotations
 import json
 from array import array
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import zstandard
 
 from spiderling.base.errors import DamageError
+from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import KEYS, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spiderling.base.outcome import Outcome
-    from spiderling.frontier.hosts.host import Host, QueuedUrl
+from spiderling.frontier.hosts.host import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"
 """Key in the table ``meta``: for each Reason the last batch of *ended* up to which ``ask_again`` was obeyed."""
@@ -63,7 +61,8 @@ class End(NamedTuple):
 
 
 class Purge(NamedTuple):
-    time: float
+    """A queue that was given up as a whole."""
+
     host: int
     reason: str
     urls: int
@@ -74,11 +73,11 @@ class UrlLogBatch:
     """What one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
 
     time: float = 0.0
-    ends: tuple[End, ...] = ()
-    found: tuple[int, ...] = ()
-    pages: tuple[tuple[int, int], ...] = ()
+    ends: list[End] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
+    pages: list[tuple[int, int]] = field(default_factory=list)
     """Runs of (key of the page, number of keys in ``found``)."""
-    purges: tuple[Purge, ...] = ()
+    purges: list[Purge] = field(default_factory=list)
     segment: str = ""
     """The segment with the batch's documents."""
     offset: int = 0
@@ -92,43 +91,35 @@ class UrlLog:
         """*mode*: the option SPIDERLING_TRAIL: ``full``; ``ends`` for ends and purges only; or ``off``."""
         self.keeps_ends = mode != "off"
         self._keeps_found = mode == "full"
-        self._ends: list[End] = []
-        self._found: list[int] = []
-        self._pages: list[tuple[int, int]] = []
-        self._purges: list[Purge] = []
+        self._batch = UrlLogBatch()
 
     def log_found(self, keys: list[int], page: int) -> None:
         """The URLs *keys* were discovered on the page with the key *page*; 0: they are seeds."""
         if not (self._keeps_found and keys):
             return
-        self._found += keys
-        last, number = self._pages[-1] if self._pages else (0, 0)
-        if number and last == page:
-            self._pages[-1] = (page, number + len(keys))
+        self._batch.found.extend(keys)
+        pages = self._batch.pages
+        if pages and pages[-1][0] == page:
+            pages[-1] = (page, pages[-1][1] + len(keys))
         else:
-            self._pages.append((page, len(keys)))
+            pages.append((page, len(keys)))
 
     def log_end(self, url: QueuedUrl, reason: Reason) -> None:
         if self.keeps_ends:
             end = End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries)
             if url.payload is not None and reason is not Reason.KEPT:
                 end = end._replace(payload=b64encode(url.payload).decode("ascii"))
-            self._ends.append(end)
+            self._batch.ends.append(end)
 
     def log_purge(self, host: Host, reason: Reason, urls: int) -> None:
         """The whole queue of *host* ended, with this number of *urls*."""
         if self.keeps_ends and urls:
-            self._purges.append(Purge(0.0, host.id, reason.value, urls))
+            self._batch.purges.append(Purge(host.id, reason.value, urls))
 
     def drain(self, now: float) -> UrlLogBatch:
         """Everything that was logged since the last call."""
-        purges = tuple(purge._replace(time=now) for purge in self._purges)
-        batch = UrlLogBatch(now, tuple(self._ends), tuple(self._found), tuple(self._pages), purges)
-        self._ends = []
-        self._found = []
-        self._pages = []
-        self._purges = []
-        return batch
+        batch, self._batch = self._batch, UrlLogBatch()
+        return replace(batch, time=now)
 
 
 def with_outcome(end: End, outcome: Outcome, document: int | None) -> End:
@@ -147,26 +138,24 @@ def with_outcome(end: End, outcome: Outcome, document: int | None) -> End:
 def rows(batch: UrlLogBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """(table, row) for each row that *batch* adds; rows are without the number that their table gives them."""
     if batch.ends:
-        keys = pack_keys(tuple(end.key for end in batch.ends))
+        keys = pack_keys(end.key for end in batch.ends)
         yield "ended", (batch.time, batch.segment, batch.offset, keys, pack_ends(batch.ends))
     if batch.found:
-        runs = pack_keys(tuple(part for run in batch.pages for part in run))
+        runs = pack_keys(chain.from_iterable(batch.pages))
         yield "found", (batch.time, pack_keys(batch.found), runs)
     for purge in batch.purges:
-        yield "purged", purge
+        yield "purged", (batch.time, *purge)
 
 
-def pack_keys(keys: tuple[int, ...]) -> bytes:
+def pack_keys(keys: Iterable[int]) -> bytes:
     return array("q", keys).tobytes()
 
 
 def unpack_keys(blob: bytes) -> list[int]:
-    keys = array("q")
-    keys.frombytes(blob)
-    return keys.tolist()
+    return array("q", blob).tolist()
 
 
-def pack_ends(ends: tuple[End, ...]) -> bytes:
+def pack_ends(ends: Sequence[End]) -> bytes:
     """The ends of a batch without their keys, column by column, since similar values compress better together."""
     columns = list(zip(*(end[1:] for end in ends), strict=True))
     if not any(columns[-1]):

@@ -17,16 +17,14 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+from typing import IO, NamedTuple, NoReturn
 
 from spiderling.text.documents.converters import CONVERTERS
 from spiderling.text.documents.document import Document, DocumentError
 from spiderling.text.documents.office import from_text
 from spiderling.text.html.blocks import Block
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Program(NamedTuple):
@@ -106,12 +104,13 @@ def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
     for program in filter(_path, PROGRAMS.get(kind, ())):
         limits = replace(limits, wall_s=max(0.0, deadline - time.monotonic()))
         output = _by_program(program, body, limits)
-        if output is not None and program.gives != "text":
+        if output is None:
+            continue
+        if program.gives != "text":
             return convert(program.gives, output, limits)
-        document = from_text(output.decode("utf-8", "replace")) if output is not None else None
-        if document is not None and document.blocks:
-            return document
-        found = found or document
+        found = from_text(output.decode("utf-8", "replace"))
+        if found.blocks:
+            break
     return found
 
 
@@ -169,9 +168,7 @@ def _child(act: Callable[[], None], writer: int) -> NoReturn:
 
 def _answer(kind: str, body: bytes, limits: Limits) -> None:
     """In the child: convert by a function of text/documents/converters.py."""
-    _restrict(limits, 0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.closerange(3, _MAX_FILES)
+    _restrict(limits, 0, os.open(os.devnull, os.O_RDONLY))
     data = memoryview(_packed(CONVERTERS[kind](body)))
     while data:
         data = data[os.write(1, data) :]
@@ -179,15 +176,14 @@ def _answer(kind: str, body: bytes, limits: Limits) -> None:
 
 def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits) -> None:
     """In the child: become an external program."""
-    _restrict(limits, _PROGRAM_FILE_BYTES)
-    os.dup2(source.fileno(), 0)
-    os.closerange(3, _MAX_FILES)
+    _restrict(limits, _PROGRAM_FILE_BYTES, source.fileno())
     os.chdir(home)
     environment = {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"}
     os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
 
 
-def _restrict(limits: Limits, file_bytes: int) -> None:
+def _restrict(limits: Limits, file_bytes: int, source: int) -> None:
+    """In the child: read from *source* and nothing else, write at most *file_bytes* to a file, obey *limits*."""
     for number in (signal.SIGALRM, signal.SIGXCPU, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits.wall_s)  # works even after the worker has died
@@ -195,11 +191,16 @@ def _restrict(limits: Limits, file_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    memory_bytes = _address_space_bytes() + limits.memory_bytes
-    ceiling = resource.getrlimit(resource.RLIMIT_AS)[1]
-    if ceiling != resource.RLIM_INFINITY:
-        memory_bytes = min(memory_bytes, ceiling)
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    limit_address_space(_address_space_bytes() + limits.memory_bytes)
+    os.dup2(source, 0)
+    os.closerange(3, _MAX_FILES)
+
+
+def limit_address_space(most: int) -> None:
+    """Limit this process to *most* bytes; it cannot raise a lower limit that it has already (ulimit -v)."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _address_space_bytes() -> int:

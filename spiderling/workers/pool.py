@@ -15,16 +15,13 @@ import asyncio
 import contextlib
 import signal
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from spiderling.base.errors import SpiderlingError
+from spiderling.text import Page
 from spiderling.workers.process import DiedEarly, Task, WorkerConfig, text_process
 from spiderling.workers.worker import Job, Worker, WorkerCrash
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spiderling.text import Page
 
 __all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]
 
@@ -199,13 +196,12 @@ class WorkerPool:
         self.dispatch()
 
     def _fail_waiting(self, error: BaseException) -> None:
-        jobs = list(self._waiting)
-        self._waiting.clear()
-        for job in jobs:
+        while self._waiting:
+            job = self._waiting.popleft()
             if not job.future.done():
                 job.future.set_exception(error)
 
-    def _spawn(self, coroutine: Any) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -16,25 +16,21 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import pkgutil
 import resource
 import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
-from spiderling.text import TextOptions
-from spiderling.workers.converter import Limits, convert, usable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from spiderling.base.options import Options
-    from spiderling.text import Page
+from spiderling.base.options import Options
+from spiderling.text import Page, TextOptions
+from spiderling.workers.converter import Limits, convert, limit_address_space, usable
 
 _CONVERSION_SHARE = 0.8
 """Share of a page's time that the conversion of a document may take; the rest is for judging its text; chosen."""
@@ -141,8 +137,8 @@ def main(fd: int) -> None:
             return
         try:
             config: WorkerConfig = pickle.loads(setup[0])  # noqa: S301 - from the crawl that started this process
-            _limit_memory(config.memory_bytes)
-            work = _function(config.process)(config)
+            limit_address_space(config.memory_bytes)
+            work = pkgutil.resolve_name(config.process)(config)
         except Exception as error:
             _send(stream, ERROR, str(error) or repr(error))
             return
@@ -151,13 +147,6 @@ def main(fd: int) -> None:
         gc.disable()
         _send(stream, READY, None)
         _serve(stream, config, work)
-
-
-def _limit_memory(most: int) -> None:
-    """Limit the address space; a process cannot raise a lower limit that it has already (ulimit -v)."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:
@@ -209,11 +198,6 @@ def _resident_bytes() -> int:
     except OSError:
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _function(name: str) -> Callable[[WorkerConfig], Callable[[Task], Page]]:
-    module, _, function = name.partition(":")
-    return cast("Callable[[WorkerConfig], Callable[[Task], Page]]", getattr(import_module(module), function))
 
 
 if __name__ == "__main__":

@@ -14,15 +14,13 @@ import subprocess
 import sys
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from spiderling.base.clock import running_time
 from spiderling.base.errors import SpiderlingError
+from spiderling.text import Page
 from spiderling.text.unpickling import read_page
 from spiderling.workers.process import ANSWER, PAGE, READY, TASK, WORN, DiedEarly, Task, WorkerConfig
-
-if TYPE_CHECKING:
-    from spiderling.text import Page
 
 _START_TIMEOUT_S = 60.0
 """Seconds in which a worker must have loaded its models; chosen: loading takes about a second on an idle machine."""
@@ -148,7 +146,11 @@ class Worker(asyncio.BufferedProtocol):
                 try:
                     answers.append((kind, read_page(view[start + ANSWER.size : end])))
                 except Exception as error:  # whatever pickle raises: a page may have taken the worker over
-                    self._distrust(error)
+                    # nothing more is read from it; the page that it is at is the guilty one
+                    self._is_distrusted = True
+                    self._reason = f"the text worker sent what is no page ({error})"
+                    if self._transport:
+                        self._transport.abort()
                     break
                 start = end
             if start:
@@ -158,13 +160,6 @@ class Worker(asyncio.BufferedProtocol):
             self._buffer = bytearray(_BUFFER_BYTES)
         for kind, value in answers:
             self._answer(kind, value)
-
-    def _distrust(self, error: Exception) -> None:
-        """Read nothing more from the worker; the page that it is at is the guilty one."""
-        self._is_distrusted = True
-        self._reason = f"the text worker sent what is no page ({error})"
-        if self._transport:
-            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()

@@ -26,7 +26,7 @@ from spiderling.jobdir.directory import Jobdir
 
 BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),
-    "recover": (surplus, "recorded"),
+    "recover": (surplus, "recorded_segments"),
     "restore": (Frontier, "restore"),
     "fsync": (os, "fsync"),
     "commit": (SqliteStore, "commit"),

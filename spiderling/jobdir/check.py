@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -21,6 +21,7 @@ from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.hosts.host import CLOSED_STATES
 from spiderling.frontier.storage.queue_reader import queues_by_host
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
+from spiderling.frontier.storage.seen import digest_key
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.state_file import damaged_log
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
@@ -57,10 +58,9 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
 
 
 def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
-    counts = crawl.counts
-    ends = counts_under("end", counts).total()
-    discovered = counts.get("discovered", 0)
-    waiting = counts.get("waiting", 0)
+    ends = counts_under("end", crawl.counts).total()
+    discovered = crawl.counts["discovered"]
+    waiting = crawl.counts["waiting"]
     if discovered != ends + waiting:
         yield f"the books do not balance: {discovered} discovered, but {ends} ends + {waiting} waiting"
     queues = queues_by_host(crawl.connection)
@@ -77,15 +77,14 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
 def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     """The sums over all hosts are the totals of the crawl, and each discovered URL has its key."""
-    counts = crawl.counts
     columns = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
     sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in columns)
     for column, number in crawl.rows(f"SELECT {sums} FROM host")[0].items():  # noqa: S608 - names of columns
-        total = counts.get(f"total/{column}", 0)
+        total = crawl.counts[f"total/{column}"]
         if number != total:
             yield f"the hosts have {number} {column} together, the counts say {total}"
     keys = len(_seen_keys(crawl))
-    discovered = counts.get("discovered", 0)
+    discovered = crawl.counts["discovered"]
     if keys != discovered:
         yield f"{discovered} URLs were discovered, but the keys of {keys} are known"
     compared.append(f"sums of all hosts with the totals; {keys:,} keys of URLs with the number discovered")
@@ -127,44 +126,57 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     compared.append(f"{reasons.total():,} ends of URLs in the trail with the counts of each reason")
 
 
+def _miscounted(segments: Iterable[Segment], what: str, count: Callable[[Segment], int]) -> Iterator[str]:
+    """Segments that cannot be read to their recorded length, or do not hold as many entries as were written."""
+    for segment in segments:
+        try:
+            number = count(segment)
+        except StorageError as error:
+            yield str(error)
+            continue
+        if number != segment.entries:
+            yield f"{segment.path.name} holds {number} {what}, not {segment.entries}"
+
+
 def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     """Every segment can be read to its recorded length, and holds its documents once, with known digests."""
     known = {key for row in crawl.rows("SELECT keys FROM digest") for key in unpack_keys(row["keys"])}
     seen: Counter[tuple[str, str]] = Counter()
-    strange = 0
-    rows = crawl.rows("SELECT name, length_bytes, documents FROM segment ORDER BY name")
-    for row in rows:
+    strange: list[str] = []
+
+    def count(segment: Segment) -> int:
         number = 0
-        try:
-            for frame in reader.frames(crawl.directory / "corpus" / row["name"], row["length_bytes"]):
-                for document in reader.documents(frame.split("\n")):
-                    number += 1
-                    text = "\n".join(document.paragraphs).encode()
-                    digest = xxhash.xxh3_128_digest(text)
-                    seen[document.attributes.get("id", ""), digest.hex()] += 1
-                    whole = document.attributes.get("length") == str(len(text))
-                    strange += whole and int.from_bytes(digest[:8], "big", signed=True) not in known
-        except StorageError as error:
-            yield str(error)
-            continue
-        if number != row["documents"]:
-            yield f"{row['name']} holds {number} documents, not {row['documents']}"
+        for frame in reader.frames(segment.path, segment.length):
+            for document in reader.documents(frame.split("\n")):
+                number += 1
+                text = "\n".join(document.paragraphs).encode()
+                digest = xxhash.xxh3_128_digest(text)
+                key = document.attributes.get("id", "")
+                seen[key, digest.hex()] += 1
+                is_whole = document.attributes.get("length") == str(len(text))
+                if is_whole and digest_key(digest) not in known:
+                    strange.append(key)
+        return number
+
+    segments = crawl.segments("corpus")
+    yield from _miscounted(segments, "documents", count)
     twice = sum(number > 1 for number in seen.values())
     if twice:
         yield f"{twice} documents stand in the corpus more than once"
     if strange and crawl.options.dedup != "off":
-        yield f"the digests of {strange} documents are not known to the state"
-    total = crawl.counts.get("total/documents", 0)
-    if sum(seen.values()) != total:
-        yield f"the corpus holds {sum(seen.values())} documents, the counts say {total}"
+        yield f"the digests of {len(strange)} documents are not known to the state"
+    total = crawl.counts["total/documents"]
+    if seen.total() != total:
+        yield f"the corpus holds {seen.total()} documents, the counts say {total}"
     ids = np.array([int(name, 16) for name, _ in seen if _ID.fullmatch(name)], np.uint64).view(np.int64)
     hashes = (1 << HASH_BITS) - 1  # the bits before them are a host's number, and a state made anew has other ones
     unknown = len(ids) - int(np.isin(ids & hashes, _seen_keys(crawl) & hashes).sum())
     if unknown and not noted(crawl.meta, "from_archives", False):
         yield f"the URLs of {unknown} documents are not among those that were discovered"
-    size = sum(row["length_bytes"] for row in rows)
-    compared.append(f"corpus: {len(rows):,} segments, {size:,} bytes, {seen.total():,} documents, and their digests")
-    compared.extend(_unnamed(crawl, {row["name"]: row["length_bytes"] for row in rows}))
+    lengths = {segment.path.name: segment.length for segment in segments}
+    size = sum(lengths.values())
+    compared.append(f"corpus: {len(lengths):,} segments, {size:,} bytes, {seen.total():,} documents, and their digests")
+    compared.extend(_unnamed(crawl, lengths))
 
 
 def _unnamed(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
@@ -194,11 +206,4 @@ def _beside(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     for kind, count in counts.items():
         segments = crawl.segments(kind)
         compared.append(f"{kind}: {len(segments):,} files, {sum(segment.entries for segment in segments):,} entries")
-        for segment in segments:
-            try:
-                number = count(segment)
-            except StorageError as error:
-                yield str(error)
-                continue
-            if number != segment.entries:
-                yield f"{segment.path.name} holds {number} entries, not {segment.entries}"
+        yield from _miscounted(segments, "entries", count)

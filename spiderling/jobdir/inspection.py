@@ -113,8 +113,8 @@ class Inspection:
         return dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
 
     @cached_property
-    def counts(self) -> dict[str, int]:
-        return dict(self.connection.execute("SELECT key, value FROM count").fetchall())
+    def counts(self) -> Counter[str]:
+        return Counter(dict(self.connection.execute("SELECT key, value FROM count").fetchall()))
 
     @property
     def options(self) -> Options:

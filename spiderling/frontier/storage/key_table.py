@@ -123,7 +123,7 @@ class KeyTable:
 
     def keys_of(self, part: int) -> Keys:
         """The keys of one part; neighbours may be out of order."""
-        cells: Keys = np.frombuffer(self._cells[part], np.uint64)
+        cells = np.frombuffer(self._cells[part], np.uint64)
         keys: Keys = cells[cells != 0]
         return keys
 

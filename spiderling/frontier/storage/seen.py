@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, key_of
 from spiderling.frontier.storage.bloom import Bloom
-from spiderling.frontier.storage.key_table import PARTS, KeyTable
+from spiderling.frontier.storage.key_table import PARTS, Keys, KeyTable
 
 BLOOM_KEYS_PER_EXACT = 4
 """Keys for which the filter is made, for each key that the exact set may hold: about the same memory."""
@@ -24,7 +24,6 @@ _KEYS_MOVED_AT_ONCE = 4096
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
 _LEAST = np.uint64(1)
-Keys = NDArray[np.uint64]
 
 
 class SeenSet:

@@ -1,4 +1,4 @@
-"""``scrapy inspect JOBDIR --check``: is the state consistent, is all output whole, do both agree?"""
+"""``scrapy inspect JOBDIR --check``: it asks whether the state is consistent, all output whole, and both agree."""
 
 from __future__ import annotations
 

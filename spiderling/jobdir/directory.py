@@ -21,7 +21,7 @@ _OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report
 
 
 class Agreement:
-    """What is to be done so that output and state of a crawl agree; to be settled, and closed after that."""
+    """Makes output and state of a crawl agree by ``settle``; ``close`` follows in any case."""
 
     def __init__(self, database: Path, make_agree: Callable[[], list[str]], upgraded_state: Path | None) -> None:
         self._database = database

@@ -30,7 +30,7 @@ from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_o
 
 
 class Ended(NamedTuple):
-    """A URL's end, when it was written, and the document that it left."""
+    """A URL's end, when it was written, and where the frame with the URL's document begins."""
 
     end: End
     time: float
@@ -39,7 +39,7 @@ class Ended(NamedTuple):
 
 
 class Found(NamedTuple):
-    """When a URL was discovered, and on which page."""
+    """Says when a URL was discovered, and on which page."""
 
     time: float
     page: int

@@ -1,4 +1,4 @@
-"""Is every row of the state as it was written?  One sentence for each thing that is not.
+"""Compares every row of the state with what was written, and says one sentence for each difference.
 
 SQLite's own check comes first: it finds damage to the structure of the file.  Then the
 tables must be those of a new file, every row must agree with its checksum, and each table

@@ -56,7 +56,7 @@ _MAX_FILES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one conversion may use; each value is chosen."""
+    """Bounds what one conversion may use; each value is chosen."""
 
     wall_s: float = 16.0
     cpu_s: float = 10.0

@@ -67,7 +67,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What a worker needs to know; it is pickled."""
+    """Tells a worker what it needs to know; it is pickled."""
 
     options: TextOptions
     recognise: tuple[str, ...]

@@ -34,7 +34,7 @@ class WorkerCrash(SpiderlingError):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A page and who waits for its result."""
+    """A page that waits for its result, and the future that gets it."""
 
     task: Task
     future: asyncio.Future[Page]
@@ -43,7 +43,7 @@ class Job:
 
 
 class Owner(Protocol):
-    """Who is told what happens to a worker: the pool."""
+    """Is told what happens to a worker; the pool is one."""
 
     def dispatch(self) -> None:
         """A worker can take another page."""

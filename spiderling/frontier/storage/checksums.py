@@ -45,7 +45,7 @@ _ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "t": lambda value: value.encode() + b"\0",
     "b": lambda value: b"%d\0" % len(value) + value,
 }
-"""Kind of a column -> how its values become bytes."""
+"""Kind of a column -> the function that makes bytes of its values."""
 
 
 class Table:
@@ -101,7 +101,7 @@ COUNTED = ("host", "chunk")
 
 
 class Written(NamedTuple):
-    """What the table ``written`` says of a table."""
+    """A row of the table ``written``: it says how many rows a table has, and what their checksums amount to."""
 
     rows: int = 0
     checksum: int = 0

@@ -101,9 +101,9 @@ def lines_before_chunks(transit: bytes | None, first: bytes) -> list[bytes]:
 
 
 class HostSummary(NamedTuple):
-    """What a restart needs of a host that was asked before, is closed, pinned or reopened, or has a URL in transit.
+    """A host that was asked before, is closed, pinned or reopened, or has a URL in transit, as a restart needs it.
 
-    Of all other hosts the restart needs only their HostColumns.
+    A restart needs only the HostColumns of all other hosts.
     """
 
     id: int
@@ -164,7 +164,7 @@ class Flush(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """One batch: what changed since the last one.  ``counts`` are totals, not differences."""
+    """One batch: it holds what changed since the last one.  ``counts`` are totals, not differences."""
 
     hosts: list[HostRow] = field(default_factory=list)
     """New rows and rows that replace their former ones."""

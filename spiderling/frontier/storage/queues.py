@@ -38,7 +38,7 @@ _BAND_MASK = (1 << BAND_BITS) - 1
 
 @dataclass(slots=True)
 class Head:
-    """Where the queue of a host in memory begins."""
+    """Says where the queue of a host in memory begins."""
 
     chunks: list[int]
     """Ids of the chunks that are not used up, ascending."""

@@ -70,7 +70,7 @@ class Purge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UrlLogBatch:
-    """What one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
+    """Rows that one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
 
     time: float = 0.0
     ends: list[End] = field(default_factory=list)

@@ -15,7 +15,7 @@ import numpy as np
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
-from spiderling.frontier.hosts.host import STATE_OF, Host, HostColumns, HostState, HostStates
+from spiderling.frontier.hosts.host import STATE_OF, Host, HostState, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.storage.key_table import NameIndex
 from spiderling.frontier.storage.protocol import HostRow, HostSummary, Store, lines_before_chunks
@@ -179,7 +179,8 @@ class HostTable:
         """Read the columns of all hosts; yields the names, block by block, and fills *dues*."""
         untried = self._rank_of(0, YieldAccount())
         for columns in self._store.host_columns():
-            if not _are_possible(columns):
+            numbers = (*columns.distances, *columns.queued)
+            if not (STATE_OF.keys() >= {*columns.states} and min(numbers) >= 0 and max(numbers) < 1 << 32):
                 raise DamageError(f"the state is damaged: a host from id {len(self) + 1} on has what no host has.")
             self.states.load_columns(columns, map(self._prefers, columns.names), untried)
             dues.extend(columns.dues)
@@ -260,12 +261,6 @@ class HostTable:
         if not domains[host.id]:
             domains[host.id] = domain_mark(host.name)
         host.domain = domains[host.id]
-
-
-def _are_possible(columns: HostColumns) -> bool:
-    """Whether these are values of hosts that the compact tables can hold."""
-    numbers = (*columns.distances, *columns.queued)
-    return STATE_OF.keys() >= {*columns.states} and min(numbers) >= 0 and max(numbers) < 1 << 32
 
 
 # -- rows of the store

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
+from copy import deepcopy
 
 from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, HostColumns
@@ -14,7 +14,6 @@ from spiderling.frontier.storage.protocol import (
     HostRow,
     HostSummary,
     RobotsRow,
-    SegmentRow,
     State,
     chunks_of,
 )
@@ -38,25 +37,13 @@ class MemoryStore:
         self._hosts: dict[int, HostRow] = {}
         self._chunks: dict[int, dict[int, list[bytes]]] = {}
         """Host id -> chunk id -> lines."""
-        self._tails: dict[int, list[bytes]] = {}
         self._robots: dict[str, RobotsRow] = {}
         self._consent: dict[tuple[str, ...], ConsentRow] = {}
-        self._segments: dict[str, SegmentRow] = {}
-        self._seen = array("q")
-        self._digests = array("q")
-        self._counts: dict[str, int] = {}
-        self._meta: dict[str, str] = {}
+        self._state = State()
         self._closed = False
 
     def load(self) -> State:
-        return State(
-            tails={slot: list(lines) for slot, lines in self._tails.items()},
-            seen=array("q", self._seen),
-            digests=array("q", self._digests),
-            segments=sorted(self._segments.values()),
-            counts=dict(self._counts),
-            meta=dict(self._meta),
-        )
+        return deepcopy(self._state)
 
     def host(self, host_id: int) -> HostRow:
         try:
@@ -91,6 +78,7 @@ class MemoryStore:
     def commit(self, changes: Changes) -> None:
         if self._closed:
             raise StorageError("the store is closed.")
+        state = self._state
         self._hosts.update((row.id, row) for row in changes.hosts)
         for waiting, parked, distance, host_id in changes.host_updates:
             former = self._hosts[host_id]
@@ -100,9 +88,9 @@ class MemoryStore:
         for chunk in changes.used:
             self._chunks.get(chunk >> HOST_SHIFT, {}).pop(chunk, None)
         if changes.flush is None:
-            replay(self._tails, changes.added, changes.popped.items())
+            replay(state.tails, changes.added, changes.popped.items())
         else:
-            self._tails = {}
+            state.tails = {}
             for slot, lines in changes.flush.tails.items():
                 for chunk, part in chunks_of(slot, changes.flush.generation, list(lines)):
                     self._chunks.setdefault(chunk >> HOST_SHIFT, {})[chunk] = part
@@ -110,11 +98,12 @@ class MemoryStore:
         for row in changes.consent:
             first = self._consent.get(row[:4], row).first
             self._consent[row[:4]] = row._replace(first=first)
-        self._segments.update((row.name, row) for row in changes.segments)
-        self._seen.extend(changes.seen)
-        self._digests.extend(changes.digests)
-        self._counts.update(changes.counts)
-        self._meta.update(changes.meta)
+        segments = {row.name: row for row in (*state.segments, *changes.segments)}
+        state.segments = sorted(segments.values())
+        state.seen.extend(changes.seen)
+        state.digests.extend(changes.digests)
+        state.counts.update(changes.counts)
+        state.meta.update(changes.meta)
 
     def consents(self) -> list[ConsentRow]:
         return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))

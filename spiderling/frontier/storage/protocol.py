@@ -10,8 +10,10 @@ is one line of bytes (queue_lines.py).
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from spiderling.base.errors import DamageError
@@ -201,8 +203,8 @@ class State:
 
     tails: dict[int, list[bytes]] = field(default_factory=dict)
     """Slot -> lines, replayed from the log."""
-    seen: Iterable[int] = ()
-    digests: Iterable[int] = ()
+    seen: array[int] = field(default_factory=partial(array, "q"))
+    digests: array[int] = field(default_factory=partial(array, "q"))
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)

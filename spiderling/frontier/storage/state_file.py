@@ -13,8 +13,8 @@ import struct
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import closing
+from operator import eq
 from pathlib import Path
-from typing import NamedTuple
 
 from spiderling.base.errors import JobdirError
 from spiderling.frontier.storage.checksums import whole_rows
@@ -109,51 +109,32 @@ def _identity_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, in
 # -- the write-ahead log
 
 
-class _Frame(NamedTuple):
-    offset: int
-    is_commit: bool
-    is_of_log: bool
-    """Whether it was written since the log was last restarted: it has at least one of the log's two salts."""
-    is_whole: bool
-    """Whether it and all frames before it agree with their checksums."""
-
-
 def damaged_log(database: Path) -> Iterator[str]:
     """What is damaged in the log of *database*, which no other process may be writing; raises OSError."""
     path = log_of(database)
     if not path.exists() or path.stat().st_size < _HEADER.size:
         return
     log = path.read_bytes()
-    if not _begins(log):
-        yield f"{path} cannot be read from its beginning on: what was committed to it last is lost"
-        return
-    frames = list(_frames(log))
-    broken = next((number for number, frame in enumerate(frames) if not frame.is_whole), len(frames))
-    lost = sum(frame.is_of_log and frame.is_commit for frame in frames[broken:])
-    if lost:
-        yield f"{path} is damaged at byte {frames[broken].offset:,}: the last {lost} commits are lost"
-
-
-def _begins(log: bytes) -> bool:
-    """Whether the header agrees with its checksum."""
-    magic, *_, first, second = _HEADER.unpack_from(log)
-    return magic & ~1 == _MAGIC and _summed(log[:24], ">" if magic & 1 else "<", (0, 0)) == (first, second)
-
-
-def _frames(log: bytes) -> Iterator[_Frame]:
-    """All frames, up to the end of the file."""
     magic, _, page_bytes, _, *salts, first, second = _HEADER.unpack_from(log)
     order = ">" if magic & 1 else "<"
     sums = (first, second)
-    is_whole = True
+    if magic & ~1 != _MAGIC or sums != _summed(log[:24], order, (0, 0)):
+        yield f"{path} cannot be read from its beginning on: what was committed to it last is lost"
+        return
+    broken = None
+    lost = 0
     for offset in range(_HEADER.size, len(log) - page_bytes - _FRAME.size + 1, _FRAME.size + page_bytes):
-        _, commit, first_salt, second_salt, *wanted = _FRAME.unpack_from(log, offset)
-        if is_whole:
+        _, is_commit, *its_salts, first, second = _FRAME.unpack_from(log, offset)
+        if broken is None:
             page = log[offset + _FRAME.size : offset + _FRAME.size + page_bytes]
             sums = _summed(log[offset : offset + 8] + page, order, sums)
-            is_whole = [*sums] == wanted and [first_salt, second_salt] == salts
-        is_of_log = first_salt == salts[0] or second_salt == salts[1]
-        yield _Frame(offset, commit != 0, is_of_log, is_whole)
+            if sums != (first, second) or its_salts != salts:
+                broken = offset
+        # a frame from before the log was last restarted has neither of the log's two salts
+        if broken is not None and is_commit and any(map(eq, its_salts, salts)):
+            lost += 1
+    if lost:
+        yield f"{path} is damaged at byte {broken:,}: the last {lost} commits are lost"
 
 
 def _summed(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:

@@ -106,9 +106,8 @@ class UrlLog:
 
     def log_end(self, url: QueuedUrl, reason: Reason) -> None:
         if self.keeps_ends:
-            end = End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries)
-            if url.payload is not None and reason is not Reason.KEPT:
-                end = end._replace(payload=b64encode(url.payload).decode("ascii"))
+            payload = "" if reason is Reason.KEPT or not url.payload else b64encode(url.payload).decode("ascii")
+            end = End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries, payload=payload)
             self._batch.ends.append(end)
 
     def log_purge(self, host: Host, reason: Reason, urls: int) -> None:

@@ -1,11 +1,17 @@
-"""``scrapy inspect JOBDIR --check``: it asks whether the state is consistent, all output whole, and both agree."""
+"""``scrapy inspect JOBDIR --check``: it asks whether the state is consistent, all output whole, and both agree.
+
+SQLite's own check comes first: it finds damage to the structure of the state's file.  Then the tables must be those of
+a new file, every row must agree with its checksum, and each table must have the rows that were written
+(frontier/storage/checksums.py).  After that the state's figures and the output are compared with one another.
+"""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import numpy as np
 import xxhash
@@ -19,15 +25,25 @@ from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.hosts.host import CLOSED_STATES
+from spiderling.frontier.storage.checksums import (
+    TABLES,
+    CheckedRow,
+    Written,
+    agrees,
+    checked_rows,
+    chunk_checksum,
+    host_checksums,
+    read_written,
+)
+from spiderling.frontier.storage.protocol import HostRow
 from spiderling.frontier.storage.queue_reader import queues_by_host
-from spiderling.frontier.storage.schema import SCHEMA_VERSION
+from spiderling.frontier.storage.schema import SCHEMA, SCHEMA_VERSION
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.state_file import damaged_log
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
-from spiderling.jobdir.row_checks import damaged_rows
 
 _MOST_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")
@@ -71,7 +87,7 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     wrong = [row["name"] for row in hosts.values() if row["waiting"] + row["parked"] != queues.get(row["id"], 0)]
     wrong += [f"host {host}, which is unknown" for host in queues if host not in hosts]
     if wrong:
-        yield f"{len(wrong)} hosts have other queues than they count: {', '.join(wrong[:_MOST_NAMED])}"
+        yield f"{len(wrong)} hosts have other queues than they count: {_listed(wrong)}"
     compared.append(f"queues of {len(hosts):,} hosts, {sum(queues.values()):,} URLs")
 
 
@@ -207,3 +223,75 @@ def _beside(crawl: Inspection, compared: list[str]) -> Iterator[str]:
         segments = crawl.segments(kind)
         compared.append(f"{kind}: {len(segments):,} files, {sum(segment.entries for segment in segments):,} entries")
         yield from _miscounted(segments, "entries", count)
+
+
+# -- the rows of the state
+
+
+def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
+    """A sentence for each damage to a state of *schema*; without checksums only SQLite's own check is made."""
+    checks = {"structure": _structure(connection)}
+    if schema == SCHEMA_VERSION:
+        checks["schema"] = _schema(connection)
+        checks["hosts"] = _table(connection, "host", _checked_hosts(connection))
+        checks["chunks"] = _table(connection, "chunk", _checked_chunks(connection))
+        for name, table in TABLES.items():
+            checks[name] = _table(connection, name, checked_rows(connection, table))
+    for what, sentences in checks.items():
+        try:
+            yield from sentences
+        except (sqlite3.Error, SpiderlingError) as error:
+            yield f"the state's {what} cannot be read: {error}"
+
+
+def _structure(connection: sqlite3.Connection) -> Iterator[str]:
+    for row in connection.execute("PRAGMA integrity_check"):
+        if row[0] != "ok":
+            yield f"the state's file is damaged: {row[0]}"
+
+
+def _schema(connection: sqlite3.Connection) -> Iterator[str]:
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+    with closing(sqlite3.connect(":memory:")) as new:
+        new.executescript(SCHEMA)
+        wanted = {row[1]: row for row in new.execute(query)}
+    there = {row[1]: row for row in connection.execute(query)}
+    names = sorted(str(name) for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
+    if names:
+        yield f"the state's tables are not those that were made: {_listed(names)}"
+
+
+def _checked_hosts(connection: sqlite3.Connection) -> Iterator[CheckedRow]:
+    for number, row in enumerate(connection.execute("SELECT * FROM host ORDER BY id"), 1):
+        is_whole = agrees(row[-2:], lambda row: host_checksums(HostRow._make(row[:-2])), row)
+        yield CheckedRow(row, is_whole, Written(number))
+
+
+def _checked_chunks(connection: sqlite3.Connection) -> Iterator[CheckedRow]:
+    for number, row in enumerate(connection.execute("SELECT id, urls, lines, checksum FROM chunk ORDER BY id"), 1):
+        yield CheckedRow(row, agrees(row[-1], chunk_checksum, *row[:-1]), Written(number))
+
+
+def _table(connection: sqlite3.Connection, name: str, rows: Iterator[CheckedRow]) -> Iterator[str]:
+    """What is wrong with the *rows* of the table *name*, compared with what the state records of it."""
+    written = read_written(connection)[name]
+    table = TABLES.get(name)
+    is_keyed = table is None or table.keys > 0
+    so_far = Written()
+    changed = []
+    for values, is_whole, so_far in rows:
+        if not is_whole:
+            has_name = is_keyed or (table is not None and table.is_numbered)
+            changed.append(str(values[0]) if has_name else f"number {so_far.rows}")
+    if changed:
+        or_gone = "" if is_keyed else ", or rows before them are missing"
+        yield f"of table {name} {len(changed)} rows are not as they were written{or_gone}: {_listed(changed)}"
+    if so_far.rows != written.rows:
+        yield f"of table {name} {so_far.rows} rows are there, {written.rows} were written"
+    elif so_far != written and not changed:
+        yield f"of table {name} some rows are not those that were written last"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

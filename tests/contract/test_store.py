@@ -32,7 +32,7 @@ from spiderling.frontier.storage.protocol import (
 )
 from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.row_checks import damaged_rows
+from spiderling.jobdir.check import damaged_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(0, 2**40)

@@ -96,8 +96,6 @@ TABLES = {
 """Every table with a checksum in ``written``, by name."""
 QUEUE_CHECKSUM = "?1 * 1000003 + ?2 * 10007 + ?3 * 31 + ?4"
 """``queue_checksum`` in SQL, so that Python need not compute it for each host whose queue has grown."""
-COUNTED = ("host", "chunk")
-"""Tables of which ``written`` has only the number of rows."""
 
 
 class Written(NamedTuple):
@@ -232,7 +230,7 @@ class CheckedTables:
         self._changed.clear()
 
     def _count_rows(self, name: str, more: int) -> None:
-        """A table that is COUNTED got *more* rows; below 0: lost some."""
+        """A table of which only the number of rows is recorded got *more* of them; below 0: lost some."""
         if more:
             self._note(name, self._written[name].rows + more, 0)
 

@@ -16,13 +16,6 @@ _HOUR = 3600 // TICK_S
 _THINNED = ((_HOUR, _HOUR // 60), (24 * _HOUR, _HOUR // 6), (30 * 24 * _HOUR, 2 * _HOUR))
 """(age, step), both in ticks: of rows older than *age* the last one of each *step* stays."""
 
-SCHEMA = """
-CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGER NOT NULL,
-    pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
-    kept_bytes INTEGER NOT NULL, discovered INTEGER NOT NULL, waiting INTEGER NOT NULL, hosts INTEGER NOT NULL,
-    at_work INTEGER NOT NULL, retired INTEGER NOT NULL, checksum INTEGER NOT NULL);
-"""
-
 
 class HistoryRow(NamedTuple):
     """Totals of the crawl at the end of one tick; the columns of table ``history``."""

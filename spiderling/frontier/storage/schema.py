@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from spiderling.frontier.storage import history, url_log
-
 SCHEMA_VERSION = 5
 """Version 4 had no checksums (checksums.py)."""
 READABLE = (4, SCHEMA_VERSION)
@@ -42,6 +40,18 @@ CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
 CREATE VIEW consents AS SELECT origin, file, answer, says, datetime(first, 'unixepoch') AS first,
     datetime(last, 'unixepoch') AS last, digest FROM consent ORDER BY origin, file, consent.first;
+
+CREATE TABLE ended(batch INTEGER PRIMARY KEY, time REAL NOT NULL, segment TEXT NOT NULL,
+    offset_bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, keys BLOB NOT NULL, ends BLOB NOT NULL);
+CREATE TABLE found(batch INTEGER PRIMARY KEY, time REAL NOT NULL, checksum INTEGER NOT NULL,
+    keys BLOB NOT NULL, pages BLOB NOT NULL);
+CREATE TABLE purged(time REAL NOT NULL, host INTEGER NOT NULL, reason TEXT NOT NULL,
+    urls INTEGER NOT NULL, checksum INTEGER NOT NULL);
+
+CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGER NOT NULL,
+    pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL, discovered INTEGER NOT NULL, waiting INTEGER NOT NULL, hosts INTEGER NOT NULL,
+    at_work INTEGER NOT NULL, retired INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """
 
 VIEWS = """
@@ -61,5 +71,5 @@ CREATE VIEW IF NOT EXISTS yield AS
 """
 """Views for people who read the file with sqlite3 or datasette, as ``hosts`` is; they may read while the crawl runs."""
 
-SCHEMA = f"{_TABLES}{url_log.SCHEMA}{history.SCHEMA}{VIEWS}"
+SCHEMA = f"{_TABLES}{VIEWS}"
 """Creates all tables and views of a new file."""

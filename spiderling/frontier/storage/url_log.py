@@ -200,13 +200,3 @@ def page_of(place: int, runs: bytes) -> int:
         if place < 0:
             return page
     return 0
-
-
-SCHEMA = """
-CREATE TABLE ended(batch INTEGER PRIMARY KEY, time REAL NOT NULL, segment TEXT NOT NULL,
-    offset_bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, keys BLOB NOT NULL, ends BLOB NOT NULL);
-CREATE TABLE found(batch INTEGER PRIMARY KEY, time REAL NOT NULL, checksum INTEGER NOT NULL,
-    keys BLOB NOT NULL, pages BLOB NOT NULL);
-CREATE TABLE purged(time REAL NOT NULL, host INTEGER NOT NULL, reason TEXT NOT NULL,
-    urls INTEGER NOT NULL, checksum INTEGER NOT NULL);
-"""

@@ -230,12 +230,12 @@ class _PlainTables(CheckedTables):
     """Writes the same rows without checksums."""
 
     def append_whole_row(self, table: Any, row: Sequence[Any]) -> None:
-        self._execute(table.write, (*row, 0))
+        self._connection.execute(table.write, (*row, 0))
         if table.is_numbered:
             self._last[table.name] = row[0]
 
     def replace_row(self, name: str, row: Sequence[Any]) -> None:
-        self._execute(TABLES[name].write, (*row, 0))
+        self._connection.execute(TABLES[name].write, (*row, 0))
 
     def _count_rows(self, name: str, more: int) -> None:
         self._written[name] = Written(self._written[name].rows + more)

@@ -163,13 +163,12 @@ class CheckedTables:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Read the table ``written``; raises sqlite3.Error."""
-        self._execute = connection.execute
-        self._executemany = connection.executemany
+        self._connection = connection
         self._written = read_written(connection)
         self._changed: set[str] = set()
         numbered = (name for name, table in TABLES.items() if table.is_numbered)
         query = "SELECT coalesce(max(batch), 0) FROM {}"
-        self._last = {name: self._execute(query.format(name)).fetchone()[0] for name in numbered}
+        self._last = {name: self._connection.execute(query.format(name)).fetchone()[0] for name in numbered}
 
     def append_row(self, name: str, values: Sequence[Any]) -> None:
         """Append a row; *values* are without the number of a numbered table."""
@@ -180,7 +179,7 @@ class CheckedTables:
         """Append a row; *row* has all columns but the checksum."""
         rows, before = self._written[table.name]
         checksum = next_checksum(table, row, before)
-        self._execute(table.write, (*row, checksum))
+        self._connection.execute(table.write, (*row, checksum))
         if table.is_numbered:
             self._last[table.name] = row[0]
         self._note(table.name, rows + 1, checksum)
@@ -188,45 +187,47 @@ class CheckedTables:
     def replace_row(self, name: str, row: Sequence[Any]) -> None:
         """Write a row; it replaces the one with the same key, if there is one."""
         table = TABLES[name]
-        former = self._execute(table.former, row[: table.keys]).fetchone()
+        former = self._connection.execute(table.former, row[: table.keys]).fetchone()
         checksum = row_checksum(table, row)
-        self._execute(table.write, (*row, checksum))
+        self._connection.execute(table.write, (*row, checksum))
         self._sum(name, 0 if former else 1, checksum - (former[0] if former else 0))
 
     def delete_rows(self, name: str, condition: str, values: Sequence[Any]) -> None:
         """Delete the rows for which *condition* holds, of a table whose rows are replaced."""
-        gone = self._execute(f"DELETE FROM {name} WHERE {condition} RETURNING checksum", values).fetchall()
+        gone = self._connection.execute(f"DELETE FROM {name} WHERE {condition} RETURNING checksum", values).fetchall()
         if gone:
             self._sum(name, -len(gone), -sum(row[0] for row in gone))
 
     def clear_table(self, name: str) -> None:
         """Delete all rows of a table that is appended to."""
-        self._execute(f"DELETE FROM {name}")
+        self._connection.execute(f"DELETE FROM {name}")
         self._last[name] = 0
         self._note(name, 0, 0)
 
     def write_hosts(self, rows: Iterable[HostRow]) -> None:
         """Write rows of the table ``host``, each in place of its former one; ids are given without gaps."""
         marks = ",".join("?" * (len(HostRow._fields) + 2))
-        self._executemany(f"REPLACE INTO host VALUES ({marks})", ((*row, *host_checksums(row)) for row in rows))
-        newest = self._execute("SELECT coalesce(max(id), 0) FROM host").fetchone()[0]
+        self._connection.executemany(
+            f"REPLACE INTO host VALUES ({marks})", ((*row, *host_checksums(row)) for row in rows)
+        )
+        newest = self._connection.execute("SELECT coalesce(max(id), 0) FROM host").fetchone()[0]
         self._count_rows("host", max(0, newest - self._written["host"].rows))
 
     def insert_chunks(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
         """Add (id, number of URLs, packed lines) to the table ``chunk``."""
         insert = "INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)"
-        added = self._executemany(insert, ((*row, chunk_checksum(*row)) for row in rows)).rowcount
+        added = self._connection.executemany(insert, ((*row, chunk_checksum(*row)) for row in rows)).rowcount
         self._count_rows("chunk", max(0, added))
 
     def delete_chunks(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Delete the chunks with an id in one of *ranges* (first, behind the last)."""
-        gone = self._executemany("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount
+        gone = self._connection.executemany("DELETE FROM chunk WHERE id >= ? AND id < ?", ranges).rowcount
         self._count_rows("chunk", -max(0, gone))
 
     def write_sums(self) -> None:
         """Update the table ``written``; the last step of a transaction."""
         for name in self._changed:
-            self._execute("REPLACE INTO written VALUES (?, ?, ?)", (name, *self._written[name]))
+            self._connection.execute("REPLACE INTO written VALUES (?, ?, ?)", (name, *self._written[name]))
         self._changed.clear()
 
     def _count_rows(self, name: str, more: int) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spiderling.frontier.storage.rows import host_row
 
 from spiderling.base.errors import StorageError
 from spiderling.base.urls import canonicalize, url_key

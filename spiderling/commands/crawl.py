@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
-from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError
@@ -11,10 +11,6 @@ from scrapy.spiderloader import get_spider_loader
 
 from spiderling.base.printing import nearest
 from spiderling.engine.scheduler import FAILED_STAT, OFFLINE
-
-if TYPE_CHECKING:
-    import argparse
-
 
 _TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
 

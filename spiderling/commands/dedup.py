@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -16,10 +17,6 @@ from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.export import corpus_of, export
 from spiderling.export.formats import format_of
 from spiderling.export.selection import Plan
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 
 class Command(SpiderlingCommand):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -17,10 +18,6 @@ from spiderling.export.export import Corpus, Summary, corpus_of, export
 from spiderling.export.formats import FORMATS, format_of
 from spiderling.export.salvage import Salvage, account
 from spiderling.export.selection import SPLITS, Plan, Selection
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 _MOST_NAMED = 10
 """Entries of lists that are named because no document matched them; chosen: what fits on a line or two."""

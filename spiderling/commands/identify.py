@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from scrapy.exceptions import UsageError
 
@@ -13,15 +14,9 @@ from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.engine.command import SpiderlingCommand, read_input
 from spiderling.languages import available, find_languages, load
-from spiderling.text import TextOptions, process
+from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-
-    from spiderling.text import LanguageModels
-    from spiderling.text.language.models import Guesses
+from spiderling.text.language.models import Guesses
 
 _NEAREST = 5
 _HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)

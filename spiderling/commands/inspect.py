@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -23,9 +23,6 @@ from spiderling.frontier.ranking.worth import learnt_of
 from spiderling.frontier.storage.soundness import to_check
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Ended, Inspection, Story
-
-if TYPE_CHECKING:
-    import argparse
 
 _USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy inspect JOBDIR url URL"
 _BEST_HOSTS = 10

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import tempfile
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from scrapy import Request, signals
-from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
+from scrapy.http import Response
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.opt_outs import Statement, together
+from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import options_of
@@ -23,24 +27,15 @@ from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.outcomes import DropPage
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
+from spiderling.languages import LanguageInfo
 from spiderling.pipelines.clean import check_text, declared_charset
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.optout import check_opt_outs, headers_of
 from spiderling.pipelines.quality import check_quality
 from spiderling.spiders.spiderling import SpiderlingSpider
+from spiderling.text import Page, Paragraph
 from spiderling.text.optout import page_statements
 from spiderling.workers.pool import Task, WorkerConfig, text_process
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from spiderling.base.options import Options
-    from spiderling.languages import LanguageInfo
-    from spiderling.text import Page, Paragraph
 
 _ALTERNATIVES = "- for standard input, or a URL that begins with http:// or https://"
 _FILE_URL = "http://file.invalid/"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -15,10 +16,6 @@ from spiderling.engine.command import SpiderlingCommand
 from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 
 class Command(SpiderlingCommand):

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import parse_tlds
+from spiderling.base.options import Options
 from spiderling.crawl.arguments import options_of
 from spiderling.engine.command import SpiderlingCommand, named_values
+from spiderling.languages import LanguageInfo
 from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.check import check
 from spiderling.seeding.output import SeedFile
 from spiderling.seeding.sitemap import SitemapSource
+from spiderling.seeding.source import Source
 from spiderling.seeding.spider import collect
 from spiderling.spiders.spiderling import SpiderlingSpider
-
-if TYPE_CHECKING:
-    import argparse
-
-    from spiderling.base.options import Options
-    from spiderling.languages import LanguageInfo
-    from spiderling.seeding.source import Source
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
@@ -29,10 +31,6 @@ from spiderling.simulation.comparison import (
 )
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 DEFAULT = ("bfs", "yield", "spiderling", PERFECT, KNOWN_HOSTS)
 _HEAD = (

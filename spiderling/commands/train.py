@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -18,10 +19,6 @@ from spiderling.engine.command import SpiderlingCommand
 from spiderling.training import boilerplate_fit
 from spiderling.training.language_model import Wanted, make_model
 from spiderling.training.marked_pages import read
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
 
 MIN_HOSTS = 10
 GOOD_HOSTS = 200

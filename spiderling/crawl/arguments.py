@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +15,13 @@ from spiderling.base.options import Options
 from spiderling.base.printing import nearest
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
+from spiderling.languages import LanguageInfo
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.quality import parse_quality
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
+if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy import Spider
     from scrapy.settings import BaseSettings
-
-    from spiderling.languages import LanguageInfo
-
 
 _ARGUMENTS = {
     "lang": "LANG",

@@ -9,21 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import MENTIONS, Reason
+from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.hosts.host import CLOSED_STATES
 from spiderling.frontier.lifecycle.ask_again import AskedAgain
-from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from spiderling.crawl.crawl import Crawl
-    from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends
 
 MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT}
 """Reasons whose ends may be undone: not that of kept pages, and not those of closed hosts, whose URLs come back with

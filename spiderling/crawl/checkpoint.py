@@ -11,24 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from spiderling.base.errors import SpiderlingError, StorageError
-from spiderling.frontier.storage.protocol import Changes
-from spiderling.frontier.storage.url_log import with_outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from spiderling.base.outcome import Outcome
-    from spiderling.corpus.segments import SegmentWriter
-    from spiderling.frontier import Frontier
-    from spiderling.frontier.storage.protocol import SegmentRow, Store
-    from spiderling.frontier.storage.url_log import End
+from spiderling.base.outcome import Outcome
+from spiderling.corpus.segments import SegmentWriter
+from spiderling.frontier import Frontier
+from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
+from spiderling.frontier.storage.url_log import End, with_outcome
 
 MAX_OUTCOMES = 64
 """Outcomes after which a checkpoint is made at the latest; chosen."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.base.lists import read_host_list
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
+from spiderling.base.outcome import Exchange, Outcome
 from spiderling.corpus.warc import verdict
 from spiderling.crawl.arguments import addresses_of, spelled_out
 from spiderling.crawl.budgets import Budgets
@@ -41,11 +43,7 @@ from spiderling.jobdir.surplus import undo
 from spiderling.workers.converter import usable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from spiderling.archives.archives import Archives
-    from spiderling.base.outcome import Exchange, Outcome
-    from spiderling.languages import LanguageInfo
+    from spiderling.archives.archives import Archives  # needs FastWARC, and a crawl of the web does not
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +69,7 @@ class Crawl:
         self.failed = failed
         self.errors = InternalErrors(failed)
         self.clock = Clock()
-        self.accepted: list[LanguageInfo] = languages.find_languages(options.lang, options.models)
+        self.accepted = languages.find_languages(options.lang, options.models)
         self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))

@@ -14,19 +14,16 @@ import json
 import logging
 import sqlite3
 from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from types import TracebackType
+from typing import NamedTuple
 
 from spiderling.base.error_origin import place_of
 from spiderling.base.errors import InternalError, SpiderlingError, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from types import TracebackType
-
-    from spiderling.crawl.checkpoint import Checkpoint
-    from spiderling.frontier import Frontier
+from spiderling.crawl.checkpoint import Checkpoint
+from spiderling.frontier import Frontier
 
 logger = logging.getLogger(__name__)
 

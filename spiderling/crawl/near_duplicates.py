@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
+from spiderling.base.options import Options
 from spiderling.corpus.near_duplicates import NearDuplicates
+from spiderling.corpus.shingle_filter import ShingleFilter
 from spiderling.corpus.shingle_snapshot import ShingleState
-
-if TYPE_CHECKING:
-    from spiderling.base.options import Options
-    from spiderling.corpus.shingle_filter import ShingleFilter
-    from spiderling.crawl.checkpoint import Checkpoint
-    from spiderling.frontier.storage.protocol import State
-    from spiderling.jobdir.directory import Jobdir
+from spiderling.crawl.checkpoint import Checkpoint
+from spiderling.frontier.storage.protocol import State
+from spiderling.jobdir.directory import Jobdir
 
 logger = logging.getLogger(__name__)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.removed_options import FIXED, translated
 from spiderling.frontier.storage.soundness import noted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 FIXED_OPTIONS = ("lang", "yield_unit", "dedup")
 """Options that a resumed crawl must not change: they have judged what is kept already."""

@@ -12,9 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.settings import Settings
 from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
@@ -23,15 +26,9 @@ from spiderling.engine.command import run_spider
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
+from spiderling.languages.model_files import Seed
 from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from scrapy.settings import Settings
-
-    from spiderling.languages.model_files import Seed
 
 _MOST_HOSTS = 40
 """Rows of the table of hosts."""

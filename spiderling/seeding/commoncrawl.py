@@ -7,18 +7,16 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import urlencode
 
+from scrapy import Request
+from scrapy.http import Response
 from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import CanonicalUrl, canonicalize, top_level_domain
-
-if TYPE_CHECKING:
-    from scrapy.http import Request, Response
-
-    from spiderling.seeding.source import Found
+from spiderling.seeding.source import Found
 
 COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"
 _STEP = "commoncrawl"

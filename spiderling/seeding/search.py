@@ -8,16 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
+
+from scrapy import Request
+from scrapy.http import Response
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
-
-if TYPE_CHECKING:
-    from scrapy.http import Request, Response
-
-    from spiderling.seeding.source import Found
+from spiderling.seeding.source import Found
 
 FIRST_RANK = 100
 """The words of the first ranks stand in every page, so they choose none (chosen)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import ada_url
+from scrapy import Request
+from scrapy.http import Response
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap
 
@@ -13,11 +14,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
 from spiderling.frontier.site_files import RobotsTxt
-
-if TYPE_CHECKING:
-    from scrapy.http import Request, Response
-
-    from spiderling.seeding.source import Found
+from spiderling.seeding.source import Found
 
 MAX_SITEMAP_BYTES = 50_000_000
 """Size unpacked, as the protocol bounds it."""

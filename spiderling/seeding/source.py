@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.http import Response
+from scrapy import Request
+from scrapy.http import Response
 
 Found: TypeAlias = "str | Request"
 """A URL that may be a seed, or a request that leads to more."""

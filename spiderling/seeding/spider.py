@@ -5,24 +5,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from tqdm import tqdm
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.reasons import Reason
 from spiderling.engine.command import run_spider
 from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.seeding.output import SeedFile
 from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
+from spiderling.seeding.source import Source
 from spiderling.spiders.spiderling import SpiderlingSpider
-
-if TYPE_CHECKING:
-    from scrapy.http import Request, Response
-    from scrapy.settings import Settings
-
-    from spiderling.seeding.output import SeedFile
-    from spiderling.seeding.source import Source
 
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""

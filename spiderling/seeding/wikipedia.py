@@ -8,18 +8,16 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 from urllib.parse import urlencode
 
+from scrapy import Request
+from scrapy.http import Response
 from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
-
-if TYPE_CHECKING:
-    from scrapy.http import Request, Response
-
-    from spiderling.seeding.source import Found
+from spiderling.seeding.source import Found
 
 _PAGE = 500
 """Links in one answer: the most that the API gives to anonymous clients."""

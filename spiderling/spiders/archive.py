@@ -6,22 +6,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request
+from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
+from scrapy.settings import BaseSettings
 
 from spiderling.archives.sources import archives_of
 from spiderling.engine.component import crawl_of
 from spiderling.engine.requests import FETCH
 from spiderling.engine.scheduler import FAILED_STAT
+from spiderling.frontier import Fetch
 from spiderling.items import PageItem
 from spiderling.pipelines.corpus import CAPTURED
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:
-    from scrapy.http import Request, Response
-    from scrapy.settings import BaseSettings
-
-    from spiderling.archives.records import Record
-    from spiderling.frontier import Fetch
+    from spiderling.archives.records import Record  # needs FastWARC, and a crawl of the web does not
 
 _LOOK_S = 0.05
 """Seconds between two looks whether the scraper is idle.  Chosen."""

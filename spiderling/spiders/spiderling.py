@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request, Spider
+from scrapy.http import Response
 
 from spiderling.base.errors import BadInput
 from spiderling.crawl.arguments import declared_arguments
 from spiderling.engine.component import crawl_of
 from spiderling.engine.requests import DISTANCE
 from spiderling.items import PageItem
+from spiderling.languages.model_files import Seed
 from spiderling.languages.seeds import distances, few_hosts, model_seeds, read_seeds
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
-
-    from spiderling.languages.model_files import Seed
 
 
 class CorpusSpider(Spider):

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_size
 from spiderling.base.printing import with_progress
-from spiderling.engine.command import SpiderlingCommand
+from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.export import corpus_of, export
 from spiderling.export.formats import format_of
@@ -33,16 +33,17 @@ class Command(SpiderlingCommand):
 
     if_interrupted = "interrupted; the same command goes on from here."
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        add = parser.add_argument
-        add("-o", dest="out", metavar="OUT", help="file to write")
-        add("--unit", choices=["paragraph", "document"], default="paragraph", help="what is compared and left out")
-        add("-n", type=int, default=7, metavar="WORDS", help="words of a tuple (7); text without spaces has characters")
-        add("--threshold", type=float, default=0.5, metavar="SHARE", help="share of tuples seen, above which (0.5)")
-        add("--mark", action="store_true", help='keep duplicates, with dup="1"')
-        add("--memory", default="2G", metavar="SIZE", help="take no more memory than this (2G)")
-        add("--temp", metavar="DIR", help="where OUT.work is made, some 10 to 20 bytes a word; default: beside OUT")
+    options = (
+        option("-o", dest="out", metavar="OUT", help="file to write"),
+        option("--unit", choices=["paragraph", "document"], default="paragraph", help="what is compared and left out"),
+        option(
+            "-n", type=int, default=7, metavar="WORDS", help="words of a tuple (7); text without spaces has characters"
+        ),
+        option("--threshold", type=float, default=0.5, metavar="SHARE", help="share of tuples seen, above which (0.5)"),
+        option("--mark", action="store_true", help='keep duplicates, with dup="1"'),
+        option("--memory", default="2G", metavar="SIZE", help="take no more memory than this (2G)"),
+        option("--temp", metavar="DIR", help="where OUT.work is made, some 10 to 20 bytes a word; default: beside OUT"),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:

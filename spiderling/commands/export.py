@@ -13,7 +13,7 @@ from spiderling.base.errors import DamageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
 from spiderling.base.printing import with_progress
-from spiderling.engine.command import SpiderlingCommand
+from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.export.export import Corpus, Summary, corpus_of, export
 from spiderling.export.formats import FORMATS, format_of
 from spiderling.export.salvage import Salvage, account
@@ -40,27 +40,32 @@ class Command(SpiderlingCommand):
 
     if_interrupted = "interrupted; nothing was written."
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        add = parser.add_argument
-        add("-o", dest="out", metavar="OUT", help="file to write; with --split or --shard-bytes the pattern of names")
-        add("--format", choices=FORMATS, help="of OUT, where its name does not say it")
-        add("--split", action="append", default=[], choices=list(SPLITS), help="a file for each; may be repeated")
-        add("--shard-bytes", metavar="SIZE", default="0", help="begin another file after so much, such as 500M or 2G")
-        add(
+    options = (
+        option(
+            "-o", dest="out", metavar="OUT", help="file to write; with --split or --shard-bytes the pattern of names"
+        ),
+        option("--format", choices=FORMATS, help="of OUT, where its name does not say it"),
+        option("--split", action="append", default=[], choices=list(SPLITS), help="a file for each; may be repeated"),
+        option(
+            "--shard-bytes", metavar="SIZE", default="0", help="begin another file after so much, such as 500M or 2G"
+        ),
+        option(
             "--where",
             action="append",
             default=[],
             metavar="CONDITION",
             help="take documents of which it is true: distance<=3, lang=cs,sk, host!=*.a.example, "
             "crawl_date>=2026-01 ...; may be repeated",
-        )
-        add("--max-distance", type=int, metavar="N", help="take hosts up to N hops from the seeds only")
-        add("--sample", type=float, default=1, metavar="SHARE", help="take this share of the documents, such as 0.01")
-        add("--seed", default="", metavar="TEXT", help="draw another sample of the same size")
-        add("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop")
-        add("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop")
-        add("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any")
+        ),
+        option("--max-distance", type=int, metavar="N", help="take hosts up to N hops from the seeds only"),
+        option(
+            "--sample", type=float, default=1, metavar="SHARE", help="take this share of the documents, such as 0.01"
+        ),
+        option("--seed", default="", metavar="TEXT", help="draw another sample of the same size"),
+        option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
+        option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
+        option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.engine.command import SpiderlingCommand, read_input
+from spiderling.engine.command import SpiderlingCommand, option, read_input
 from spiderling.languages import available, find_languages, load
 from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
@@ -37,9 +37,7 @@ class Command(SpiderlingCommand):
 
     error_code = 2
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--among", default="", metavar="CODES", help="languages to choose from (all with a model)")
+    options = (option("--among", default="", metavar="CODES", help="languages to choose from (all with a model)"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:

@@ -15,7 +15,7 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.printing import aligned_table
 from spiderling.base.reasons import Reason
-from spiderling.engine.command import SpiderlingCommand
+from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.ranking.strategies import Heidix, parse
 from spiderling.frontier.ranking.strategy import STATE
@@ -41,11 +41,11 @@ class Command(SpiderlingCommand):
         "from corpus/, links/ and warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--urls", action="store_true", help="with a host: its waiting URLs, best first")
-        parser.add_argument("--check", action="store_true", help="look for damage; exit with 1 if there is any")
-        parser.add_argument("--rebuild", action="store_true", help="make the state of a crawl anew from its output")
+    options = (
+        option("--urls", action="store_true", help="with a host: its waiting URLs, best first"),
+        option("--check", action="store_true", help="look for damage; exit with 1 if there is any"),
+        option("--rebuild", action="store_true", help="make the state of a crawl anew from its output"),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) not in (1, 3) or (len(args) == 3 and args[1] not in ("host", "url")):

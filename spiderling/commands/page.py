@@ -22,7 +22,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import options_of
-from spiderling.engine.command import SpiderlingCommand, named_values, read_input
+from spiderling.engine.command import SpiderlingCommand, named_values, option, read_input
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.outcomes import DropPage
 from spiderling.engine.requests import fetch_of
@@ -54,16 +54,16 @@ class Command(SpiderlingCommand):
         "https://cs.wikipedia.org/wiki/Pavouci -a lang=cs -s SPIDERLING_CONTACT=me@example.org"
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument(
+    options = (
+        option(
             "-a",
             dest="spargs",
             action="append",
             default=[],
             metavar="NAME=VALUE",
             help="lang=CODES of the languages to be kept; recognise=CODES of further ones to be told apart",
-        )
+        ),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import JobdirError
-from spiderling.engine.command import SpiderlingCommand
+from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
@@ -30,9 +30,7 @@ class Command(SpiderlingCommand):
         "(docs/report.md explains what is on it)"
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("-o", dest="out", metavar="FILE", help="file to write instead of JOBDIR/report.html")
+    options = (option("-o", dest="out", metavar="FILE", help="file to write instead of JOBDIR/report.html"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:

@@ -13,7 +13,7 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
 from spiderling.crawl.arguments import options_of
-from spiderling.engine.command import SpiderlingCommand, named_values
+from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.check import check
@@ -40,23 +40,24 @@ class Command(SpiderlingCommand):
         "scrapy seeds sitemap www.example.org -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org"
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        add = parser.add_argument
-        add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES, tlds=cz,sk")
-        add("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)")
-        add("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)")
-        add("--homes", action="store_true", help="the home page of each host, not the pages that are linked to")
-        add("--api", metavar="URL", help="wikipedia: its API, by default that of the language's Wikipedia")
-        add("--endpoint", metavar="URL", help="search: address of a SearXNG instance")
-        add("--queries", type=int, default=100, metavar="N", help="search: number of queries (default 100)")
-        add("--size", type=int, default=3, metavar="N", help="search: words of a query, 1 to 10 (default 3)")
-        add("--seed", type=int, default=1, metavar="N", help="search: the same number draws the same queries")
-        add("--text", metavar="FILE", help="search: a text to take the words from instead of the model")
-        add(
+    options = (
+        option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES, tlds=cz,sk"),
+        option("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)"),
+        option("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)"),
+        option("--homes", action="store_true", help="the home page of each host, not the pages that are linked to"),
+        option("--api", metavar="URL", help="wikipedia: its API, by default that of the language's Wikipedia"),
+        option("--endpoint", metavar="URL", help="search: address of a SearXNG instance"),
+        option("--queries", type=int, default=100, metavar="N", help="search: number of queries (default 100)"),
+        option("--size", type=int, default=3, metavar="N", help="search: words of a query, 1 to 10 (default 3)"),
+        option("--seed", type=int, default=1, metavar="N", help="search: the same number draws the same queries"),
+        option("--text", metavar="FILE", help="search: a text to take the words from instead of the model"),
+        option(
             "--collections", default=commoncrawl.COLLECTIONS, metavar="URL", help="commoncrawl: the list of its indexes"
-        )
-        add("--pages", type=int, default=10, metavar="N", help="commoncrawl: pages of the index a domain (default 10)")
+        ),
+        option(
+            "--pages", type=int, default=10, metavar="N", help="commoncrawl: pages of the index a domain (default 10)"
+        ),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or args[0] not in _ACTIONS or not opts.output:

@@ -16,7 +16,7 @@ from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.printing import markdown_table
-from spiderling.engine.command import INTERRUPTED, SpiderlingCommand, named_values
+from spiderling.engine.command import INTERRUPTED, SpiderlingCommand, named_values, option
 from spiderling.simulation.comparison import (
     CLAIRVOYANT,
     KNOWN_HOSTS,
@@ -83,21 +83,24 @@ class Command(SpiderlingCommand):
         "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        add = parser.add_argument
-        add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for graphs")
-        add("--web", dest="webs", action="append", metavar="WEB", help="may be given several times (default thai)")
-        add("--pages", type=float, default=1e5, metavar="N", help="pages of a generated web (default 1e5)")
-        add("--links", type=float, default=10, metavar="N", help="links on each, in the mean (default 10)")
-        add("--seeds", type=int, default=1, metavar="N", help="webs, or starts, of each kind (default 1)")
-        add("--max-pages", type=float, default=float("inf"), metavar="N", help="a crawl ends after so many pages")
-        add("--hours", type=float, default=float("inf"), metavar="N", help="a crawl ends after so many simulated hours")
-        add("--concurrency", type=int, default=1000, metavar="N", help="requests open at once (default 1000)")
-        add("--rate", type=float, default=20, metavar="N", help="most requests a second; 0: no limit (default 20)")
-        add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="crawls at once (default: all cores)")
-        add("--csv", metavar="FILE", help="write all curves as a table")
-        add("--html", metavar="FILE", help="write a page with tables and curves, which needs no network")
+    options = (
+        option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for graphs"),
+        option("--web", dest="webs", action="append", metavar="WEB", help="may be given several times (default thai)"),
+        option("--pages", type=float, default=1e5, metavar="N", help="pages of a generated web (default 1e5)"),
+        option("--links", type=float, default=10, metavar="N", help="links on each, in the mean (default 10)"),
+        option("--seeds", type=int, default=1, metavar="N", help="webs, or starts, of each kind (default 1)"),
+        option("--max-pages", type=float, default=float("inf"), metavar="N", help="a crawl ends after so many pages"),
+        option(
+            "--hours", type=float, default=float("inf"), metavar="N", help="a crawl ends after so many simulated hours"
+        ),
+        option("--concurrency", type=int, default=1000, metavar="N", help="requests open at once (default 1000)"),
+        option("--rate", type=float, default=20, metavar="N", help="most requests a second; 0: no limit (default 20)"),
+        option(
+            "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="crawls at once (default: all cores)"
+        ),
+        option("--csv", metavar="FILE", help="write all curves as a table"),
+        option("--html", metavar="FILE", help="write a page with tables and curves, which needs no network"),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         terms = _terms(opts)

@@ -15,7 +15,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.engine.command import SpiderlingCommand
+from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.training import boilerplate_fit
 from spiderling.training.language_model import Wanted, make_model
 from spiderling.training.marked_pages import read
@@ -42,24 +42,24 @@ class Command(SpiderlingCommand):
 
     error_code = 2
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument(
+    options = (
+        option(
             "--out",
             default="",
             metavar="DIR",
             help="directory of models (first of SPIDERLING_MODELS, or models); boilerplate: file (boilerplate.json)",
-        )
-        parser.add_argument("--add", action="store_true", help="add the text to the model that there is")
-        parser.add_argument(
+        ),
+        option("--add", action="store_true", help="add the text to the model that there is"),
+        option(
             "--encodings",
             default="",
             metavar="LABELS",
             help="legacy encodings of pages (those with room for the alphabet)",
-        )
-        parser.add_argument("--neighbours", default="", metavar="CODES", help="codes of languages it is taken for")
-        parser.add_argument("--force", action="store_true", help="replace the model that stands there already")
-        parser.add_argument("--name", default="", help="English name; picks the justext stop list of that name")
+        ),
+        option("--neighbours", default="", metavar="CODES", help="codes of languages it is taken for"),
+        option("--force", action="store_true", help="replace the model that stands there already"),
+        option("--name", default="", help="English name; picks the justext stop list of that name"),
+    )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) < 2:

@@ -8,7 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scrapy import Spider
 from scrapy.commands import ScrapyCommand
@@ -21,9 +21,15 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.printing import printable
 
 _SpiderT = TypeVar("_SpiderT", bound=Spider)
+Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+
+def option(*flags: str, **keywords: Any) -> Option:
+    """An option of a command, as ``argparse.ArgumentParser.add_argument`` takes it."""
+    return flags, keywords
 
 
 class SpiderlingCommand(ScrapyCommand):
@@ -43,6 +49,8 @@ class SpiderlingCommand(ScrapyCommand):
     """One line in the list of commands."""
     description: str
     """Sentences for ``-h``; they end with an example."""
+    options: Sequence[Option] = ()
+    """What it takes beside Scrapy's own options."""
     error_code = 1
     """Exit code after an error."""
     if_interrupted = "interrupted."
@@ -60,6 +68,11 @@ class SpiderlingCommand(ScrapyCommand):
 
     def long_desc(self) -> str:
         return self.description
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        for flags, keywords in self.options:
+            parser.add_argument(*flags, **keywords)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:

@@ -248,7 +248,7 @@ async def test_whatever_fails_in_a_checkpoint_stops_the_crawl(tmp_path, monkeypa
     failures = []
     frontier = Frontier(Options(lang="cs"))
     writer = SegmentWriter(tmp_path, "cs", 10)
-    checkpoint = Checkpoint(frontier, MemoryStore(), writer, lambda: 0.0, failures.append)
+    checkpoint = Checkpoint(frontier, MemoryStore(), [writer], lambda: 0.0, failures.append)
     frontier.put_seed("http://a.test/", 0.0)
     monkeypatch.setattr(frontier, "drain", {}.__getitem__)
     checkpoint.begin_if_needed()
@@ -262,7 +262,7 @@ async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_i
     told = []
     monkeypatch.setattr("spiderling.crawl.checkpoint.MAX_OUTCOMES", 1)
     frontier = Frontier(Options(lang="cs"))
-    checkpoint = Checkpoint(frontier, MemoryStore(), SegmentWriter(tmp_path, "cs", 10), lambda: 0.0, pytest.fail)
+    checkpoint = Checkpoint(frontier, MemoryStore(), [SegmentWriter(tmp_path, "cs", 10)], lambda: 0.0, pytest.fail)
     drain = frontier.drain
     monkeypatch.setattr(frontier, "drain", lambda now: [told.append("cut off"), drain(now)][1])
     monkeypatch.setattr(frontier, "committed", lambda: told.append("written"))
@@ -402,7 +402,7 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
         known = store.load().segments
         corpus = SegmentWriter(tmp_path / "corpus", "cs", 10**6, known)
         beside = SegmentWriter(tmp_path / "links", "cs", 20, known, links)
-        return Checkpoint(Frontier(Options(lang="cs")), store, corpus, lambda: 0.0, failures.append, [beside])
+        return Checkpoint(Frontier(Options(lang="cs")), store, [corpus, beside], lambda: 0.0, failures.append)
 
     def names():
         return sorted(path.name for path in tmp_path.glob("*/cs*"))
@@ -439,7 +439,7 @@ async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_n
     failures, store = [], MemoryStore()
     frontier = Frontier(Options(lang="cs"))
     writer = SegmentWriter(tmp_path, "cs", 10**6)
-    checkpoint = Checkpoint(frontier, store, writer, lambda: 0.0, failures.append)
+    checkpoint = Checkpoint(frontier, store, [writer], lambda: 0.0, failures.append)
     frontier.put_seed("http://a.test/", 0.0)
     checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=os.urandom(size)))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -1,20 +1,25 @@
-"""What the user says about a crawl, in settings and arguments of the spider: read, checked, made into options."""
+"""What the user says about a crawl, in settings and arguments of the spider.
+
+It is read, checked, made into options, and compared with the options that the crawl was begun with.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.addresses import AddressPolicy
-from spiderling.base.errors import BadInput
+from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
+from spiderling.base.removed_options import FIXED, translated
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
+from spiderling.frontier.storage.soundness import noted
 from spiderling.languages import LanguageInfo
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.quality import parse_quality
@@ -35,6 +40,8 @@ _ARGUMENTS = {
     "urls": "ARCHIVE_URLS",
 }
 """Argument of the spider -> the option that it stands for."""
+_UNCHANGEABLE = ("lang", "yield_unit", "dedup")
+"""Options that a resumed crawl must not change: they have judged what is kept already."""
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
@@ -104,6 +111,29 @@ def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: I
         tlds="all" if only is None else ",".join(sorted(only)),
         prefer_tlds=",".join(sorted(first)),
     )
+
+
+def compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
+    """A line 'name: old -> new' for each option that has changed; raises JobdirError for one that must not."""
+    if meta and from_archives != noted(meta, "from_archives", from_archives):
+        kinds = ("the web", "archives")
+        raise JobdirError(
+            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
+            "Give another directory with -s JOBDIR=..."
+        )
+    former = translated(noted(meta, "options", dict[str, object]()))
+    lines = []
+    for name, value in (asdict(options) | {name: fixed.value for name, fixed in FIXED.items()}).items():
+        old = former.get(name, value)
+        if old == value:
+            continue
+        if name in _UNCHANGEABLE:
+            raise JobdirError(
+                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
+                "Resume it with the same value, or begin another with -s JOBDIR=..."
+            )
+        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
+    return lines
 
 
 def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:

@@ -11,26 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
-from spiderling.frontier.storage.url_log import End, with_outcome
+from spiderling.frontier.storage.url_log import with_outcome
 
 MAX_OUTCOMES = 64
 """Outcomes after which a checkpoint is made at the latest; chosen."""
-
-
-class _Batch(NamedTuple):
-    entries: dict[str, list[Any]]
-    changes: Changes
 
 
 class Checkpoint:
@@ -40,24 +35,23 @@ class Checkpoint:
         self,
         frontier: Frontier,
         store: Store,
-        corpus: SegmentWriter,
+        writers: Sequence[SegmentWriter],
         now: Callable[[], float],
-        failed: Callable[[StorageError], None],
-        others: Sequence[SegmentWriter] = (),
+        fail: Callable[[StorageError], None],
         still_here: Callable[[], None] = lambda: None,
     ) -> None:
-        """*others* write further kinds of segments; *failed* is called once when a batch could not be written.
+        """*writers*: that of the corpus first; *fail* is called once, when a batch could not be written.
 
         *still_here* is called before each batch and raises StorageError when the files are not where they were.
         """
         self._frontier = frontier
         self._store = store
-        self._corpus = corpus
-        self._writers = (corpus, *others)
+        self._corpus = writers[0]
+        self._writers = writers
         self._now = now
-        self._failed = failed
+        self._fail_crawl = fail
         self._still_here = still_here
-        self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in self._writers}
+        self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in writers}
         self._digests: list[int] = []
         self._told: dict[int, tuple[Outcome, int | None]] = {}
         """URL key -> its last outcome, and the place of its document among those of the batch."""
@@ -65,7 +59,7 @@ class Checkpoint:
         self._meta: dict[str, str | Callable[[], object]] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: asyncio.Future[list[SegmentRow]] | None = None
-        self.lengths = corpus.lengths()
+        self.lengths = self._corpus.lengths()
         """Durable bytes of each segment of the corpus."""
         self.error: SpiderlingError | None = None
         """Why writing stopped; nothing is written any more."""
@@ -99,11 +93,11 @@ class Checkpoint:
         """Start to write what has gathered, unless a batch is still being written or writing has failed."""
         if self.error is None and self._writing is None:
             try:
-                batch = self._cut()
+                batch = self._cut_batch()
             except Exception as error:  # no checkpoint can be made any more, whatever the reason
                 self._fail(error)
                 return
-            self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, batch)
+            self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, *batch)
             self._writing.add_done_callback(self._written)
 
     def abandon(self, error: SpiderlingError, meta: dict[str, str]) -> None:
@@ -143,20 +137,14 @@ class Checkpoint:
                 writer.close()
             self._store.close()
 
-    def _cut(self) -> _Batch:
+    def _cut_batch(self) -> tuple[dict[str, list[Any]], Changes]:
+        """The entries of segments and the changes that have gathered; from now on others gather."""
         now = self._now()
-        frontier = self._frontier
-        changes = frontier.drain(now)
-        ends = [self._with_outcome(end) for end in changes.url_log.ends]
+        changes = with_outcomes(self._frontier.drain(now), self._told)
         noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
-        changes = replace(
-            changes,
-            digests=self._digests,
-            meta=changes.meta | noted,
-            url_log=replace(changes.url_log, ends=ends),
-            history=frontier.history(now),
-        )
-        batch = _Batch(self._entries, changes)
+        history = self._frontier.history(now)
+        changes = replace(changes, digests=self._digests, meta=changes.meta | noted, history=history)
+        batch = (self._entries, changes)
         self._entries = {kind: [] for kind in self._entries}
         self._digests = []
         self._meta = {}
@@ -164,25 +152,18 @@ class Checkpoint:
         self._told = {}
         return batch
 
-    def _with_outcome(self, end: End) -> End:
-        told = self._told.get(end.key)
-        return with_outcome(end, *told) if told else end
-
-    def _write(self, batch: _Batch) -> list[SegmentRow]:
+    def _write(self, entries: dict[str, list[Any]], changes: Changes) -> list[SegmentRow]:
         """In the writer's thread; returns what became of the segments."""
         self._still_here()
         try:
-            return self._write_out(batch)
+            rows = [row for writer in self._writers if (row := writer.append(entries[writer.kind.name]))]
+            url_log = changes.url_log
+            if rows and rows[0].kind == self._corpus.kind.name:
+                url_log = replace(url_log, segment=rows[0].name, offset=self._corpus.frame_offset)
+            self._store.commit(replace(changes, segments=rows, url_log=url_log))
         except StorageError:
             self._still_here()  # a directory that has gone is the better message
             raise
-
-    def _write_out(self, batch: _Batch) -> list[SegmentRow]:
-        rows = [row for writer in self._writers if (row := writer.append(batch.entries[writer.kind.name]))]
-        url_log = batch.changes.url_log
-        if rows and rows[0].kind == self._corpus.kind.name:
-            url_log = replace(url_log, segment=rows[0].name, offset=self._corpus.frame_offset)
-        self._store.commit(replace(batch.changes, segments=rows, url_log=url_log))
         return rows
 
     def _end(self) -> None:
@@ -208,4 +189,10 @@ class Checkpoint:
     def _fail(self, error: BaseException) -> None:
         if self.error is None:
             self.error = error if isinstance(error, StorageError) else StorageError(f"a checkpoint failed: {error!r}.")
-            self._failed(self.error)
+            self._fail_crawl(self.error)
+
+
+def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None]]) -> Changes:
+    """*changes* whose ends say what came of their requests, as *told* by URL key."""
+    ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
+    return replace(changes, url_log=replace(changes.url_log, ends=ends))

@@ -24,16 +24,16 @@ from spiderling.base.lists import read_host_list
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
-from spiderling.corpus.warc import verdict
-from spiderling.crawl.arguments import addresses_of, spelled_out
+from spiderling.corpus.links import LinkKind
+from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
+from spiderling.corpus.warc import WarcKind, verdict
+from spiderling.crawl.arguments import addresses_of, compare_options, spelled_out
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.near_duplicates import NearDuplicateFilter
-from spiderling.crawl.outputs import writers_of
-from spiderling.crawl.resume import compare_options
 from spiderling.frontier import Frontier, Report
-from spiderling.frontier.storage.protocol import State
+from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.seen import DigestSet
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -134,16 +134,8 @@ class Crawl:
         return settled
 
     def _make_checkpoint(self, state: State, store: SqliteStore) -> Checkpoint:
-        corpus, *others = writers_of(self.options, self._prefix, self.jobdir.path, state.segments)
-        return Checkpoint(
-            self.frontier,
-            store,
-            corpus,
-            self.clock.now,
-            self.failed,
-            others,
-            self.jobdir.still_here,
-        )
+        writers = _writers(self.options, self._prefix, self.jobdir.path, state.segments)
+        return Checkpoint(self.frontier, store, writers, self.clock.now, self.failed, self.jobdir.still_here)
 
     def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
         # a crawl of the web does not need FastWARC
@@ -239,3 +231,22 @@ class Crawl:
             set_meta("created", self.clock.now())
         for what in (*(f"option changed: {line}" for line in changed), *settled):
             self.event(what)
+
+
+def _writers(options: Options, prefix: str, directory: Path, known: Sequence[SegmentRow]) -> list[SegmentWriter]:
+    """The writers of the crawl in *directory*, that of the corpus first; *prefix* begins the names of its segments.
+
+    A kind that is off now, but has *known* segments, gets a writer as well.  Raises StorageError.
+    """
+    about = {"operator": options.contact, "robots": "obey", "isPartOf": directory.absolute().name}
+    kinds: dict[SegmentKind, bool] = {
+        SegmentKind("corpus", SUFFIX): True,
+        LinkKind(): options.links == "on",
+        WarcKind(options.warc, about): options.warc != "off",
+    }
+    writers = []
+    for kind, is_on in kinds.items():
+        if is_on or any(row.kind == kind.name for row in known):
+            (directory / kind.name).mkdir(exist_ok=True)
+            writers.append(SegmentWriter(directory / kind.name, prefix, options.segment_bytes, known, kind))
+    return writers

@@ -15,6 +15,7 @@ import logging
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -140,15 +141,13 @@ class InternalErrors:
             self.stop(error, task=what)
 
 
+@dataclass(slots=True)
 class Changing:
     """``with``: an error inside stops the crawl and is not raised, as half-changed state may raise more of them."""
 
-    __slots__ = ("_errors", "_key", "_url")
-
-    def __init__(self, errors: InternalErrors, url: str, key: int | None) -> None:
-        self._errors = errors
-        self._url = url
-        self._key = key
+    errors: InternalErrors
+    url: str
+    key: int | None
 
     def __enter__(self) -> None:
         return
@@ -158,7 +157,7 @@ class Changing:
     ) -> bool:
         if not isinstance(error, Exception):
             return False
-        self._errors.stop(error, self._url, self._key)
+        self.errors.stop(error, self.url, self.key)
         return True
 
 

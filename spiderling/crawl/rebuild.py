@@ -9,12 +9,12 @@ Queues, robots.txt and what was learnt begin anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import xxhash
 
@@ -33,18 +33,20 @@ from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document, documents
 from spiderling.corpus.segments import frames
 from spiderling.crawl.arguments import spelled_out
+from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import damaged_log, recorded_segments
-from spiderling.frontier.storage.url_log import with_outcome
 from spiderling.jobdir.card import read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.surplus import Surplus, beyond, set_aside
+
+_Item = TypeVar("_Item")
 
 _JUDGES_NOTHING: dict[str, Any] = {
     "yield_profile": "off",
@@ -53,6 +55,8 @@ _JUDGES_NOTHING: dict[str, Any] = {
     "traps": "off",
 }
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
+_ENDINGS = ("-shm", "-wal", "")
+"""What the names of SQLite's files end with; the last is that of the database itself."""
 _LINES_AT_ONCE = 2000
 """Lines or records in one transaction.  Chosen."""
 _TEXT = 128
@@ -70,37 +74,35 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
     output = list(beyond(directory, [], None))
     if not output:
         raise BadInput(f"{directory} holds no segments to make a state from.")
-    jobdir = Jobdir(directory, is_rebuilt=True)
+    unread = [surplus for surplus in output if surplus.whole < surplus.size]
     try:
-        _refuse_several(output, directory)
-        if _is_whole(jobdir):
-            raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
-        meta, options = _settings(directory, output, given)
-        new = jobdir.state / "rebuilt.sqlite"
-        for path in jobdir.state.glob(f"{new.name}*"):
-            path.unlink()
-        store = SqliteStore(new)
-        try:
-            made = _Rebuilding(options, store, now)
-            made.run(output, {**meta, "version": json.dumps(__version__)})
-        finally:
-            store.close()
-        for surplus in output:
-            if surplus.whole < surplus.size:
+        with closing(Jobdir(directory, is_rebuilt=True)) as jobdir:
+            _refuse_several(output, directory)
+            if _is_whole(jobdir):
+                raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
+            meta, options = _settings(directory, output, given)
+            new = jobdir.state / "rebuilt.sqlite"
+            for path in jobdir.state.glob(f"{new.name}*"):
+                path.unlink()
+            with closing(SqliteStore(new)) as store:
+                has_links = any(_of_kind(output, "links"))
+                held = _Rebuilding(Frontier(options, store=store), store, now, has_links).run(output, meta)
+            for surplus in unread:
                 set_aside(surplus._replace(start=surplus.whole))
-        former = _keep(jobdir.database)
-        new.replace(jobdir.database)
-        sync_directory(jobdir.state)
+            former = _keep(jobdir.database)
+            new.replace(jobdir.database)
+            sync_directory(jobdir.state)
     except OSError as error:
         raise BadInput(f"{error.filename} cannot be used: {error.strerror}.") from error
-    finally:
-        jobdir.close()
-    yield f"{jobdir.database} was made anew: {made.standing()}."
+    yield f"{jobdir.database} was made anew: {held}."
     if former:
         yield f"The former state is kept as {former}."
-    for surplus in output:
-        if surplus.whole < surplus.size:
-            yield f"{surplus.size - surplus.whole:,} bytes of {surplus.path} cannot be read and went to aside/."
+    for surplus in unread:
+        yield f"{surplus.size - surplus.whole:,} bytes of {surplus.path} cannot be read and went to aside/."
+
+
+def _of_kind(output: Sequence[Surplus], kind: str) -> Iterator[Surplus]:
+    return (surplus for surplus in output if surplus.path.parent.name == kind and surplus.whole)
 
 
 def _is_whole(jobdir: Jobdir) -> bool:
@@ -134,7 +136,7 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     named |= {name: value for name, value in translated(said.get("settings", {})).items() if name in known}
     chosen = Options.from_settings({PREFIX + name.upper(): value for name, value in named.items()} | dict(given))
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
-    meta = {"options": {name: getattr(chosen, name) for name in names}}
+    meta = {"options": {name: getattr(chosen, name) for name in names}, "version": __version__}
     meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
     accepted = languages.find_languages(chosen.lang, chosen.models)
     options = replace(spelled_out(chosen, accepted, ()), **_JUDGES_NOTHING)
@@ -143,57 +145,44 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
 
 def _keep(database: Path) -> Path | None:
     """Rename the former state and its write-ahead log; None if there is none."""
-    endings = [e for e in ("-shm", "-wal", "") if database.with_name(database.name + e).exists()]
-    names = (database.with_name(f"{database.name}.former{f'-{n}' if n else ''}") for n in count())
-    former = next(n for n in names if not any(n.with_name(n.name + e).exists() for e in ("-shm", "-wal", "")))
+    endings = [e for e in _ENDINGS if database.with_name(database.name + e).exists()]
+    names = (f"{database.name}.former{f'-{n}' if n else ''}" for n in count())
+    former = next(name for name in names if not any(database.with_name(name + e).exists() for e in _ENDINGS))
     for ending in endings:
-        database.with_name(database.name + ending).rename(former.with_name(former.name + ending))
-    return former.with_name(former.name + endings[-1]) if endings else None
+        database.with_name(database.name + ending).rename(database.with_name(former + ending))
+    return database.with_name(former + endings[-1]) if endings else None
 
 
+@dataclass(slots=True)
 class _Rebuilding:
     """Tells a new frontier how all pages ended, and commits its changes."""
 
-    def __init__(self, options: Options, store: SqliteStore, now: float) -> None:
-        self._frontier = Frontier(options, store=store)
-        self._archive_pages = self._frontier.archive_pages
-        self._store = store
-        self._now = now
-        self._told: dict[int, tuple[Outcome, int | None]] = {}
-        self._asked: set[str] = set()
-        """Origins whose front page waits."""
-        self._distances: dict[str, int] = {}
-        self._has_links = False
+    frontier: Frontier
+    store: SqliteStore
+    now: float
+    has_links: bool
+    told: dict[int, tuple[Outcome, int | None]] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    """Origins whose front page waits."""
+    distances: dict[str, int] = field(default_factory=dict)
 
-    def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> None:
-        """Tell the frontier what all of *output* says."""
-        of = {
-            kind: [s for s in output if s.path.parent.name == kind and s.whole] for kind in ("corpus", "links", "warc")
-        }
-        self._has_links = bool(of["links"])
-        for surplus in of["corpus"]:
-            self._corpus(surplus)
-        for surplus in of["links"]:
-            self._links(surplus)
-        self._frontier.forget_refused_links()  # what was found in the corpus already
-        for surplus in of["links"]:
+    def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> str:
+        """Tell the frontier what all of *output* says; returns in words what the new state holds."""
+        for kind, tell in (("corpus", self._corpus), ("links", self._links), ("warc", self._archive)):
+            for surplus in _of_kind(output, kind):
+                tell(surplus)
+        self.frontier.forget_refused_links()  # what the corpus told already
+        for surplus in _of_kind(output, "links"):
             self._found(surplus)
-        for surplus in of["warc"]:
-            self._archive(surplus)
-        if not self._has_links:
-            self._frontier.forget_refused_links()
-        history = self._frontier.history(self._now)
-        event = (self._now, "the state was made anew from what the crawl had written")
+        history = self.frontier.history(self.now)
         changes = self._drained()
-        meta = {**meta, "created": json.dumps(self._now)}
-        self._commit(replace(changes, meta=changes.meta | meta, events=[*changes.events, event], history=history))
-
-    def standing(self) -> str:
-        """What the new state holds, in words."""
-        balance = self._frontier.balance
-        hosts = sum(self._frontier.hosts_by_state().values())
+        meta = changes.meta | meta | {"created": json.dumps(self.now)}
+        events = [*changes.events, (self.now, "the state was made anew from what the crawl had written")]
+        self._commit(replace(changes, meta=meta, events=events, history=history))
+        balance = self.frontier.balance
+        hosts = sum(self.frontier.hosts_by_state().values())
         return (
-            f"{self._frontier.totals['documents']:,} documents of {hosts:,} hosts, "
+            f"{self.frontier.totals['documents']:,} documents of {hosts:,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
         )
 
@@ -204,10 +193,10 @@ class _Rebuilding:
             for place, document in enumerate(documents(frame.data.decode("utf-8", "replace").split("\n"))):
                 digests += self._document(document, place)
                 number += 1
-            row = SegmentRow(surplus.path.name, frame.offset + frame.length, number)
+            rows = [SegmentRow(surplus.path.name, frame.offset + frame.length, number)]
             changes = self._drained()
             url_log = replace(changes.url_log, segment=surplus.path.name, offset=frame.offset)
-            self._commit(replace(changes, segments=[row], digests=digests, url_log=url_log))
+            self._commit(replace(changes, segments=rows, digests=digests, url_log=url_log))
 
     def _document(self, document: Document, place: int) -> tuple[int, ...]:
         """Tell of a document; returns the digests of its text."""
@@ -216,7 +205,7 @@ class _Rebuilding:
         new = [t for t, p in zip(document.paragraphs, document.details, strict=True) if "dup" not in p]
         digests = tuple({digest_key(xxhash.xxh3_128_digest(part)) for part in (text, "\n".join(new).encode())})
         kept = sum(len(paragraph.encode()) for paragraph in new) + max(0, len(new) - 1)
-        kept = kept if len(new) < len(document.paragraphs) else _number(said, "length") or kept
+        kept = kept if len(new) < len(document.paragraphs) else _number(said.get("length")) or kept
         rate = float(said.get("yield") or 0)
         outcome = Outcome(
             None,
@@ -225,13 +214,13 @@ class _Rebuilding:
             200,
             body_bytes=round(kept / rate) if rate else kept,
             kept_bytes=kept,
-            words=_number(said, "words"),
+            words=_number(said.get("words")),
             language=said.get("lang"),
             relevant=True,
             page_language=said.get("lang", ""),
             facts=_facts(said),
         )
-        self._end(outcome, _number(said, "distance"), place)
+        self._end(outcome, _number(said.get("distance")), place)
         return digests
 
     def _end(self, outcome: Outcome, distance: int, place: int | None = None) -> None:
@@ -242,46 +231,45 @@ class _Rebuilding:
         target = canonicalize(outcome.url)
         if target is None:
             return
-        if not self._has_links and target.origin not in self._asked:
-            self._asked.add(target.origin)
-            self._frontier.put_seed(f"{target.origin}/", self._now, distance)
-        fetch = self._archive_pages.begin(target.url, distance)
+        if not self.has_links and target.origin not in self.asked:
+            self.asked.add(target.origin)
+            self.frontier.put_seed(f"{target.origin}/", self.now, distance)
+        pages = self.frontier.archive_pages
+        fetch = pages.begin(target.url, distance)
         if isinstance(fetch, Fetch):
-            self._archive_pages.enter(fetch.id)
+            pages.enter(fetch.id)
             outcome = replace(outcome, url_id=fetch.id)
-            self._told[fetch.id] = outcome, place
-            self._frontier.count("requests")
+            self.told[fetch.id] = outcome, place
+            self.frontier.count("requests")
         elif outcome.reason is not Reason.KEPT:
             return
-        self._frontier.report(outcome, self._now)
+        self.frontier.report(outcome, self.now)
 
     def _links(self, surplus: Surplus) -> None:
         """Tell how pages ended; the corpus has told of those that were kept."""
         number = 0
-        for line in read_links(surplus.path, surplus.whole):
+        for line in self._committing(read_links(surplus.path, surplus.whole)):
             number += 1
             target = canonicalize(line.url)
             if target is None:
                 continue
-            distance = self._distances.setdefault(target.host, self._frontier.distance_of(target.host))
+            distance = self.distances.setdefault(target.host, self.frontier.distance_of(target.host))
             for url in line.links:
                 if (link := canonicalize(url)) is not None and link.host != target.host:
-                    self._distances[link.host] = min(self._distances.get(link.host, distance + 1), distance + 1)
+                    self.distances[link.host] = min(self.distances.get(link.host, distance + 1), distance + 1)
             if line.reason == Reason.KEPT.value:
-                self._frontier.put_seed(line.url, self._now, distance)  # refused, unless its document is lost
+                self.frontier.put_seed(line.url, self.now, distance)  # refused, unless its document is lost
             else:
                 self._end(_outcome(line), distance)
-            if number % _LINES_AT_ONCE == 0:
-                self._commit(self._drained())
-        row = SegmentRow(surplus.path.name, surplus.whole, number, "links")
-        self._commit(replace(self._drained(), segments=[row]))
+        rows = [SegmentRow(surplus.path.name, surplus.whole, number, "links")]
+        self._commit(replace(self._drained(), segments=rows))
 
     def _found(self, surplus: Surplus) -> None:
         """Queue the URLs that the pages link to, unless they have ended."""
-        pages = self._frontier.totals["pages"]
-        for number, line in enumerate(read_links(surplus.path, surplus.whole), 1):
+        pages = self.frontier.totals["pages"]
+        for line in self._committing(read_links(surplus.path, surplus.whole)):
             target = canonicalize(line.url)
-            host = self._frontier.host(target.host) if target is not None else None
+            host = self.frontier.host(target.host) if target is not None else None
             if target is None or host is None:
                 continue
             said = line.said or [0] * len(line.links)
@@ -291,25 +279,22 @@ class _Rebuilding:
             ]
             links += [Link(line.redirect_to)] if line.redirect_to else []
             linking = LinkingPage.of(host, 0, _outcome(line), pages)
-            self._frontier.put_links(linking, links, self._now, url_key(host.id, target.url))
-            if number % _LINES_AT_ONCE == 0:
-                self._commit(self._drained())
+            self.frontier.put_links(linking, links, self.now, url_key(host.id, target.url))
         self._commit(self._drained())
 
     def _archive(self, surplus: Surplus) -> None:
         """Tell how pages ended by the archive, if there is no ``links/``."""
         captures = 0
         status = 0
-        for number, record in enumerate(records(surplus.path, surplus.whole), 1):
+        for record in self._committing(records(surplus.path, surplus.whole)):
             if record.is_capture:
                 captures += 1
-                status = _number({"status": record.block[9:12].decode("latin-1")}, "status")
-            elif record.headers.get("warc-type") == "metadata" and not self._has_links:
+                status = _number(record.block[9:12].decode("latin-1"))
+            elif record.headers.get("warc-type") == "metadata" and not self.has_links:
                 self._end_archived(record.headers.get("warc-target-uri", ""), record.block, status)
-            if number % _LINES_AT_ONCE == 0:
-                self._commit(self._drained())
-        row = SegmentRow(surplus.path.name, surplus.whole, captures, "warc")
-        self._commit(replace(self._drained(), segments=[row]))
+        self._commit(
+            replace(self._drained(), segments=[SegmentRow(surplus.path.name, surplus.whole, captures, "warc")])
+        )
 
     def _end_archived(self, url: str, block: bytes, status: int) -> None:
         lines = (line.partition(": ") for line in block.decode("utf-8", "replace").split("\r\n"))
@@ -319,19 +304,23 @@ class _Rebuilding:
         except (KeyError, ValueError):
             return  # the record is a file of a site
         if reason not in _ASKED_AGAIN and not (reason is Reason.HTTP_ERROR and (status == 429 or status >= 500)):
-            self._end(Outcome(None, url, reason, status, body_bytes=_number(said, "downloadedBytes")), 0)
+            self._end(Outcome(None, url, reason, status, body_bytes=_number(said.get("downloadedBytes"))), 0)
+
+    def _committing(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """Each of *items*; what has gathered by then is committed now and again."""
+        for number, item in enumerate(items, 1):
+            yield item
+            if number % _LINES_AT_ONCE == 0:
+                self._commit(self._drained())
 
     def _drained(self) -> Changes:
-        changes = self._frontier.drain(self._now)
-        ends = [
-            with_outcome(end, *self._told[end.key]) if end.key in self._told else end for end in changes.url_log.ends
-        ]
-        self._told = {}
-        return replace(changes, url_log=replace(changes.url_log, ends=list(ends)))
+        changes = with_outcomes(self.frontier.drain(self.now), self.told)
+        self.told = {}
+        return changes
 
     def _commit(self, changes: Changes) -> None:
-        self._store.commit(changes)
-        self._frontier.committed()
+        self.store.commit(changes)
+        self.frontier.committed()
 
 
 def _outcome(line: LinkLine) -> Outcome:
@@ -352,9 +341,8 @@ def _outcome(line: LinkLine) -> Outcome:
     )
 
 
-def _number(said: Mapping[str, str], name: str) -> int:
-    text = said.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
 def _facts(said: Mapping[str, str]) -> tuple[str, ...]:

@@ -129,18 +129,18 @@ def _refuse_several(output: Sequence[Surplus], directory: Path) -> None:
 
 def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, Any]) -> tuple[dict[str, str], Options]:
     """The new state's table ``meta``, and the options of the frontier that makes the state."""
-    crawls = read_manifest(directory / "corpus").get("crawls") or [{}]
-    said = crawls[0]
+    (said, *_) = read_manifest(directory / "corpus").get("crawls") or [{}]
     known = {spec.name for spec in fields(Options)}
-    named = {"lang": output[0].path.name.rpartition("-")[0].replace("+", ",")}
-    named |= {name: value for name, value in translated(said.get("settings", {})).items() if name in known}
+    named = {
+        "lang": output[0].path.name.rpartition("-")[0].replace("+", ","),
+        **{name: value for name, value in translated(said.get("settings", {})).items() if name in known},
+    }
     chosen = Options.from_settings({PREFIX + name.upper(): value for name, value in named.items()} | dict(given))
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
     meta = {"options": {name: getattr(chosen, name) for name in names}, "version": __version__}
     meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
-    accepted = languages.find_languages(chosen.lang, chosen.models)
-    options = replace(spelled_out(chosen, accepted, ()), **_JUDGES_NOTHING)
-    return {key: json.dumps(value) for key, value in meta.items()}, options
+    spelled = spelled_out(chosen, languages.find_languages(chosen.lang, chosen.models), ())
+    return {key: json.dumps(value) for key, value in meta.items()}, replace(spelled, **_JUDGES_NOTHING)
 
 
 def _keep(database: Path) -> Path | None:
@@ -297,8 +297,8 @@ class _Rebuilding:
         )
 
     def _end_archived(self, url: str, block: bytes, status: int) -> None:
-        lines = (line.partition(": ") for line in block.decode("utf-8", "replace").split("\r\n"))
-        said = {name: value for name, _, value in lines}
+        lines = block.decode("utf-8", "replace").split("\r\n")
+        said = {name: value for name, _, value in (line.partition(": ") for line in lines)}
         try:
             reason = Reason.of(said.get("reason", ""))
         except (KeyError, ValueError):
@@ -307,7 +307,7 @@ class _Rebuilding:
             self._end(Outcome(None, url, reason, status, body_bytes=_number(said.get("downloadedBytes"))), 0)
 
     def _committing(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Each of *items*; what has gathered by then is committed now and again."""
+        """Each of *items*; after every `_LINES_AT_ONCE` the changes that have gathered are committed."""
         for number, item in enumerate(items, 1):
             yield item
             if number % _LINES_AT_ONCE == 0:

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scrapy import Request, signals
-from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
 from scrapy.http import Response
 
@@ -22,8 +21,9 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import options_of
-from spiderling.engine.command import SpiderlingCommand, named_values, option, read_input
-from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.command import AskedSpider, SpiderlingCommand, named_values, option, read_input, run_spider
+from spiderling.engine.component import crawl_of
 from spiderling.engine.outcomes import DropPage
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
@@ -89,17 +89,10 @@ class Command(SpiderlingCommand):
             # no workers: the page is examined here
             pipelines = {"spiderling.pipelines.clean.CleanPipeline": None}
             settings = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
-            for name, value in settings.items():
-                self.given_settings.set(name, value, priority="cmdline")
-            process = AsyncCrawlerProcess(self.given_settings)
-            crawler = process.create_crawler(PageSpider)
-            process.crawl(crawler, **{**arguments, "url": url})
-            process.start()
-        spider = crawler.spider
-        if not isinstance(spider, PageSpider) or spider.answer is None:
-            failure = spider.failure if isinstance(spider, PageSpider) else None
-            raise failure or SpiderlingError(f"{url} could not be fetched; -s LOG_ENABLED=1 shows why.")
+            self.given_settings.setdict(settings, priority="cmdline")
+            spider = run_spider(PageSpider, self.given_settings, **{**arguments, "url": url})
         answer = spider.answer
+        assert answer is not None, "the spider has failed otherwise"
         task = Task(answer.body, answer.url, declared_charset(answer))
         return Found(task, headers_of(answer), tuple(spider.site))
 
@@ -112,7 +105,7 @@ class Found(NamedTuple):
     site: tuple[Statement, ...] = ()
 
 
-class PageSpider(SpiderlingSpider):
+class PageSpider(AskedSpider, SpiderlingSpider):
     """Fetches one URL and keeps the page; its links are not followed."""
 
     name = "page"
@@ -121,15 +114,7 @@ class PageSpider(SpiderlingSpider):
     """The page."""
     site: list[Statement] = []  # noqa: RUF012 - replaced, never changed
     """What the files of its site say of its use."""
-    failure: SpiderlingError | None = None
-    """Why there is none."""
     _last = ""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PageSpider:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.note, signals.response_downloaded)
-        return spider
 
     def note(self, response: Response, request: Request) -> None:
         """Keep what the last response was; a tdmrep.json or ai.txt that is missing is no reason for anything."""
@@ -139,6 +124,7 @@ class PageSpider(SpiderlingSpider):
         self._last = f"; the last answer was {response.status} from {response.url}"
 
     async def start(self) -> AsyncIterator[Any]:
+        self.crawler.signals.connect(self.note, signals.response_downloaded)
         yield Request(self.url)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
@@ -146,15 +132,11 @@ class PageSpider(SpiderlingSpider):
         self.site = crawl_of(self.crawler).frontier.statements(response.url)
         return iter(())
 
-    def closed(self, reason: str) -> None:
-        """Note why no page came, while the crawl is still there to be asked."""
-        if not has_crawl(self.crawler):
-            self.failure = error_of(self.crawler)
-            return
-        frontier = crawl_of(self.crawler).frontier
-        ends = [end for end in (*frontier.ends, *frontier.refused_links) if end is not Reason.REDIRECTED]
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        """Note why no page came, if none did."""
+        ends = [end for end in (*crawl.frontier.ends, *crawl.frontier.refused_links) if end is not Reason.REDIRECTED]
         why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
-        self.failure = SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
+        self.failure = None if self.answer else SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 
 
 def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> Page:

@@ -19,8 +19,10 @@ from scrapy.utils.conf import arglist_to_dict
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.printing import printable
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.component import crawl_of, error_of, has_crawl
 
-_SpiderT = TypeVar("_SpiderT", bound=Spider)
+_SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 INTERRUPTED = 130
@@ -116,14 +118,32 @@ def _is_read(text: str, flush: bool = False) -> bool:
     return True
 
 
+class AskedSpider(Spider):
+    """A spider that a command runs, and asks afterwards how it went."""
+
+    failure: SpiderlingError | None = None
+    """Why the crawl could not begin or go on, or gave nothing."""
+
+    def closed(self, reason: str) -> None:
+        """Note how it went, while the crawl is still there to be asked."""
+        self.failure = error_of(self.crawler)
+        if has_crawl(self.crawler):
+            self.note_crawl(crawl_of(self.crawler), reason)
+
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        """Note what there is to know of *crawl*, which ends for *reason*."""
+
+
 def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:
-    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if there never was one."""
+    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if it fails or never begins."""
     process = AsyncCrawlerProcess(settings)
     crawler = process.create_crawler(spider_class)
     process.crawl(crawler, **arguments)
     process.start()
     if not isinstance(crawler.spider, spider_class):
         raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+    if crawler.spider.failure is not None:
+        raise crawler.spider.failure
     return crawler.spider
 
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
-from scrapy.http import Response
 from scrapy.settings import Settings
 from tqdm import tqdm
 
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import BadInput
 from spiderling.base.urls import canonicalize
-from spiderling.engine.command import run_spider
-from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.command import AskedSpider, run_spider
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
 from spiderling.languages.model_files import Seed
@@ -66,34 +64,24 @@ class Yield:
         return self.kept_bytes / self.downloaded_bytes if self.downloaded_bytes else 0.0
 
 
-class CheckSpider(SpiderlingSpider):
+class CheckSpider(AskedSpider, SpiderlingSpider):
     """Fetches each seed and notes in a file what became of its page."""
 
     name = "check"
 
-    def __init__(self, urls: Iterable[str] = (), results: Path | None = None, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        assert results is not None
-        self._urls = list(urls)
-        self._results = results
-        self._bar = tqdm(total=len(self._urls), unit=" seeds", disable=None)
-        self.failure: SpiderlingError | None = None
-        self.is_whole = False
+    is_whole = False
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> CheckSpider:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.scraped, signals.item_scraped)
-        crawler.signals.connect(spider.dropped, signals.item_dropped)
-        return spider
+    def __init__(self, urls: Sequence[str], results: Path, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._urls = urls
+        self._results = results
+        self._bar = tqdm(total=len(urls), unit=" seeds", disable=None)
 
     async def start(self) -> AsyncIterator[Any]:
+        self.crawler.signals.connect(self.scraped, signals.item_scraped)
+        self.crawler.signals.connect(self.dropped, signals.item_dropped)
         for url in self._urls:
-            yield Request(url, callback=self.parse_page, meta={_SEED: url})
-
-    def parse_page(self, response: Response) -> Iterator[Any]:
-        """Callback; the same as for a page of a crawl."""
-        yield PageItem(response)
+            yield Request(url, meta={_SEED: url})
 
     def scraped(self, item: Any) -> None:
         self._note(item, "kept")
@@ -113,8 +101,10 @@ class CheckSpider(SpiderlingSpider):
 
     def closed(self, reason: str) -> None:
         self._bar.close()
-        self.failure = error_of(self.crawler)
-        self.is_whole = has_crawl(self.crawler) and crawl_of(self.crawler).is_finished
+        super().closed(reason)
+
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        self.is_whole = crawl.is_finished
 
 
 def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:
@@ -129,11 +119,8 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
         results.open("a").close()
     except OSError as error:
         raise BadInput(f"{out} cannot be written ({error.strerror}); name another file with -o.") from None
-    settings.set("JOBDIR", str(state), priority="cmdline")
-    settings.set("SPIDERLING_FOLLOW", "none", priority="cmdline")
+    settings.setdict({"JOBDIR": str(state), "SPIDERLING_FOLLOW": "none"}, priority="cmdline")
     spider = run_spider(CheckSpider, settings, urls=[seed.url for seed in seeds], results=results, **arguments)
-    if spider.failure is not None:
-        raise spider.failure
     found = _read_results(results)
     if not spider.is_whole:
         return f"Stopped after {len(found)} of {len(seeds)} seeds; the same command goes on."

@@ -14,8 +14,9 @@ from tqdm import tqdm
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.reasons import Reason
-from spiderling.engine.command import run_spider
-from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.command import AskedSpider, run_spider
+from spiderling.engine.component import crawl_of
 from spiderling.seeding.output import SeedFile
 from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
 from spiderling.seeding.source import Source
@@ -28,18 +29,15 @@ _NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
 """Ends of requests that were answered, or that were not made because another was."""
 
 
-class SeedSpider(SpiderlingSpider):
+class SeedSpider(AskedSpider, SpiderlingSpider):
     """Carries out a source's requests and writes the URLs that it finds."""
 
     name = "seeds"
 
-    def __init__(self, source: Source | None = None, output: SeedFile | None = None, **arguments: Any) -> None:
+    def __init__(self, source: Source, output: SeedFile, **arguments: Any) -> None:
         super().__init__(**arguments)
-        assert source is not None and output is not None
         self.source = source
         self.output = output
-        self.failure: SpiderlingError | None = None
-        """Why the source could not be asked, or refused."""
         self.failures: dict[Reason, int] = {}
         """How requests ended that gave no answer."""
         self.is_whole = False
@@ -63,19 +61,17 @@ class SeedSpider(SpiderlingSpider):
                 elif self.output.add(found):
                     self._bar.update()
         except SpiderlingError as error:
-            self.failure = error
             assert response.request is not None
             yield self._asked(response.request.replace(dont_filter=True))  # again, when the command is repeated
             crawl_of(self.crawler).failed(error)
 
     def closed(self, reason: str) -> None:
-        """Note how it went, while the crawl is still there to be asked."""
         self._bar.close()
-        if not has_crawl(self.crawler):
-            self.failure = error_of(self.crawler)
-            return
-        crawl = crawl_of(self.crawler)
-        self.is_whole = crawl.is_finished and self.failure is None
+        super().closed(reason)
+
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        """Note what is left, and what gave no answer."""
+        self.is_whole = crawl.is_finished
         counts = crawl.frontier.ends + crawl.frontier.refused_links
         self.failures = {end: number for end, number in counts.items() if end not in _NO_FAILURES}
 
@@ -99,8 +95,6 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
             settings.set(name, value, priority="cmdline")
     output.comment(f"from {source.name}")
     spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)
-    if spider.failure is not None:
-        raise spider.failure
     lost = ", ".join(f"{number}: {end.help} ({end.value})" for end, number in spider.failures.items())
     if not spider.is_whole:
         return f"Stopped with {output.added} new seeds in {output.path}; the same command goes on."

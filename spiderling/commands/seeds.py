@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
@@ -24,6 +25,8 @@ from spiderling.seeding.spider import collect
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
+_READ_FROM_FILES = ("wikipedia", "commoncrawl")
+"""Sources whose files are read, if any are named."""
 
 
 class Command(SpiderlingCommand):
@@ -74,20 +77,19 @@ class Command(SpiderlingCommand):
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
             return check(names[0], out, self.given_settings, arguments)
-        source = _source(action, names, opts, infos, options)
+        is_read = bool(names) and action in _READ_FROM_FILES
+        source = None if is_read else _source(action, names, opts, infos, options)
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
-        with SeedFile(out, opts.per_host, opts.homes) as output:
-            if isinstance(source, str):
-                return _from_files(_FILES[source](names, infos, options), output, source)
+        with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
+            if source is None:
+                return _from_files(_urls_in(action, names, infos, options), output, action)
             return collect(source, output, self.given_settings, arguments)
 
 
 def _source(
     action: str, names: list[str], opts: argparse.Namespace, infos: list[LanguageInfo], options: Options
-) -> Source | str:
-    """What is to be asked; the action itself if the files that are named are to be read instead."""
-    if action in _FILES and names:
-        return action
+) -> Source:
+    """What is to be asked."""
     if action == "sitemap":
         return SitemapSource(names)
     if action == "wikipedia":
@@ -122,14 +124,10 @@ def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:
     return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts."
 
 
-def _dumped(names: list[str], infos: list[LanguageInfo], options: Options) -> Iterable[str]:
-    return (url for name in names for url in wikipedia.dumped_links(Path(name)))
-
-
-def _indexed(names: list[str], infos: list[LanguageInfo], options: Options) -> Iterable[str]:
-    wanted = _wanted(infos, options)
-    return (url for name in names for url in commoncrawl.indexed_hosts(Path(name), wanted))
-
-
-_FILES = {"wikipedia": _dumped, "commoncrawl": _indexed}
-"""Sources that can be read from files."""
+def _urls_in(action: str, names: list[str], infos: list[LanguageInfo], options: Options) -> Iterator[str]:
+    """The URLs in the files that are named."""
+    for path in map(Path, names):
+        if action == "wikipedia":
+            yield from wikipedia.dumped_links(path)
+        else:
+            yield from commoncrawl.indexed_hosts(path, _wanted(infos, options))

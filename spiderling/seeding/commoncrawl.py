@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from scrapy import Request
 from scrapy.http import Response
-from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.urls import CanonicalUrl, canonicalize, top_level_domain
-from spiderling.seeding.source import Found
+from spiderling.base.urls import canonicalize, top_level_domain
+from spiderling.seeding.source import Found, lines_of
 
 COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"
 _STEP = "commoncrawl"
 
 
-class Wanted:
+class Wanted(NamedTuple):
     """Which captures count: successful ones in one of our languages or, if that is not known, below our domains."""
 
-    def __init__(self, iso3: Sequence[str], tlds: Sequence[str]) -> None:
-        self.iso3 = tuple(iso3)
-        self.tlds = tuple(tlds)
+    iso3: Sequence[str]
+    """Codes of our languages, by ISO 639-3."""
+    tlds: Sequence[str]
 
     def home(self, capture: dict[str, Any]) -> str | None:
         """The home page of a capture's host, if it is wanted."""
@@ -35,10 +32,8 @@ class Wanted:
         if target is None or str(capture.get("status", "200")) != "200":
             return None
         first = str(capture.get("languages") or "").partition(",")[0]
-        return f"{target.origin}/" if self._is_ours(first, target) else None
-
-    def _is_ours(self, language: str, target: CanonicalUrl) -> bool:
-        return language in self.iso3 if language else top_level_domain(target.host) in self.tlds
+        is_ours = first in self.iso3 if first else top_level_domain(target.host) in self.tlds
+        return f"{target.origin}/" if is_ours else None
 
 
 class CommonCrawlSource:
@@ -102,25 +97,15 @@ def indexed_hosts(path: Path, wanted: Wanted) -> Iterator[str]:
     if path.suffix == ".parquet":
         yield from _columnar(path, wanted)
         return
-    lines = 0
-    try:
-        with path.open("rb") as raw, tqdm(total=path.stat().st_size, unit="B", unit_scale=True, disable=None) as bar:
-            is_packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=raw) if is_packed else raw
-            for line in stream:
-                bar.update(raw.tell() - bar.n)
-                home = wanted.home(json.loads(line[line.index(b"{") :]))
-                lines += 1
-                if home is not None:
-                    yield home
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or "it is not whole"
-        raise BadInput(f"{path} cannot be read to its end ({reason}); download it again.") from None
-    except (ValueError, AttributeError):
-        raise BadInput(
-            f"{path}, line {lines + 1}: no line of a CDXJ index; take cdx-*.gz or .parquet of the columnar index."
-        ) from None
+    for number, line in enumerate(lines_of(path), 1):
+        try:
+            home = wanted.home(json.loads(line[line.index(b"{") :]))
+        except (ValueError, AttributeError):
+            raise BadInput(
+                f"{path}, line {number}: no line of a CDXJ index; take cdx-*.gz or .parquet of the columnar index."
+            ) from None
+        if home is not None:
+            yield home
 
 
 def _columnar(path: Path, wanted: Wanted) -> Iterator[str]:

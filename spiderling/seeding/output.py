@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
 
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import canonicalize, registrable_domain
@@ -21,7 +20,7 @@ PLATFORMS = frozenset(_PLATFORMS.split())
 
 
 class SeedFile:
-    """Takes URLs; ``with`` closes the file."""
+    """Takes URLs and appends those that may be seeds."""
 
     def __init__(self, path: Path, per_host: int, homes: bool = False) -> None:
         """Raises BadInput when the file cannot be read or written.
@@ -49,10 +48,7 @@ class SeedFile:
         except UnicodeDecodeError:
             raise BadInput(f"{path} is not a text file in UTF-8; name another file with -o.") from None
 
-    def __enter__(self) -> SeedFile:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
         self._file.close()
 
     @property
@@ -69,9 +65,12 @@ class SeedFile:
         target = canonicalize(url)
         if target is not None and self._homes:
             target = canonicalize(f"{target.origin}/")
-        if target is None or target.url in self._known or self._hosts[target.host] >= self._per_host:
-            return False
-        if registrable_domain(target.host) in PLATFORMS:
+        if (
+            target is None
+            or target.url in self._known
+            or self._hosts[target.host] >= self._per_host
+            or registrable_domain(target.host) in PLATFORMS
+        ):
             return False
         self._known.add(target.url)
         self._hosts[target.host] += 1

@@ -1,12 +1,18 @@
-"""What a source of seeds is."""
+"""What a source of seeds is: a service on the web that is asked, or a file that it gives out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from scrapy import Request
 from scrapy.http import Response
+from tqdm import tqdm
+
+from spiderling.base.errors import BadInput
 
 Found: TypeAlias = "str | Request"
 """A URL that may be a seed, or a request that leads to more."""
@@ -26,3 +32,20 @@ class Source(Protocol):
 
         Raises SpiderlingError if the service refuses; the same request is made again when the command is repeated.
         """
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a file that a service gives out, packed by gzip or not, with a progress bar.
+
+    Raises BadInput where it cannot be read any further.
+    """
+    try:
+        with path.open("rb") as raw, tqdm(total=path.stat().st_size, unit="B", unit_scale=True, disable=None) as bar:
+            is_packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            for line in gzip.GzipFile(fileobj=raw) if is_packed else raw:
+                bar.update(raw.tell() - bar.n)
+                yield line
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is not whole"
+        raise BadInput(f"{path} cannot be read to its end ({reason}); download it again.") from None

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlencode
 
 from scrapy import Request
 from scrapy.http import Response
-from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
-from spiderling.seeding.source import Found
+from spiderling.seeding.source import Found, lines_of
 
 _PAGE = 500
 """Links in one answer: the most that the API gives to anonymous clients."""
@@ -80,32 +76,19 @@ def dumped_links(path: Path) -> Iterator[str]:
     Raises BadInput if it cannot be read, is no such dump, or breaks off; the URLs before that were yielded.
     """
     columns: list[str] = []
-    try:
-        with path.open("rb") as raw, tqdm(total=path.stat().st_size, unit="B", unit_scale=True, disable=None) as bar:
-            is_packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            last = ""
-            for line in _lines(raw, is_packed):
-                bar.update(raw.tell() - bar.n)
-                last = line or last
-                column = _COLUMN.match(line)
-                if column is not None:
-                    columns.append(column[1])
-                elif line.startswith("INSERT INTO `externallinks`"):
-                    yield from _inserted(line, columns)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or "it is not whole"
-        raise BadInput(f"{path} cannot be read to its end ({reason}); download it again.") from None
+    last = ""
+    for packed in lines_of(path):
+        line = packed.decode("utf-8", "replace").rstrip("\n")
+        last = line or last
+        column = _COLUMN.match(line)
+        if column is not None:
+            columns.append(column[1])
+        elif line.startswith("INSERT INTO `externallinks`"):
+            yield from _inserted(line, columns)
     if "el_from" not in columns:
         raise BadInput(f"{path} is no dump of external links; take <wiki>-<date>-externallinks.sql.gz.")
     if not last.startswith("-- Dump completed"):
         raise BadInput(f"{path} breaks off before its end; download it again.")
-
-
-def _lines(raw: IO[bytes], is_packed: bool) -> Iterator[str]:
-    stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-    for line in stream:
-        yield line.decode("utf-8", "replace").rstrip("\n")
 
 
 def _inserted(line: str, columns: list[str]) -> Iterator[str]:

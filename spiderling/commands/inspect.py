@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
@@ -87,10 +87,14 @@ class Command(SpiderlingCommand):
 def overview(crawl: Inspection) -> Iterator[str]:
     """Who crawls, what was found and kept, how URLs ended, which hosts gave most."""
     counts = crawl.counts
-    yield _line("directory", crawl.directory)
-    yield _line("crawling", crawl.holder or "no process")
-    yield _line("language", crawl.options.lang)
-    yield _line("discovered", f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait")
+    yield from _lines(
+        {
+            "directory": crawl.directory,
+            "crawling": crawl.holder or "no process",
+            "language": crawl.options.lang,
+            "discovered": f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait",
+        }
+    )
     yield ""
     for title, query in (
         ("How URLs ended", "SELECT * FROM ends"),
@@ -130,16 +134,20 @@ def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
     if host is None:
         raise BadInput(f"the crawl in {crawl.directory} knows no host {name}.")
     rate = host["kept_bytes"] / max(host["downloaded_bytes"], 1)
-    yield _line("host", host["name"])
-    yield _line("state", host["state"])
-    yield _line("distance", host["distance"])
-    yield _line("pages", f"{host['pages']:,}, {host['documents']:,} of them kept, {host['words']:,} words")
-    yield _line("bytes", f"{host['downloaded_bytes']:,} down, {host['kept_bytes']:,} kept, yield rate {rate:.4f}")
-    yield _line("address", host["address"] or "none yet")
-    yield _line("due", _time(host["due"]))
-    yield _line("waiting", f"{host['waiting']:,} URLs")
     ends = ", ".join(f"{reason} {number:,}" for reason, number in crawl.ends_of(host["id"]).most_common())
-    yield _line("ends", ends or "none on record")
+    yield from _lines(
+        {
+            "host": host["name"],
+            "state": host["state"],
+            "distance": host["distance"],
+            "pages": f"{host['pages']:,}, {host['documents']:,} of them kept, {host['words']:,} words",
+            "bytes": f"{host['downloaded_bytes']:,} down, {host['kept_bytes']:,} kept, yield rate {rate:.4f}",
+            "address": host["address"] or "none yet",
+            "due": _time(host["due"]),
+            "waiting": f"{host['waiting']:,} URLs",
+            "ends": ends or "none on record",
+        }
+    )
     for purge in crawl.purges_of(host["id"]):
         yield _line("given up", f"{purge['urls']:,} URLs at {_time(purge['time'])}: {purge['reason']}")
     if urls:
@@ -151,14 +159,12 @@ def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
 
 def of_url(crawl: Inspection, story: Story) -> Iterator[str]:
     """Why a URL is in the corpus, waits, or is not in it."""
-    yield _line("url", story.url)
-    yield _line("verdict", verdict(story))
+    yield from _lines({"url": story.url, "verdict": verdict(story)})
     if story.host is not None:
         yield _line("host", f"{story.host['name']}, {story.host['state']}, distance {story.host['distance']}")
     if story.found is not None:
         where = story.page or ("an unknown page" if story.found.page else "no page: a seed, or put in by hand")
-        yield _line("found on", where)
-        yield _line("found at", _time(story.found.time))
+        yield from _lines({"found on": where, "found at": _time(story.found.time)})
     if story.row is not None:
         yield _line("rank", f"{story.row.rank} (0 is fetched first), {story.row.tries} failed attempts")
     if story.ended is not None:
@@ -182,19 +188,20 @@ def verdict(story: Story) -> str:
 
 def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
     end = ended.end
-    yield _line("ended at", _time(ended.time))
-    yield _line("rank", f"{end.rank} (0 is fetched first), {end.tries} failed attempts")
-    if end.status:
-        yield _line("answer", f"{end.status}, {end.body_bytes:,} bytes")
-    if end.detail:
-        yield _line("because", end.detail)
-    if end.reason == Reason.KEPT.value:
-        yield _line("text", f"{end.kept_bytes:,} bytes, {end.words:,} words, {end.language}")
+    is_kept = end.reason == Reason.KEPT.value
+    known = {
+        "ended at": _time(ended.time),
+        "rank": f"{end.rank} (0 is fetched first), {end.tries} failed attempts",
+        "answer": f"{end.status}, {end.body_bytes:,} bytes" if end.status else "",
+        "because": end.detail,
+        "text": f"{end.kept_bytes:,} bytes, {end.words:,} words, {end.language}" if is_kept else "",
+    }
+    yield from _lines({name: value for name, value in known.items() if value})
     document = crawl.text_of(ended)
     if document is not None:
         yield _line("document", f"number {end.document} of the frame at byte {ended.offset} of {ended.segment}")
         yield ""
-        yield from (_line(name, value) for name, value in document.attributes.items())
+        yield from _lines(document.attributes)
         yield ""
         yield from document.paragraphs
 
@@ -208,6 +215,10 @@ def _time(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return "never"
+
+
+def _lines(values: Mapping[str, object]) -> Iterator[str]:
+    return (_line(name, value) for name, value in values.items())
 
 
 def _line(name: str, value: object) -> str:

@@ -125,9 +125,8 @@ def _thinned(order: np.ndarray[Any, np.dtype[np.intp]]) -> np.ndarray[Any, np.dt
 
 
 def _kind(state: str) -> str:
-    if state in ("resolving", "ready", "in process", "snoozed"):
-        return _KINDS["work"]
-    return _KINDS.get(state, _KINDS["other"])
+    is_at_work = state in ("resolving", "ready", "in process", "snoozed")
+    return _KINDS["work"] if is_at_work else _KINDS.get(state, _KINDS["other"])
 
 
 def over_time(material: Material) -> list[Chart]:

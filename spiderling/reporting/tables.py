@@ -7,7 +7,7 @@ are measured after near-duplicate removal, so they stand beside the paper's fina
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import NamedTuple, TypeAlias
@@ -55,26 +55,29 @@ def summary(material: Material) -> Table:
     counts = material.counts
     seconds = total("time_s")
     states = Counter(material.hosts.states.tolist())
-    rows: list[tuple[Cell, ...]] = [
-        ("Languages", material.options.lang),
-        ("Begun", utc(material.created)),
-        ("State of", utc(material.history[-1].time if material.history else material.made)),
-        ("Running time over all sessions", duration(seconds)),
-        ("Hosts", f"{len(material.hosts.names):,}: " + ", ".join(f"{n:,} {s}" for s, n in states.most_common())),
-        ("URLs discovered", f"{counts.get('discovered', 0):,}, of which {counts.get('waiting', 0):,} wait"),
-        ("Pages (judged responses)", total("pages")),
-        ("Documents kept", total("documents")),
-        ("Words kept", total("words")),
-        ("Downloaded, decoded", size(total("downloaded_bytes"))),
-        ("Downloaded, on the wire", size(total("wire_bytes"))),
-        ("Kept: new clean text", size(total("kept_bytes"))),
-        ("Yield rate: kept / downloaded bytes", material.yield_rate),
-        ("Mean yield rate of a host (Suchomel & Pomikálek 2011 average so)", _mean_rate(material)),
-        ("Yield ratio: documents / pages", total("documents") / max(1, total("pages"))),
-        ("Pages a second", total("pages") / seconds if seconds else None),
-        ("Words an hour", round(total("words") * 3600 / seconds) if seconds else None),
-    ]
-    return Table("The crawl so far", ("", "this crawl"), rows)
+    return Table(
+        "The crawl so far",
+        ("", "this crawl"),
+        [
+            ("Languages", material.options.lang),
+            ("Begun", utc(material.created)),
+            ("State of", utc(material.history[-1].time if material.history else material.made)),
+            ("Running time over all sessions", duration(seconds)),
+            ("Hosts", f"{len(material.hosts.names):,}: " + ", ".join(f"{n:,} {s}" for s, n in states.most_common())),
+            ("URLs discovered", f"{counts.get('discovered', 0):,}, of which {counts.get('waiting', 0):,} wait"),
+            ("Pages (judged responses)", total("pages")),
+            ("Documents kept", total("documents")),
+            ("Words kept", total("words")),
+            ("Downloaded, decoded", size(total("downloaded_bytes"))),
+            ("Downloaded, on the wire", size(total("wire_bytes"))),
+            ("Kept: new clean text", size(total("kept_bytes"))),
+            ("Yield rate: kept / downloaded bytes", material.yield_rate),
+            ("Mean yield rate of a host (Suchomel & Pomikálek 2011 average so)", _mean_rate(material)),
+            ("Yield ratio: documents / pages", total("documents") / max(1, total("pages"))),
+            ("Pages a second", total("pages") / seconds if seconds else None),
+            ("Words an hour", round(total("words") * 3600 / seconds) if seconds else None),
+        ],
+    )
 
 
 def _mean_rate(material: Material) -> float:
@@ -98,16 +101,14 @@ def papers(material: Material) -> Table:
 def thresholds(material: Material) -> Table:
     """Table 1 of the paper: what the hosts above each yield rate cost and gave."""
     hosts = material.hosts
-    marks = [None, 0.0, *(0.0001 * 2**step for step in range(13))]
-
-    def above(mark: float | None) -> _Mask:
-        return np.ones(len(hosts.names), bool) if mark is None else hosts.rates > mark
-
-    rows = [("none" if mark is None else mark, *_sums(material, above(mark))) for mark in marks]
+    marks = [0.0, *(0.0001 * 2**step for step in range(13))]
     return Table(
         "What hosts above a yield rate cost and gave",
         ("yield rate above", "hosts", "downloaded MB", "kept MB", "yield rate", "% of downloaded", "% of kept"),
-        rows,
+        [
+            ("none", *_sums(material, np.ones(len(hosts.names), bool))),
+            *((mark, *_sums(material, hosts.rates > mark)) for mark in marks),
+        ],
         "As Table 1 of Suchomel & Pomikálek 2012; there, the hosts above .0128 hold 74 % of the text for 7 % of the "
         "download.",
     )
@@ -183,21 +184,20 @@ def retired_by(material: Material, factor: float) -> _Mask:
 
 
 def profile_table(material: Material) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            profile.name + (" (used)" if profile.name == used_profile(material) else ""),
-            profile.factor,
-            profile.retired,
-            100 * profile.spared_share,
-            100 * profile.lost_share,
-            profile.more_bytes / 1e6,
-        )
-        for profile in profiles(material)
-    ]
     return Table(
         "What a stricter or milder threshold would have meant",
         ("profile", "factor f", "hosts retired", "% of download spared", "% of text lost", "more MB of text"),
-        rows,
+        [
+            (
+                profile.name + (" (used)" if profile.name == used_profile(material) else ""),
+                profile.factor,
+                profile.retired,
+                100 * profile.spared_share,
+                100 * profile.lost_share,
+                profile.more_bytes / 1e6,
+            )
+            for profile in profiles(material)
+        ],
         "t(n) = f (log10 n - 1). An estimate from the hosts' totals: a retired host is taken to have given its text "
         "evenly, and the URLs parked with hosts that a milder profile lets go on to give as much as those before.",
     )
@@ -208,22 +208,26 @@ def hosts_table(
 ) -> Table:
     """The first *most* hosts of *order* (places among the hosts)."""
     hosts = material.hosts
-    rows: list[tuple[Cell, ...]] = [
-        (
-            hosts.names[at],
-            str(hosts.states[at]),
-            int(hosts.distance[at]),
-            int(hosts.pages[at]),
-            int(hosts.documents[at]),
-            hosts.downloaded_bytes[at] / 1e6,
-            hosts.kept_bytes[at] / 1e6,
-            float(hosts.rates[at]),
-            int(hosts.left[at]),
-        )
-        for at in order[:most].tolist()
-    ]
     columns = ("host", "state", "distance", "pages", "documents", "down MB", "kept MB", "yield rate", "URLs left")
-    return Table(title, columns, rows, note)
+    return Table(
+        title,
+        columns,
+        [
+            (
+                hosts.names[at],
+                str(hosts.states[at]),
+                int(hosts.distance[at]),
+                int(hosts.pages[at]),
+                int(hosts.documents[at]),
+                hosts.downloaded_bytes[at] / 1e6,
+                hosts.kept_bytes[at] / 1e6,
+                float(hosts.rates[at]),
+                int(hosts.left[at]),
+            )
+            for at in order[:most].tolist()
+        ],
+        note,
+    )
 
 
 def notable_hosts(material: Material) -> list[Table]:
@@ -258,23 +262,16 @@ def by_group(material: Material, title: str, groups: Iterable[str]) -> Table:
     """Sums over the hosts of each group, most words first; *groups*: the group of each host."""
     hosts = material.hosts
     names, inverse = np.unique(np.array(list(groups), dtype=str), return_inverse=True)
-    columns = (hosts.documents, hosts.words, hosts.downloaded_bytes, hosts.kept_bytes)
-    sums = [np.bincount(inverse, weights=column, minlength=len(names)) for column in columns] if len(names) else []
-    number = np.bincount(inverse, minlength=len(names))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            int(number[at]),
-            int(sums[0][at]),
-            int(sums[1][at]),
-            sums[2][at] / 1e6,
-            sums[3][at] / max(1.0, sums[2][at]),
-        )
-        for at, name in enumerate(names.tolist())
+    ones = np.ones(len(inverse), np.int64)
+    columns = (ones, hosts.documents, hosts.words, hosts.downloaded_bytes, hosts.kept_bytes)
+    sums = [np.bincount(inverse, weights=column).tolist() for column in columns]
+    rows = [
+        (name, int(number), int(documents), int(words), down / 1e6, kept / max(1.0, down))
+        for name, number, documents, words, down, kept in zip(names.tolist(), *sums, strict=True)
     ]
-    rows.sort(key=lambda row: -int(row[3] or 0))
-    columns_named = (title.lower(), "hosts", "documents", "words", "down MB", "yield rate")
-    return Table(f"Words by {title}", columns_named, rows[:_MOST_ROWS], bar="words")
+    rows.sort(key=lambda row: -row[3])
+    head = (title.lower(), "hosts", "documents", "words", "down MB", "yield rate")
+    return Table(f"Words by {title}", head, [*rows[:_MOST_ROWS]], bar="words")
 
 
 def by_tld(material: Material) -> Table:
@@ -288,16 +285,23 @@ def by_distance(material: Material) -> Table:
 
 def by_language(material: Material) -> Table:
     words = material.counted("fact/words")
-    rows: list[tuple[Cell, ...]] = [
-        (code, number, words[code]) for code, number in material.counted("language").most_common()
-    ]
-    return Table("Words by language", ("language", "documents", "words"), rows, bar="words")
+    return Table(
+        "Words by language",
+        ("language", "documents", "words"),
+        [(code, number, words[code]) for code, number in material.counted("language").most_common()],
+        bar="words",
+    )
 
 
 def facts(material: Material, kind: str, title: str, column: str, note: str = "") -> Table:
     """How many kept documents have each value of one *kind* of fact (ledger)."""
-    rows: list[tuple[Cell, ...]] = list(material.counted(f"fact/{kind}").most_common(_MOST_ROWS))
-    return Table(title, (column, "documents"), rows, note, bar="documents")
+    return Table(
+        title,
+        (column, "documents"),
+        list(material.counted(f"fact/{kind}").most_common(_MOST_ROWS)),
+        note,
+        bar="documents",
+    )
 
 
 def ends(material: Material) -> Table:
@@ -309,8 +313,13 @@ def mentions(material: Material) -> Table:
 
 
 def _reasons(title: str, counts: Counter[str], note: str) -> Table:
-    rows: list[tuple[Cell, ...]] = [(key, number, Reason.of(key).help) for key, number in counts.most_common()]
-    return Table(title, ("reason", "URLs", "that is"), rows, note, bar="URLs")
+    return Table(
+        title,
+        ("reason", "URLs", "that is"),
+        [(key, number, Reason.of(key).help) for key, number in counts.most_common()],
+        note,
+        bar="URLs",
+    )
 
 
 def opt_outs(material: Material) -> Table:
@@ -326,10 +335,12 @@ def opt_outs(material: Material) -> Table:
 
 def seeds_by_end(material: Material) -> Table:
     counts = Counter(seed.end or "waits" for seed in material.seeds)
-    rows: list[tuple[Cell, ...]] = [
-        (end, number, Reason.of(end).help if end != "waits" else "") for end, number in counts.most_common()
-    ]
-    return Table("Seeds by what came of them", ("end", "seeds", "that is"), rows, bar="seeds")
+    return Table(
+        "Seeds by what came of them",
+        ("end", "seeds", "that is"),
+        [(end, number, Reason.of(end).help if end != "waits" else "") for end, number in counts.most_common()],
+        bar="seeds",
+    )
 
 
 def seeds(material: Material) -> Table:
@@ -347,37 +358,42 @@ def seeds(material: Material) -> Table:
 def settings(material: Material) -> Table:
     """Options that are not at their defaults."""
     defaults = asdict(Options())
-    rows: list[tuple[Cell, ...]] = [
-        (PREFIX + name.upper(), str(value), str(defaults[name]))
-        for name, value in asdict(material.options).items()
-        if value != defaults[name]
-    ]
-    return Table("Settings that differ from the defaults", ("option", "value", "default"), rows)
+    return Table(
+        "Settings that differ from the defaults",
+        ("option", "value", "default"),
+        [
+            (PREFIX + name.upper(), str(value), str(defaults[name]))
+            for name, value in asdict(material.options).items()
+            if value != defaults[name]
+        ],
+    )
 
 
 def events(material: Material) -> Table:
-    rows: Sequence[tuple[Cell, ...]] = [(utc(when), what) for when, what in material.events]
-    return Table("Last events", ("time", "what"), list(rows))
+    return Table("Last events", ("time", "what"), [(utc(when), what) for when, what in material.events])
 
 
 def history(material: Material) -> Table:
     """The last rows of the curves."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            utc(row.time),
-            row.pages,
-            row.documents,
-            row.words,
-            row.downloaded_bytes / 1e6,
-            row.kept_bytes / 1e6,
-            row.kept_bytes / max(1, row.downloaded_bytes),
-            row.waiting,
-            row.at_work,
-        )
-        for row in material.history[:: -max(1, len(material.history) // _MOST_ROWS)]
-    ]
     columns = ("time", "pages", "documents", "words", "down MB", "kept MB", "yield rate", "URLs wait", "hosts at work")
-    return Table("Totals over time, the last first", columns, rows)
+    return Table(
+        "Totals over time, the last first",
+        columns,
+        [
+            (
+                utc(row.time),
+                row.pages,
+                row.documents,
+                row.words,
+                row.downloaded_bytes / 1e6,
+                row.kept_bytes / 1e6,
+                row.kept_bytes / max(1, row.downloaded_bytes),
+                row.waiting,
+                row.at_work,
+            )
+            for row in material.history[:: -max(1, len(material.history) // _MOST_ROWS)]
+        ],
+    )
 
 
 def utc(seconds: float) -> str:

@@ -17,13 +17,13 @@ from spiderling.extensions import yieldfeed
 from spiderling.frontier import Frontier, robots
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.middlewares import sitemaps
+from spiderling.middlewares import site_files
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 POINTS = {
     "outcome": (yieldfeed, "of_item"),
     "site-file": (robots, "parsed"),
-    "sitemap": (sitemaps, "read_sitemap"),
+    "sitemap": (site_files, "read_sitemap"),
     "report": (HostClosing, "review"),
     "take": (Admission, "left_out"),
     "answered": (robots.Robots, "note_answer"),

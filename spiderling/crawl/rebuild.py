@@ -180,9 +180,8 @@ class _Rebuilding:
         events = [*changes.events, (self.now, "the state was made anew from what the crawl had written")]
         self._commit(replace(changes, meta=meta, events=events, history=history))
         balance = self.frontier.balance
-        hosts = sum(self.frontier.hosts_by_state().values())
         return (
-            f"{self.frontier.totals['documents']:,} documents of {hosts:,} hosts, "
+            f"{self.frontier.totals['documents']:,} documents of {sum(self.frontier.hosts_by_state().values()):,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
         )
 

@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator
 import ada_url
 from scrapy import Request
 from scrapy.http import Response
-from scrapy.utils.gz import gunzip
-from scrapy.utils.sitemap import Sitemap
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
 from spiderling.frontier.site_files import RobotsTxt
 from spiderling.seeding.source import Found
+from spiderling.text.sitemap import read_sitemap
 
-MAX_SITEMAP_BYTES = 50_000_000
-"""Size unpacked, as the protocol bounds it."""
 _MAX_DEPTH = 3
 """Levels of indexes that are followed (chosen); the protocol allows one."""
 
@@ -61,14 +58,12 @@ class SitemapSource:
 
     def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
         own = canonicalize(response.url)
-        sitemap = _parsed(response.body)
-        if own is None or sitemap is None:
-            return
-        for entry in sitemap:
-            target = _joined(response.url, str(entry.get("loc", "")))
-            if target is None or registrable_domain(target.host) != registrable_domain(own.host):
+        sitemap = read_sitemap(response.body)
+        for address in sitemap.urls:
+            target = _joined(response.url, address)
+            if target is None or own is None or registrable_domain(target.host) != registrable_domain(own.host):
                 continue
-            if sitemap.type == "urlset":
+            if not sitemap.is_index:
                 yield target.url
             elif depth < _MAX_DEPTH:
                 yield _request(target.url, depth + 1)
@@ -83,14 +78,3 @@ def _joined(base: str, address: str) -> CanonicalUrl | None:
 
 def _request(url: str, depth: int) -> Request:
     return Request(url, meta={"sitemap": depth})
-
-
-def _parsed(body: bytes) -> Sitemap | None:
-    """The sitemap, unpacked; None for what is none."""
-    try:
-        if body[:2] == b"\x1f\x8b":
-            body = gunzip(body, max_size=MAX_SITEMAP_BYTES)
-        sitemap = Sitemap(body)
-    except Exception:  # whatever a site sends must not end the command
-        return None
-    return sitemap if sitemap.type in ("urlset", "sitemapindex") else None

@@ -18,9 +18,9 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.engine.command import AskedSpider, run_spider
 from spiderling.engine.component import crawl_of
 from spiderling.seeding.output import SeedFile
-from spiderling.seeding.sitemap import MAX_SITEMAP_BYTES
 from spiderling.seeding.source import Source
 from spiderling.spiders.spiderling import SpiderlingSpider
+from spiderling.text import sitemap
 
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""
@@ -86,7 +86,7 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
     ours = {
         "JOBDIR": str(state),
         "ITEM_PIPELINES": {"spiderling.pipelines.clean.CleanPipeline": None},
-        "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES,
+        "SPIDERLING_MAX_BODY_BYTES": sitemap.MAX_BYTES,
         "SPIDERLING_MAX_RATIO": 1000,
         "SPIDERLING_RETRIES": 5,
     }

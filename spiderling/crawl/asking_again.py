@@ -31,9 +31,11 @@ async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
         if reason is Reason.INTERNAL_ERROR:
             crawl.errors.forgive()
         if crawl.options.trail == "off":
-            crawl.event(f"which URLs ended as {reason.value} is not known: SPIDERLING_TRAIL is off")
+            crawl.note_event(f"which URLs ended as {reason.value} is not known: SPIDERLING_TRAIL is off")
             continue
-        crawl.event(f"asked again, of those that ended as {reason.value}: {_told(await _ask_again(crawl, reason))}")
+        crawl.note_event(
+            f"asked again, of those that ended as {reason.value}: {_told(await _ask_again(crawl, reason))}"
+        )
 
 
 async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:

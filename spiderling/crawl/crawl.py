@@ -55,10 +55,10 @@ class Crawl:
         self,
         options: Options,
         directory: Path,
-        failed: Callable[[SpiderlingError], None],
+        fail: Callable[[SpiderlingError], None],
         archives: Sequence[str] | None = None,
     ) -> None:
-        """Open or resume the crawl in *directory*; *failed* is called when it cannot go on.
+        """Open or resume the crawl in *directory*; *fail* ends it when it cannot go on.
 
         *archives*: WARC files and URLs of such, whose pages it takes instead of fetching any.
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
@@ -66,10 +66,13 @@ class Crawl:
         self.options = options
         self.opt_outs = options.policy()
         """Which statements on the use of a text are looked for, and which are obeyed."""
-        self.failed = failed
-        self.errors = InternalErrors(failed)
+        self.fail = fail
+        """Ends the crawl, which cannot go on, with the error as its message."""
+        self.errors = InternalErrors(fail)
         self.clock = Clock()
         self.accepted = languages.find_languages(options.lang, options.models)
+        self._prefix = "+".join(info.code for info in self.accepted)
+        """Begins the names of all segments."""
         self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))
@@ -91,7 +94,8 @@ class Crawl:
             changed = compare_options(options, state.meta, directory, archives is not None)
             self._take_up(state, store, judged)
             settled = self._begin_writing(store, agreement)
-            self.checkpoint = self._make_checkpoint(state, store)
+            writers = _writers(options, self._prefix, directory, state.segments)
+            self.checkpoint = Checkpoint(self.frontier, store, writers, self.clock.now, fail, self.jobdir.still_here)
             opened.pop_all()  # from here on ``close`` does it
         self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, judged, state) if archives is not None else None
@@ -100,10 +104,6 @@ class Crawl:
         self._note_manifest(state, changed, settled)
         self.requests_before = self.frontier.totals["requests"]
         self.stopping = False
-
-    @property
-    def _prefix(self) -> str:
-        return "+".join(info.code for info in self.accepted)
 
     def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
         """Make the parts that hold what earlier runs have found."""
@@ -133,10 +133,6 @@ class Crawl:
                 sync_directory(directory)
         return settled
 
-    def _make_checkpoint(self, state: State, store: SqliteStore) -> Checkpoint:
-        writers = _writers(self.options, self._prefix, self.jobdir.path, state.segments)
-        return Checkpoint(self.frontier, store, writers, self.clock.now, self.failed, self.jobdir.still_here)
-
     def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
         # a crawl of the web does not need FastWARC
         from spiderling.archives.archives import Archives, CrawlSide
@@ -163,10 +159,6 @@ class Crawl:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
         await self._filter.write(self.checkpoint)
 
-    @property
-    def is_finished(self) -> bool:
-        return self.frontier.is_finished
-
     def finish(self, outcome: Outcome) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
         report = Report(None)
@@ -186,7 +178,7 @@ class Crawl:
         if exchange is not None:
             self.checkpoint.add_entry("warc", (exchange, said))
 
-    def event(self, what: str) -> None:
+    def note_event(self, what: str) -> None:
         """Log something that a person did or should know, and keep it in the state."""
         logger.info(what)
         self.frontier.note_event(self.clock.now(), what)
@@ -230,7 +222,7 @@ class Crawl:
         if "created" not in state.meta:
             set_meta("created", self.clock.now())
         for what in (*(f"option changed: {line}" for line in changed), *settled):
-            self.event(what)
+            self.note_event(what)
 
 
 def _writers(options: Options, prefix: str, directory: Path, known: Sequence[SegmentRow]) -> list[SegmentWriter]:

@@ -51,9 +51,9 @@ class Met(NamedTuple):
 class InternalErrors:
     """Belongs to one crawl and its event loop."""
 
-    def __init__(self, failed: Callable[[SpiderlingError], None]) -> None:
-        """*failed* closes the crawl with its message and exit code 1."""
-        self._failed = failed
+    def __init__(self, fail: Callable[[SpiderlingError], None]) -> None:
+        """*fail* ends the crawl with its message and exit code 1."""
+        self._fail = fail
         self._frontier: Frontier | None = None
         self._checkpoint: Checkpoint | None = None
         self._shunned: list[list[int | str | None]] = []
@@ -103,7 +103,7 @@ class InternalErrors:
         while self._recent[0].ends < met.ends - WINDOW_ENDS:
             self._recent.popleft()
         if len(self._recent) > MOST:
-            self._failed(InternalError(_too_many(self._recent)))
+            self._fail(InternalError(_too_many(self._recent)))
 
     # -- the whole crawl
 
@@ -126,7 +126,7 @@ class InternalErrors:
         said = error if isinstance(error, StorageError) else InternalError(_broken(error, url or task, is_fatal))
         if self._checkpoint is not None:
             self._checkpoint.abandon(said, {_KEY: json.dumps(blamed)} if blamed else {})
-        self._failed(said)
+        self._fail(said)
 
     def watched(self, coroutine: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
         """Run *coroutine* as a task; if it fails, the crawl stops and says *what* it was."""

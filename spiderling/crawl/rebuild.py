@@ -181,7 +181,8 @@ class _Rebuilding:
         self._commit(replace(changes, meta=meta, events=events, history=history))
         balance = self.frontier.balance
         return (
-            f"{self.frontier.totals['documents']:,} documents of {sum(self.frontier.hosts_by_state().values()):,} hosts, "
+            f"{self.frontier.totals['documents']:,} documents of "
+            f"{sum(self.frontier.hosts_by_state().values()):,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
         )
 

@@ -110,6 +110,7 @@ class Offline:
                     "network; the same command asks for them again."
                 )
             )
+            self._crawl.fail(NetworkAway(message))
         elif network is not Network.THERE and (self._probing is None or self._probing.done()):
             self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
 
@@ -154,6 +155,7 @@ class Offline:
                         "the network is there again."
                     )
                 )
+                self._crawl.fail(NetworkAway(message))
                 return
             await asyncio.sleep(min(self._known.probe_in(self._crawl.clock.now()), left_s))
             if self._known.probe_in(self._crawl.clock.now()) <= 0:

@@ -72,7 +72,7 @@ class Scheduler(BaseScheduler):
                 self._note_error(error)
 
     def has_pending_requests(self) -> bool:
-        return self.dispatcher is not None and not self.dispatcher.crawl.is_finished
+        return self.dispatcher is not None and not self.dispatcher.crawl.frontier.is_finished
 
     def enqueue_request(self, request: Request) -> bool:
         """Put *request* into the frontier; False when it was refused (seen, not http ...) or no crawl is open."""

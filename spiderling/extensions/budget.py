@@ -47,5 +47,5 @@ def stop_if_spent(dispatcher: Dispatcher) -> None:
     if crawl.budgets.marks is not marks:
         crawl.checkpoint.set_meta("marginal", crawl.budgets.marks)
     if spent is not None:
-        crawl.event(spent.message)
+        crawl.note_event(spent.message)
         dispatcher.close_spider(spent.reason)

@@ -123,7 +123,7 @@ class Control(Extension):
     def _apply(self, crawl: Crawl, former: ControlFile, wanted: ControlFile) -> None:
         for key, new in asdict(wanted).items():
             if (old := getattr(former, key)) != new:
-                crawl.event(f"control.yaml: {key}: {old!r} -> {new!r}")
+                crawl.note_event(f"control.yaml: {key}: {old!r} -> {new!r}")
         crawl.frontier.set_rates(
             crawl.options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
             crawl.options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
@@ -145,7 +145,7 @@ class Control(Extension):
         named = _hosts(wanted.block)
         networks = _networks(wanted.block_networks)
         for host in crawl.frontier.block_where(lambda name: listed(name) or named.holds(name)):
-            crawl.event(f"blocked {host.name}")
+            crawl.note_event(f"blocked {host.name}")
         crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
     def _reopen(self, crawl: Crawl, name: str) -> None:
@@ -157,7 +157,7 @@ class Control(Extension):
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
         else:
             number = crawl.frontier.reopen_host(host, crawl.clock.now())
-            crawl.event(f"reopened {host.name} with {number} URLs")
+            crawl.note_event(f"reopened {host.name} with {number} URLs")
 
 
 def _checked(key: str, value: Any) -> Any:

@@ -209,7 +209,7 @@ def _way_on(crawl: Crawl) -> str:
 def _standing(crawl: Crawl, reason: str) -> str:
     if crawl.checkpoint.error is not None:
         return f"has stopped; {_way_on(crawl)}"
-    if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
+    if not crawl.frontier.is_finished or (crawl.archives is not None and crawl.archives.unread):
         return f"was paused ({reason}); the same command goes on with it."
     if crawl.archives is not None:
         return "is finished: all archives are read."

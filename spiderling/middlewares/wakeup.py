@@ -26,7 +26,7 @@ class WakeUp(Component):
         try:
             async for item_or_request in start:
                 yield item_or_request
-            while not dispatcher.crawl.is_finished:
+            while not dispatcher.crawl.frontier.is_finished:
                 await self._sleep(dispatcher)
                 yield WAKE_UP
         except (asyncio.CancelledError, GeneratorExit):

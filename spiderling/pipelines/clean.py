@@ -51,11 +51,11 @@ class CleanPipeline(Component):
             config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
             self._workers = WorkerPool(options.text_workers(), config, options.page_timeout_s)
             if crawl.archives is None:
-                self._workers.start_in_background(crawl.failed)
+                self._workers.start_in_background(crawl.fail)
             else:
                 await self._workers.start()
         except SpiderlingError as error:
-            # `Crawl.failed` would close the spider while it is being opened
+            # `Crawl.fail` would close the spider while it is being opened
             logger.error("The crawl stops: %s", error)
             self._crawler.stats.set_value(FAILED_STAT, "bad-input")
             raise CloseSpider("bad-input") from None
@@ -81,7 +81,7 @@ class CleanPipeline(Component):
             if crawl.archives is not None:
                 raise
             if not crawl.stopping:
-                crawl.failed(error)
+                crawl.fail(error)
             raise PutBack(str(error)) from None
         obey_opt_outs(item, crawl)
         check_text(item.page)

@@ -104,7 +104,7 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
         super().closed(reason)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        self.is_whole = crawl.is_finished
+        self.is_whole = crawl.frontier.is_finished
 
 
 def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:

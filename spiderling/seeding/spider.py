@@ -63,7 +63,7 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
         except SpiderlingError as error:
             assert response.request is not None
             yield self._asked(response.request.replace(dont_filter=True))  # again, when the command is repeated
-            crawl_of(self.crawler).failed(error)
+            crawl_of(self.crawler).fail(error)
 
     def closed(self, reason: str) -> None:
         self._bar.close()
@@ -71,7 +71,7 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:
         """Note what is left, and what gave no answer."""
-        self.is_whole = crawl.is_finished
+        self.is_whole = crawl.frontier.is_finished
         counts = crawl.frontier.ends + crawl.frontier.refused_links
         self.failures = {end: number for end, number in counts.items() if end not in _NO_FAILURES}
 

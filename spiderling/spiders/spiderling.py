@@ -70,7 +70,7 @@ class SpiderlingSpider(CorpusSpider):
             try:
                 seeds = model_seeds(crawl.accepted)
             except BadInput as error:
-                crawl.failed(error)
+                crawl.fail(error)
         if seeds:
             self.logger.info("%d seeds from %s", len(seeds), self.seeds or "the language models")
             crawl.note_seeds(self.seeds or "the language models", [seed.url for seed in seeds])

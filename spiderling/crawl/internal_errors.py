@@ -15,6 +15,7 @@ import logging
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -142,15 +143,12 @@ class InternalErrors:
 
 
 @dataclass(slots=True)
-class Changing:
+class Changing(AbstractContextManager["Changing"]):
     """``with``: an error inside stops the crawl and is not raised, as half-changed state may raise more of them."""
 
     errors: InternalErrors
     url: str
     key: int | None
-
-    def __enter__(self) -> None:
-        return
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

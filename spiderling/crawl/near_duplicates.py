@@ -53,6 +53,6 @@ class NearDuplicateFilter:
             self._is_last_written = is_last
             await checkpoint.flush()  # what is not covered is read again at a start, and counted again
             covered = dict(checkpoint.lengths)
-            entries = await asyncio.get_running_loop().run_in_executor(None, self._files.write_layers, seen)
+            entries = await asyncio.to_thread(self._files.write_layers, seen)
             await checkpoint.flush()  # the layers may hold documents that came while they were written
             self._files.write_index(seen, entries, covered)

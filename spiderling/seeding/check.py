@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from scrapy import Request, signals
 from scrapy.settings import Settings
@@ -32,36 +31,25 @@ _MOST_HOSTS = 40
 """Rows of the table of hosts."""
 _NO_SOURCE = "no heading"
 _SEED = "seed"
+Result: TypeAlias = "dict[str, Any]"
+"""What came of a seed: its URL, why its page was kept or not, bytes downloaded and kept."""
 
 
-@dataclass(slots=True)
-class Yield:
+class Yield(NamedTuple):
     """What some seeds gave."""
 
-    seeds: int = 0
-    fetched: int = 0
-    kept: int = 0
-    downloaded_bytes: int = 0
-    kept_bytes: int = 0
+    seeds: int
+    fetched: int
+    kept: int
+    rate: float
+    """Bytes of text kept / bytes downloaded, both in UTF-8."""
 
-    def add(self, result: dict[str, Any] | None) -> None:
-        """Count one seed; None: it gave no page."""
-        self.seeds += 1
-        if result is not None:
-            self.fetched += 1
-            self.kept += result["why"] == "kept"
-            self.downloaded_bytes += result["bytes"]
-            self.kept_bytes += result["kept"]
 
-    @property
-    def ratio(self) -> float:
-        """Documents kept / pages fetched."""
-        return self.kept / self.fetched if self.fetched else 0.0
-
-    @property
-    def rate(self) -> float:
-        """Bytes of text kept / bytes downloaded, both in UTF-8."""
-        return self.kept_bytes / self.downloaded_bytes if self.downloaded_bytes else 0.0
+def yield_of(results: Sequence[Result | None]) -> Yield:
+    """The sums over the *results* of some seeds; None: a seed gave no page."""
+    found = [result for result in results if result is not None]
+    rate = sum(result["kept"] for result in found) / max(1, sum(result["bytes"] for result in found))
+    return Yield(len(results), len(found), sum(result["why"] == "kept" for result in found), rate)
 
 
 class CheckSpider(AskedSpider, SpiderlingSpider):
@@ -130,9 +118,9 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
     return text
 
 
-def _read_results(path: Path) -> dict[str, dict[str, Any]]:
+def _read_results(path: Path) -> dict[str, Result]:
     """Seed -> result; the better one of a seed that was fetched twice, before and after a kill."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Result] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             result = json.loads(line)
@@ -143,16 +131,11 @@ def _read_results(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def render(seeds: list[Seed], found: dict[str, dict[str, Any]], out: Path) -> Iterator[str]:
+def render(seeds: list[Seed], found: dict[str, Result], out: Path) -> Iterator[str]:
     """The tables by source and by host; writes the good seeds to *out*, those of the best hosts first."""
-    sources: defaultdict[str, Yield] = defaultdict(Yield)
-    hosts: defaultdict[str, Yield] = defaultdict(Yield)
-    ends: Counter[str] = Counter()
-    for seed in seeds:
-        end = found.get(seed.url)
-        sources[seed.heading or _NO_SOURCE].add(end)
-        hosts[_host(seed.url)].add(end)
-        ends[end["why"] if end else "no page"] += 1
+    sources = _yields(seeds, found, lambda seed: seed.heading or _NO_SOURCE)
+    hosts = _yields(seeds, found, lambda seed: _host(seed.url))
+    ends = Counter(found[seed.url]["why"] if seed.url in found else "no page" for seed in seeds)
     good = [seed for seed in seeds if found.get(seed.url, {}).get("why") == "kept"]
     good.sort(key=lambda seed: (-hosts[_host(seed.url)].rate, _host(seed.url)))
     _write(good, out)
@@ -162,6 +145,13 @@ def render(seeds: list[Seed], found: dict[str, dict[str, Any]], out: Path) -> It
     yield ""
     yield "ends: " + ", ".join(f"{why} {number}" for why, number in ends.most_common())
     yield f"{len(good)} of {len(seeds)} seeds are good: {out}"
+
+
+def _yields(seeds: list[Seed], found: dict[str, Result], group: Callable[[Seed], str]) -> dict[str, Yield]:
+    results: defaultdict[str, list[Result | None]] = defaultdict(list)
+    for seed in seeds:
+        results[group(seed)].append(found.get(seed.url))
+    return {name: yield_of(own) for name, own in results.items()}
 
 
 def _write(seeds: list[Seed], out: Path) -> None:
@@ -185,6 +175,7 @@ def _table(name: str, rows: dict[str, Yield], most: int) -> Iterator[str]:
     yield f"{name:<40}{'seeds':>7}{'pages':>7}{'kept':>7}{'ratio':>8}{'rate':>8}"
     ordered = sorted(rows.items(), key=lambda row: (-row[1].rate, row[0]))
     for key, row in ordered[:most]:
-        yield f"{key[:39]:<40}{row.seeds:>7}{row.fetched:>7}{row.kept:>7}{row.ratio:>8.3f}{row.rate:>8.4f}"
+        ratio = row.kept / max(1, row.fetched)
+        yield f"{key[:39]:<40}{row.seeds:>7}{row.fetched:>7}{row.kept:>7}{ratio:>8.3f}{row.rate:>8.4f}"
     if len(rows) > most:
         yield f"... and {len(rows) - most} more"

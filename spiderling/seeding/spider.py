@@ -96,13 +96,10 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
     output.comment(f"from {source.name}")
     spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)
     lost = ", ".join(f"{number}: {end.help} ({end.value})" for end, number in spider.failures.items())
+    told = f" Requests without an answer: {lost}." if lost else ""
     if not spider.is_whole:
         return f"Stopped with {output.added} new seeds in {output.path}; the same command goes on."
     shutil.rmtree(state, ignore_errors=True)
     if not output.added and (lost or not output.hosts):
-        raise SpiderlingError(
-            f"{source.name} gave no seeds." + (f" Requests without an answer: {lost}." if lost else "")
-        )
-    return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts." + (
-        f" Requests without an answer: {lost}." if lost else ""
-    )
+        raise SpiderlingError(f"{source.name} gave no seeds.{told}")
+    return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts.{told}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from scrapy import Request, Spider
@@ -52,9 +52,7 @@ class SpiderlingSpider(CorpusSpider):
     """A file with one URL a line, or URLs separated by commas or spaces; by default the seeds of the language models,
     when the crawl begins."""
 
-    def __init__(self, name: str | None = None, **arguments: Any) -> None:
-        super().__init__(name, **arguments)
-        self._seeds: list[Seed] = []
+    _seeds: Sequence[Seed] = ()
 
     def prepare(self) -> None:
         """Read the seeds that were given, before anything is written; raises BadInput."""
@@ -65,7 +63,7 @@ class SpiderlingSpider(CorpusSpider):
         """A Request for each seed."""
         crawl = crawl_of(self.crawler)
         seeds = self._seeds
-        self._seeds = []  # there may be millions
+        self._seeds = ()  # there may be millions
         if not seeds and not crawl.frontier.knows_hosts:  # a crawl that has begun gets only seeds that are given
             try:
                 seeds = model_seeds(crawl.accepted)

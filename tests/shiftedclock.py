@@ -19,6 +19,8 @@ def shifted_by(seconds: float) -> dict[str, str]:
 class ShiftedClock:
     def __init__(self, crawler):
         shift_s = crawler.settings.getfloat("FAULT")
-        clock.time = SimpleNamespace(time=lambda: time.time() + shift_s, monotonic=time.monotonic)
+        clock.time = SimpleNamespace(
+            time=lambda: time.time() + shift_s, monotonic=time.monotonic, clock_gettime=time.clock_gettime
+        )
 
     from_crawler = classmethod(lambda cls, crawler: cls(crawler))

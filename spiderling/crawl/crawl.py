@@ -51,6 +51,9 @@ logger = logging.getLogger(__name__)
 class Crawl:
     """An open crawl; ``close`` makes everything durable and releases the directory."""
 
+    stopping = False
+    """Whether the spider is being closed."""
+
     def __init__(
         self,
         options: Options,
@@ -67,12 +70,10 @@ class Crawl:
         self.opt_outs = options.policy()
         """Which statements on the use of a text are looked for, and which are obeyed."""
         self.fail = fail
-        """Ends the crawl, which cannot go on, with the error as its message."""
         self.errors = InternalErrors(fail)
         self.clock = Clock()
         self.accepted = languages.find_languages(options.lang, options.models)
         self._prefix = "+".join(info.code for info in self.accepted)
-        """Begins the names of all segments."""
         self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))
@@ -103,7 +104,6 @@ class Crawl:
         self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._note_manifest(state, changed, settled)
         self.requests_before = self.frontier.totals["requests"]
-        self.stopping = False
 
     def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
         """Make the parts that hold what earlier runs have found."""

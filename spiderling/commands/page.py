@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.exceptions import UsageError
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError

@@ -104,13 +104,12 @@ class Offline:
         self._log_change()
         if network is Network.UNKNOWN_NAMES:
             names = self._known.failing(_NAMED)
-            self._crawl.failed(
+            self._crawl.fail(
                 NetworkAway(
                     f"nothing ever answered, and no such names are known: {names}. Check the seeds' names and the "
                     "network; the same command asks for them again."
                 )
             )
-            self._crawl.fail(NetworkAway(message))
         elif network is not Network.THERE and (self._probing is None or self._probing.done()):
             self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
 
@@ -149,13 +148,12 @@ class Offline:
             if left_s <= 0:
                 standing = self._crawl.frontier.network_trouble()
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
-                self._crawl.failed(
+                self._crawl.fail(
                     NetworkAway(
                         f"{standing}, for as long as {waited} allows. All URLs are kept; the same command goes on when "
                         "the network is there again."
                     )
                 )
-                self._crawl.fail(NetworkAway(message))
                 return
             await asyncio.sleep(min(self._known.probe_in(self._crawl.clock.now()), left_s))
             if self._known.probe_in(self._crawl.clock.now()) <= 0:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize, top_level_domain

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import ada_url
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 from tqdm import tqdm
 
 from spiderling.base.errors import BadInput

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from tqdm import tqdm
 

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import Request, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.settings import BaseSettings
 

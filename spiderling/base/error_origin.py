@@ -1,4 +1,4 @@
-"""Where an error comes from: our own code, the user's, or a library that we called."""
+"""Tells where an error comes from: our own code, the user's, or a library that we called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CARRIERS = (
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether a component of ours raised *error*, or what it called; not one of the user's project, nor Scrapy."""
+    """Whether *error* came out of a component of ours, or of what that called, not of Scrapy or the user's project."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
         if not any(carrier in path for carrier in _CARRIERS):

@@ -27,9 +27,9 @@ alternate version of the page, says that it leads to a wanted language, or to an
 MAX_REPEATED_SEGMENTS = 3
 """A path in which one segment stands more often is repetitive (chosen)."""
 NO_TEXT = 1
-"""In a form: the suffix is one of files without text."""
+"""Form of a path whose suffix is one of files without text."""
 REPETITIVE = 0x80
-"""Bit of a form: the path repeats itself, as links do that are relative to themselves."""
+"""Bit that a form has when the path repeats itself, as links do that are relative to themselves."""
 KINDS = (None, None, *media_types.FILE_TYPES)
 """Lower bits of a form -> the kind of document; None for 0 and NO_TEXT."""
 _NO_TEXT_SUFFIXES = (

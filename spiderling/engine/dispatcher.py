@@ -173,7 +173,7 @@ class Dispatcher:
     # -- the end
 
     def stop(self) -> None:
-        """The crawl is being stopped: nothing new is handed out, transfers may finish for STOP_TIMEOUT_S."""
+        """Hand out nothing new; transfers may finish for STOP_TIMEOUT_S.  The log says at once what is waited for."""
         if self.crawl.stopping:
             return
         self.crawl.stopping = True

@@ -354,7 +354,7 @@ def _made(
 
 
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
-    """What went over the wire; another thread writes the heads out later."""
+    """Keep what went over the wire; another thread writes the heads out later."""
     version = raw_response.head.version
     return Exchange(
         url=request.url,

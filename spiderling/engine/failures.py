@@ -51,7 +51,7 @@ class Failures:
         return None
 
     def file_over(self, request: Request, error: BaseException | None) -> None:
-        """A request is over that no page came of: FileTaken, not made, or a robots.txt without an answer."""
+        """Settle a request that no page came of: a file that was taken, one not made, one without an answer."""
         fetch = fetch_of(request)
         if fetch is None or isinstance(error, FileTaken):
             return

@@ -39,7 +39,7 @@ class InTransit:
         return len(self._keys)
 
     def add(self, fetch: Fetch) -> None:
-        """*fetch* was handed out."""
+        """Note that *fetch* was handed out."""
         self._keys.add(fetch.id or fetch.url)
 
     def holds(self, url_id: int | None) -> bool:
@@ -61,7 +61,7 @@ class InTransit:
         return 0.0 if fetch is None else self._crawl.frontier.connect_in(fetch, self._crawl.clock.now())
 
     def started(self, request: Request, address: str) -> None:
-        """*request* opens a connection to *address* now."""
+        """Note that *request* opens a connection to *address* now."""
         if (fetch := fetch_of(request)) is not None:
             with self._changing(fetch):
                 self._crawl.frontier.started(fetch, self._crawl.clock.now(), address)
@@ -75,7 +75,7 @@ class InTransit:
         return False  # an error of our own stops the crawl
 
     def answered(self, request: Request) -> None:
-        """The answer to *request* is complete, which says how slow its host is."""
+        """Note that the answer to *request* is complete, which says how slow its host is."""
         if (fetch := fetch_of(request)) is not None:
             with self._changing(fetch):
                 self._crawl.frontier.answered(fetch, self._crawl.clock.now())
@@ -83,7 +83,7 @@ class InTransit:
     # -- it leaves
 
     def settle(self, outcome: Outcome) -> Reason | None:
-        """A request is over: account for it; returns how its URL ended (None: it waits for another attempt)."""
+        """Account for a request that is over; returns how its URL ended (None: it waits for another attempt)."""
         report = self._crawl.finish(outcome)
         for host in report.retired:
             self._tell_retired(host)
@@ -93,7 +93,7 @@ class InTransit:
     def settle_robots(
         self, fetch: Fetch, status: int, body: bytes, location: str | None, retry_after_s: float = 0.0
     ) -> None:
-        """A robots.txt request is over; *status* 0 when no answer came."""
+        """Account for a robots.txt request that is over; *status* is 0 when no answer came."""
         assert fetch.robots is not None
         now = self._crawl.clock.now()
         with self._crawl.errors.changing(*identity(fetch.robots)):
@@ -101,7 +101,7 @@ class InTransit:
         self._leave(fetch.url)
 
     def give_back(self, fetch: Fetch) -> None:
-        """A request was not made after all: its URL waits again."""
+        """Let the URL of a request that was not made after all wait again."""
         with self._changing(fetch):
             self._crawl.frontier.give_back(fetch, self._crawl.clock.now())
         self._leave(fetch.id or fetch.url)

@@ -66,7 +66,7 @@ class Offline:
         """Whether the log's last word is that the network is away."""
 
     def failed(self, host: str, trouble: Trouble, begun: float, over: Callable[[bool], None]) -> None:
-        """Report a failure; when its cause is known, *over* is called with whether it was the host's fault."""
+        """Report a failure; *over* is called with whether it was the host's fault, as soon as that is known."""
         if self._crawl.stopping:
             over(False)
             return
@@ -114,7 +114,7 @@ class Offline:
             self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
 
     def end(self) -> None:
-        """The crawl is being stopped: URLs whose failures are held back wait again."""
+        """Let URLs whose failures are held back wait again, since the crawl is being stopped."""
         self._known.give_up()
         self._tell()
         if self._probing is not None:

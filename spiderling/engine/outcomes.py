@@ -118,7 +118,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
 
 
 def _facts(item: PageItem) -> tuple[str, ...]:
-    """What corpus card and report count; cut short, for a licence is a link from a page and may hold anything."""
+    """The keys by which card and report count the page; cut short, for a page may give anything as its licence."""
     page = item.page
     if page is None:
         return ()
@@ -215,7 +215,7 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
 
 
 def exchange_of(request: Request | None) -> Exchange | None:
-    """What the handler kept of *request* for the archive; the second call gives None, so it is written once."""
+    """Take what the handler kept of *request* for the archive; the second call gives None, so it is written once."""
     return request.meta.pop(EXCHANGE, None) if request is not None else None
 
 

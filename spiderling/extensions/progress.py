@@ -80,7 +80,7 @@ class Progress(Extension):
         return share
 
     def bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
-        """What more of would make the crawl faster."""
+        """Name what holds the crawl up: with more of it the crawl would be faster."""
         if self._busy() > _BUSY:
             return "main process (one core, and it is busy)"
         if crawl.archives is not None:

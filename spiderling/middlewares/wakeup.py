@@ -10,7 +10,7 @@ from spiderling.engine.component import Component
 from spiderling.engine.dispatcher import WAKE_UP, Dispatcher
 
 _LONGEST_SLEEP_S = 5.0
-"""As often as the engine looks for requests by itself."""
+"""Seconds after which Scrapy's engine looks for requests by itself."""
 _GATHERING_S = 0.01
 """Changes within this time wake the engine once.  Chosen; the engine also looks at the end of each request."""
 

@@ -103,7 +103,7 @@ class Crawl:
         """What the pages come from; None: from the web."""
         self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._note_manifest(state, changed, settled)
-        self.requests_before = self.frontier.totals["requests"]
+        self.requests_before = self.frontier.ledger.totals["requests"]
 
     def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
         """Make the parts that hold what earlier runs have found."""

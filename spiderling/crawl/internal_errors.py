@@ -90,7 +90,7 @@ class InternalErrors:
             self.stop(error, url)
             return
         self._frontier.count("internal_errors")
-        met = Met(self._frontier.ends.total(), type(error).__name__, place_of(error), url)
+        met = Met(self._frontier.ledger.ends.total(), type(error).__name__, place_of(error), url)
         self._of_place[met.kind, met.place] += 1
         logger.error(
             "Internal error at %s: %s: %s (%s)",

@@ -171,7 +171,7 @@ class _Rebuilding:
         for kind, tell in (("corpus", self._corpus), ("links", self._links), ("warc", self._archive)):
             for surplus in _of_kind(output, kind):
                 tell(surplus)
-        self.frontier.forget_refused_links()  # what the corpus told already
+        self.frontier.ledger.forget_refused_links()  # what the corpus told already
         for surplus in _of_kind(output, "links"):
             self._found(surplus)
         history = self.frontier.history(self.now)
@@ -179,9 +179,9 @@ class _Rebuilding:
         meta = changes.meta | meta | {"created": json.dumps(self.now)}
         events = [*changes.events, (self.now, "the state was made anew from what the crawl had written")]
         self._commit(replace(changes, meta=meta, events=events, history=history))
-        balance = self.frontier.balance
+        balance = self.frontier.ledger.balance
         return (
-            f"{self.frontier.totals['documents']:,} documents of "
+            f"{self.frontier.ledger.totals['documents']:,} documents of "
             f"{sum(self.frontier.hosts_by_state().values()):,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
         )
@@ -266,7 +266,7 @@ class _Rebuilding:
 
     def _found(self, surplus: Surplus) -> None:
         """Queue the URLs that the pages link to, unless they have ended."""
-        pages = self.frontier.totals["pages"]
+        pages = self.frontier.ledger.totals["pages"]
         for line in self._committing(read_links(surplus.path, surplus.whole)):
             target = canonicalize(line.url)
             host = self.frontier.host(target.host) if target is not None else None

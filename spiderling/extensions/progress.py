@@ -30,7 +30,7 @@ class Progress(Extension):
     def opened(self) -> None:
         crawl = self.crawl
         logger.info(start_line(crawl))
-        self._last_pages = crawl.frontier.totals["pages"]
+        self._last_pages = crawl.frontier.ledger.totals["pages"]
         self._busy()
         self.keep_running(self._report(crawl), "the progress line")
 
@@ -46,7 +46,7 @@ class Progress(Extension):
             logger.info("%s", summary(self.crawl, reason))
 
     def _line(self, crawl: Crawl) -> str:
-        totals = crawl.frontier.totals
+        totals = crawl.frontier.ledger.totals
         pages = totals["pages"] - self._last_pages
         self._last_pages = totals["pages"]
         states = Counter(crawl.frontier.hosts_by_state())
@@ -58,14 +58,14 @@ class Progress(Extension):
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
-            f"yield rate {crawl.frontier.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
+            f"yield rate {crawl.frontier.ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
             f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
         )
 
     def _source(self, crawl: Crawl) -> str:
         """Where the next pages come from."""
         if crawl.archives is None:
-            return f"{crawl.frontier.balance.waiting:,} URLs wait"
+            return f"{crawl.frontier.ledger.balance.waiting:,} URLs wait"
         read = crawl.archives.bytes_read - self._last_bytes_read
         self._last_bytes_read = crawl.archives.bytes_read
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
@@ -101,7 +101,7 @@ class Progress(Extension):
         return "hosts (too few have URLs waiting)"
 
     def _to_stats(self, crawl: Crawl) -> None:
-        for key, value in crawl.frontier.counts().items():
+        for key, value in crawl.frontier.ledger.counts().items():
             self._crawler.stats.set_value(f"spiderling/{key}", value)
 
 
@@ -124,25 +124,25 @@ def start_line(crawl: Crawl) -> str:
 
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
-    frontier = crawl.frontier
-    totals = frontier.totals
-    states = frontier.hosts_by_state()
+    ledger = crawl.frontier.ledger
+    totals = ledger.totals
+    states = crawl.frontier.hosts_by_state()
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
         ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
-        ("yield rate", f"{frontier.yield_rate:.4f}"),
+        ("yield rate", f"{ledger.yield_rate:.4f}"),
         ("words", f"{totals['words']:,}"),
-        ("documents", ", ".join(f"{code} {number:,}" for code, number in frontier.languages.most_common()) or "0"),
+        ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
         ("hosts", f"{sum(states.values()):,}, {states.get(HostState.RETIRED, 0):,} of them retired"),
-        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in frontier.ends.most_common() if number)),
+        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
         ("errors", _errors(crawl)),
         ("remembers", _remembered(crawl)),
         ("parked", _parked(crawl)),
         ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
         (
             "refused",
-            ", ".join(f"{why.value} {number:,}" for why, number in frontier.refused_links.most_common() if number),
+            ", ".join(f"{why.value} {number:,}" for why, number in ledger.refused_links.most_common() if number),
         ),
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
@@ -153,7 +153,7 @@ def summary(crawl: Crawl, reason: str) -> str:
 
 
 def _parked(crawl: Crawl) -> str:
-    ends = crawl.frontier.ends
+    ends = crawl.frontier.ledger.ends
     parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
     if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
@@ -163,7 +163,7 @@ def _parked(crawl: Crawl) -> str:
 
 def _errors(crawl: Crawl) -> str:
     """How many errors of our own ended URLs and files."""
-    number = crawl.frontier.totals["internal_errors"]
+    number = crawl.frontier.ledger.totals["internal_errors"]
     said = f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
     return said if number else ""
 
@@ -180,8 +180,8 @@ def _remembered(crawl: Crawl) -> str:
 
 def _hint(crawl: Crawl) -> str:
     """Why a crawl that fetched no page may have failed."""
-    ends = crawl.frontier.ends
-    if crawl.frontier.totals["pages"]:
+    ends = crawl.frontier.ledger.ends
+    if crawl.frontier.ledger.totals["pages"]:
         return ""
     if crawl.archives is not None:
         return "" if crawl.archives.unread else " There is no page in the archives that is wanted."
@@ -192,7 +192,7 @@ def _hint(crawl: Crawl) -> str:
 
 
 def _balance(crawl: Crawl) -> str:
-    balance = crawl.frontier.balance
+    balance = crawl.frontier.ledger.balance
     parts = f"{balance.ended:,} ends + {balance.waiting:,} waiting + {balance.in_transit:,} in transit"
     return f"{balance.discovered:,} discovered = {parts}" + (" (WRONG)" if balance.error else "")
 
@@ -213,7 +213,7 @@ def _standing(crawl: Crawl, reason: str) -> str:
         return f"was paused ({reason}); the same command goes on with it."
     if crawl.archives is not None:
         return "is finished: all archives are read."
-    if crawl.frontier.totals["requests"] == crawl.requests_before:
+    if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
         return (
             "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "
             "to go on, add seeds with -a seeds=..."

@@ -7,7 +7,6 @@ The package's docstring holds the map.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -28,7 +27,7 @@ from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
-from spiderling.frontier.lifecycle.ledger import Balance, Ledger, history_row
+from spiderling.frontier.lifecycle.ledger import Ledger, history_row
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.next_fetch import NextFetch
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
@@ -148,20 +147,17 @@ class Frontier:
         while not self.reachability.is_away and (place := self.schedule.pop(now)) is not None:
             host, address = place
             fetch = self._next_fetch.of_host(host, address, now)
-            if fetch is not None:
-                return self._hand_out(fetch, now)
+            if fetch is None:
+                continue
+            if fetch.robots is not None:
+                host.asking = host.robots_requests.popleft()
+            else:
+                self.url_states.hand_out(host)
+            self.schedule.hand_out(host, fetch.address, now)
+            self.count("requests")
+            return fetch
         self.host_closing.relax(now)
         return None
-
-    def _hand_out(self, fetch: Fetch, now: float) -> Fetch:
-        host = fetch.host
-        if fetch.robots is not None:
-            host.asking = host.robots_requests.popleft()
-        else:
-            self.url_states.hand_out(host)
-        self.schedule.hand_out(host, fetch.address, now)
-        self.count("requests")
-        return fetch
 
     @property
     def examined(self) -> QueuedUrl | RobotsRequest | None:
@@ -268,11 +264,6 @@ class Frontier:
         """(deferred hosts that would be due at *now*, places in use)."""
         return self.schedule.held_back(now)
 
-    @property
-    def knows_hosts(self) -> bool:
-        """Whether any host is known."""
-        return len(self.hosts) > 0
-
     def close_host(self, host: Host, state: HostState) -> int:
         """Hand out no more URLs of *host*, in a closed *state*; returns how many URLs ended."""
         return self.host_closing.close_host(host, state)
@@ -339,7 +330,7 @@ class Frontier:
 
     @property
     def ledger(self) -> Ledger:
-        """The counts; outside the package, the properties below are read."""
+        """The counts; outside the package they are only read, but for ``count`` and ``Ledger.forget_refused_links``."""
         return self.url_states.ledger
 
     @property
@@ -347,47 +338,9 @@ class Frontier:
         """Whether nothing waits and nothing is in transit."""
         return not (self.ledger.waiting or self.ledger.in_transit)
 
-    @property
-    def totals(self) -> Counter[str]:
-        """Requests, pages, documents, words, bytes and what else is summed up; to be read, see ``count``."""
-        return self.ledger.totals
-
-    @property
-    def ends(self) -> Counter[Reason]:
-        """URLs by how they ended."""
-        return self.ledger.ends
-
-    @property
-    def refused_links(self) -> Counter[Reason]:
-        """Mentions of URLs that were refused, by why."""
-        return self.ledger.refused_links
-
-    @property
-    def languages(self) -> Counter[str]:
-        """Documents kept, by language."""
-        return self.ledger.languages
-
-    @property
-    def balance(self) -> Balance:
-        """The URLs discovered and where they are; its ``error`` is 0 unless there is a bug."""
-        return self.ledger.balance
-
-    @property
-    def yield_rate(self) -> float:
-        """Kept bytes for each downloaded byte."""
-        return self.ledger.yield_rate
-
-    def counts(self) -> dict[str, int]:
-        """All counts under one name space."""
-        return self.ledger.counts()
-
     def count(self, total: str, number: int = 1) -> None:
         """Add *number* to one of the totals."""
         self.ledger.totals[total] += number
-
-    def forget_refused_links(self) -> None:
-        """Count refused links from 0 on."""
-        self.ledger.refused_links.clear()
 
     # -- the store
 

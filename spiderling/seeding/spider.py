@@ -71,7 +71,7 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
     def note_crawl(self, crawl: Crawl, reason: str) -> None:
         """Note what is left, and what gave no answer."""
         self.is_whole = crawl.frontier.is_finished
-        counts = crawl.frontier.ends + crawl.frontier.refused_links
+        counts = crawl.frontier.ledger.ends + crawl.frontier.ledger.refused_links
         self.failures = {end: number for end, number in counts.items() if end not in _NO_FAILURES}
 
 

@@ -88,7 +88,7 @@ class Replay:
         """
         for url in seeds:
             self.frontier.put_seed(url, self.now)
-        totals = self.frontier.totals
+        totals = self.frontier.ledger.totals
         sampled = totals["pages"]
         while totals["pages"] < pages and self.now < until and self._step():
             if totals["pages"] >= sampled + every:
@@ -103,7 +103,7 @@ class Replay:
 
     def sample(self) -> Sample:
         """Where the crawl stands."""
-        totals = self.frontier.totals
+        totals = self.frontier.ledger.totals
         states = self.frontier.hosts_by_state()
         return Sample(
             self.now,
@@ -113,7 +113,7 @@ class Replay:
             totals["words"],
             totals["downloaded_bytes"],
             totals["kept_bytes"],
-            self.frontier.balance.waiting,
+            self.frontier.ledger.balance.waiting,
             states.get(HostState.RETIRED, 0),
         )
 

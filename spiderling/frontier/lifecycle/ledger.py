@@ -104,6 +104,10 @@ class Ledger:
                 is_known = fact in self.facts or len(self.facts) < _MAX_FACTS
                 self.facts[fact if is_known else fact.partition("/")[0] + "/other"] += 1
 
+    def forget_refused_links(self) -> None:
+        """Count refused links from 0 on."""
+        self.refused_links.clear()
+
     @property
     def balance(self) -> Balance:
         """The URLs discovered and where they are."""
@@ -111,6 +115,7 @@ class Ledger:
 
     @property
     def yield_rate(self) -> float:
+        """Kept bytes for each downloaded byte."""
         down = self.totals["downloaded_bytes"]
         return self.totals["kept_bytes"] / down if down else 0.0
 

@@ -134,7 +134,11 @@ class PageSpider(AskedSpider, SpiderlingSpider):
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:
         """Note why no page came, if none did."""
-        ends = [end for end in (*crawl.frontier.ledger.ends, *crawl.frontier.ledger.refused_links) if end is not Reason.REDIRECTED]
+        ends = [
+            end
+            for end in (*crawl.frontier.ledger.ends, *crawl.frontier.ledger.refused_links)
+            if end is not Reason.REDIRECTED
+        ]
         why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
         self.failure = None if self.answer else SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 

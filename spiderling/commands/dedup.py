@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
@@ -48,28 +49,20 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to take, and where to put it: scrapy dedup crawls/cs -o cs.prevert.zst")
-        yield _dedup(args, opts)
-
-
-def _dedup(names: list[str], opts: argparse.Namespace) -> str:
-    """Write the corpus of *names* without its duplicates; returns what came of it."""
-    out = Path(opts.out)
-    rule = Rule(opts.n, opts.threshold, opts.unit, opts.mark)
-    if out.exists():
-        raise BadInput(f"{out} exists; remove it, or give another name.")
-    corpus = corpus_of(names)
-    plan = Plan(out, format_of(out.name))
-    work = Path(opts.temp or out.parent) / f"{out.name}.work"
-    run = Deduplication(corpus, rule, work, parse_size(opts.memory))
-    try:
-        totals = run.judge(with_progress)
-        documents = run.without_duplicates(with_progress(corpus.stored(), "documents written", totals.documents))
-        kept = export(corpus, documents, plan, {"dedup": rule._asdict() | totals._asdict()}).kept
-    finally:
-        run.close()
-    shutil.rmtree(work)
-    share = 100 * totals.duplicates / max(1, totals.units)
-    return (
-        f"{totals.duplicates:,} of {totals.units:,} {rule.unit}s are duplicates ({share:.1f} %); "
-        f"{kept:,} of {totals.documents:,} documents in {out}."
-    )
+        out = Path(opts.out)
+        rule = Rule(opts.n, opts.threshold, opts.unit, opts.mark)
+        if out.exists():
+            raise BadInput(f"{out} exists; remove it, or give another name.")
+        corpus = corpus_of(args)
+        plan = Plan(out, format_of(out.name))
+        work = Path(opts.temp or out.parent) / f"{out.name}.work"
+        with closing(Deduplication(corpus, rule, work, parse_size(opts.memory))) as run:
+            totals = run.judge(with_progress)
+            documents = run.without_duplicates(with_progress(corpus.stored(), "documents written", totals.documents))
+            kept = export(corpus, documents, plan, {"dedup": rule._asdict() | totals._asdict()}).kept
+        shutil.rmtree(work)
+        share = 100 * totals.duplicates / max(1, totals.units)
+        yield (
+            f"{totals.duplicates:,} of {totals.units:,} {rule.unit}s are duplicates ({share:.1f} %); "
+            f"{kept:,} of {totals.documents:,} documents in {out}."
+        )

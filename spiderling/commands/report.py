@@ -36,14 +36,10 @@ class Command(SpiderlingCommand):
         if len(args) != 1:
             raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
-        write_whole(out, _report(Path(args[0])))
+        try:
+            with closing(Inspection(Path(args[0]))) as crawl:
+                material = material_of(crawl)
+        except sqlite3.Error as error:
+            raise JobdirError(f"the state of {args[0]} cannot be read: {error}.") from error
+        write_whole(out, report(material))
         yield f"The report is in {out}"
-
-
-def _report(directory: Path) -> str:
-    try:
-        with closing(Inspection(directory)) as crawl:
-            material = material_of(crawl)
-    except sqlite3.Error as error:
-        raise JobdirError(f"the state of {directory} cannot be read: {error}.") from error
-    return report(material)

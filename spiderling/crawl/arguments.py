@@ -48,9 +48,9 @@ _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
     """The options of a crawl: settings, and above them the spider's arguments."""
     values: dict[str, Any] = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-    for name, option in _ARGUMENTS.items():
-        if getattr(spider, name, None):
-            values[PREFIX + option] = getattr(spider, name)
+    values |= {
+        PREFIX + option: getattr(spider, name) for name, option in _ARGUMENTS.items() if getattr(spider, name, "")
+    }
     _refuse_unknown_arguments(spider)
     options = Options.from_settings(values)
     if not options.lang:
@@ -58,16 +58,12 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
             "no language is given: say -a lang=cs (codes or English names, several with commas); "
             "`scrapy train` makes a model for a language that is not bundled."
         )
-    _check_words_of_parts(options)
-    return options
-
-
-def _check_words_of_parts(options: Options) -> None:
-    """Check options whose values only their parts understand; raises BadInput before any file is touched."""
+    # their parts understand the words of these options; they are refused before any file is touched
     parse_strategy(options.strategy)
     parse_weights(options.estimators)
     parse_rules(options.justext_preset)
     parse_quality(options.quality)
+    return options
 
 
 def _refuse_unknown_arguments(spider: Spider) -> None:
@@ -142,18 +138,14 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
     *is_offline*: the crawl connects to none, so it needs no contact.
     """
     if not is_offline:
-        _check_contact(options)
+        if options.contact and not _CONTACT.fullmatch(options.contact):
+            raise BadInput(
+                f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
+                "says who crawls and how to reach them."
+            )
+        if not options.contact and not options.allow_networks:
+            raise BadInput(
+                "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
+                "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
+            )
     return AddressPolicy(options.allow_networks, public=bool(options.contact))
-
-
-def _check_contact(options: Options) -> None:
-    if options.contact and not _CONTACT.fullmatch(options.contact):
-        raise BadInput(
-            f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
-            "says who crawls and how to reach them."
-        )
-    if not options.contact and not options.allow_networks:
-        raise BadInput(
-            "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
-            "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
-        )

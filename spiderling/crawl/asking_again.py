@@ -58,12 +58,12 @@ def _read(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[in
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (ASKED_AGAIN,)).fetchone()
             marks = json.loads(row[0]) if row else {}
-            batches = []
             query = "SELECT batch, keys, ends FROM ended WHERE batch > ? ORDER BY batch"
-            for batch, keys, ends in connection.execute(query, (marks.get(reason.value, 0),)):
-                if found := [end for end in unpack_ends(keys, ends) if end.reason == reason.value]:
-                    batches.append((batch, found))
-            return marks, batches
+            batches = [
+                (batch, [end for end in unpack_ends(keys, ends) if end.reason == reason.value])
+                for batch, keys, ends in connection.execute(query, (marks.get(reason.value, 0),))
+            ]
+            return marks, [(batch, found) for batch, found in batches if found]
     except sqlite3.Error as error:
         raise StorageError(f"{database} could not be read: {error}.") from error
 

@@ -212,15 +212,18 @@ class Crawl:
             self.checkpoint.set_meta("seeds", self._seeds)
 
     def _note_manifest(self, state: State, changed: list[str], settled: list[str]) -> None:
-        set_meta = self.checkpoint.set_meta
-        set_meta("options", asdict(self.options))
-        set_meta("version", __version__)
-        set_meta("models", model_digests(self.accepted))
-        self._seeds: list[dict[str, object]] = noted(state.meta, "seeds", list[dict[str, object]]())
-        set_meta("from_archives", self.archives is not None)
-        set_meta("purposes", sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}))
+        self._seeds = noted(state.meta, "seeds", list[dict[str, object]]())
+        manifest: dict[str, object] = {
+            "options": asdict(self.options),
+            "version": __version__,
+            "models": model_digests(self.accepted),
+            "from_archives": self.archives is not None,
+            "purposes": sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}),
+        }
         if "created" not in state.meta:
-            set_meta("created", self.clock.now())
+            manifest["created"] = self.clock.now()
+        for key, value in manifest.items():
+            self.checkpoint.set_meta(key, value)
         for what in (*(f"option changed: {line}" for line in changed), *settled):
             self.note_event(what)
 

@@ -158,11 +158,7 @@ def _seed_keys(crawl: Inspection) -> set[int]:
     found: set[int] = set()
     for keys, pages in crawl.connection.execute("SELECT keys, pages FROM found"):
         runs = unpack_keys(pages)
-        place = 0
-        batch = None
-        for page, number in zip(runs[::2], runs[1::2], strict=True):
-            if page == 0:
-                batch = unpack_keys(keys) if batch is None else batch
-                found.update(batch[place : place + number])
-            place += number
+        if 0 in runs[::2]:
+            found_on = np.repeat(runs[::2], runs[1::2])
+            found.update(np.array(unpack_keys(keys))[found_on == 0].tolist())
     return found

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import count
 from typing import TypeAlias
 
 from spiderling.base.printing import printable
@@ -28,21 +29,14 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-s
 
 def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]]) -> str:
     """The page: *sections* are (heading, blocks), a block is a table, a chart or a list of sentences."""
-    parts = []
-    charts = 0
+    ids = map("c{}".format, count(1))
+    parts: list[str] = []
     for number, (heading, blocks) in enumerate(sections):
-        parts.append(f'<section id="s{number}"><h2>{_text(heading)}</h2>')
-        for block in blocks:
-            if isinstance(block, Table):
-                parts.append(_table(block))
-            elif isinstance(block, Chart):
-                charts += 1
-                parts.append(_figure(block, f"c{charts}"))
-            else:
-                parts.append("<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>")
-        parts.append("</section>")
+        head = f'<section id="s{number}"><h2>{_text(heading)}</h2>'
+        parts += [head, *(_block(block, ids) for block in blocks), "</section>"]
+    has_charts = any(isinstance(block, Chart) for _, blocks in sections for block in blocks)
     links = "".join(f'<a href="#s{number}">{_text(heading)}</a>' for number, (heading, _) in enumerate(sections))
-    script = f"<script>{_own('sort.js')}</script>" + (_drawing() if charts else "")
+    script = f"<script>{_own('sort.js')}</script>" + (_drawing() if has_charts else "")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -52,6 +46,15 @@ def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block
         + "\n".join(parts)
         + f"</main>{script}</body></html>\n"
     )
+
+
+def _block(block: Block, ids: Iterator[str]) -> str:
+    """*block* as HTML; *ids* names charts."""
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Chart):
+        return _figure(block, next(ids))
+    return "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>"
 
 
 def _own(name: str) -> str:

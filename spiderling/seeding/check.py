@@ -66,20 +66,17 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
         self._bar = tqdm(total=len(urls), unit=" seeds", disable=None)
 
     async def start(self) -> AsyncIterator[Any]:
-        self.crawler.signals.connect(self.scraped, signals.item_scraped)
-        self.crawler.signals.connect(self.dropped, signals.item_dropped)
+        self.crawler.signals.connect(self.note, signals.item_scraped)
+        self.crawler.signals.connect(self.note, signals.item_dropped)
         for url in self._urls:
             yield Request(url, meta={_SEED: url})
 
-    def scraped(self, item: Any) -> None:
-        self._note(item, "kept")
-
-    def dropped(self, item: Any, exception: BaseException) -> None:
-        self._note(item, exception.reason.value if isinstance(exception, DropPage) else "dropped")
-
-    def _note(self, item: Any, why: str) -> None:
+    def note(self, item: Any, exception: BaseException | None = None) -> None:
+        """Write what became of a page; *exception* has dropped it."""
         if not isinstance(item, PageItem):
             return
+        dropped = exception.reason.value if isinstance(exception, DropPage) else "dropped"
+        why = dropped if exception else "kept"
         size = item.page.utf8_bytes if item.page is not None else len(item.response.body)
         kept = item.kept_bytes if why == "kept" else 0
         result = {"seed": item.response.meta.get(_SEED), "why": why, "bytes": size, "kept": kept}

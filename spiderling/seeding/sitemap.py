@@ -14,6 +14,8 @@ from spiderling.frontier.site_files import RobotsTxt
 from spiderling.seeding.source import Found
 from spiderling.text.sitemap import read_sitemap
 
+_DEPTH = "sitemap"
+"""Key in the meta of a request for a sitemap: how many indexes lead to it."""
 _MAX_DEPTH = 3
 """Levels of indexes that are followed (chosen); the protocol allows one."""
 
@@ -37,12 +39,12 @@ class SitemapSource:
     def requests(self) -> Iterator[Request]:
         for site in self._sites:
             if site.path.endswith((".xml", ".xml.gz")):
-                yield _request(site.url, 0)
+                yield Request(site.url, meta={_DEPTH: 0})
             else:
                 yield Request(f"{site.origin}/robots.txt")
 
     def read(self, response: Response) -> Iterator[Found]:
-        depth = response.meta.get("sitemap")
+        depth = response.meta.get(_DEPTH)
         if depth is None:
             yield from self._read_robots(response)
         elif response.status == 200:
@@ -53,7 +55,7 @@ class SitemapSource:
         for address in listed or ["/sitemap.xml"]:
             target = _joined(response.url, address)
             if target is not None:
-                yield _request(target.url, 0)
+                yield Request(target.url, meta={_DEPTH: 0})
 
     def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
         own = canonicalize(response.url)
@@ -65,7 +67,7 @@ class SitemapSource:
             if not sitemap.is_index:
                 yield target.url
             elif depth < _MAX_DEPTH:
-                yield _request(target.url, depth + 1)
+                yield Request(target.url, meta={_DEPTH: depth + 1})
 
 
 def _joined(base: str, address: str) -> CanonicalUrl | None:
@@ -73,7 +75,3 @@ def _joined(base: str, address: str) -> CanonicalUrl | None:
         return canonicalize(str(ada_url.join_url(base, address.strip())))
     except ValueError:
         return None
-
-
-def _request(url: str, depth: int) -> Request:
-    return Request(url, meta={"sitemap": depth})

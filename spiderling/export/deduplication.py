@@ -45,11 +45,11 @@ MIN_MEMORY_BYTES = 1_000_000_000
 """Memory that a run must be given (chosen)."""
 _OWN_BYTES = 600_000_000
 """Memory needed beside DuckDB: for Python, its libraries and one chunk (chosen)."""
-_CHUNK_SHINGLES = 4_000_000
+CHUNK_SHINGLES = 4_000_000
 """Shingles that are collected in one transaction (chosen)."""
-_BYTES_PER_SHINGLE = 100
+BYTES_PER_SHINGLE = 100
 """Memory that DuckDB needs for each shingle of a range of hashes (chosen)."""
-_RANGE_ROWS = 4_000_000
+RANGE_ROWS = 4_000_000
 """Rows of ``shared`` that are judged at once (chosen)."""
 _HASHES = 1 << 64
 
@@ -218,7 +218,7 @@ class Deduplication:
     def _number(self, progress: Progress) -> None:
         """Numbers for the shingles that stand in several units, one range of hashes after the other."""
         total = self._one("SELECT count(*) FROM shingle")[0]
-        ranges = 1 + total * _BYTES_PER_SHINGLE // self._sql_bytes
+        ranges = 1 + total * BYTES_PER_SHINGLE // self._sql_bytes
         done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
         for number in progress(range(ranges), "ranges of hashes", ranges):
             if number not in done:
@@ -236,7 +236,7 @@ class Deduplication:
             return
         rows, shared = self._one("SELECT count(*), coalesce(max(number) + 1, 0) FROM shared")
         units = self._totals().units
-        parts = 1 + rows // _RANGE_ROWS
+        parts = 1 + rows // RANGE_ROWS
         seen = self._flags(shared)
         with self._committed("decided"):
             for part in progress(range(parts), "parts of the corpus judged", parts):
@@ -311,7 +311,7 @@ def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]
         hashes.append(found.hashes)
         sizes.append(counts if rule.unit == "paragraph" else counts.sum(keepdims=True))
         number += len(found.hashes)
-        if number >= _CHUNK_SHINGLES:
+        if number >= CHUNK_SHINGLES:
             yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
             del hashes[1:], sizes[1:]
             number = 0

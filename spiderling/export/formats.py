@@ -22,9 +22,9 @@ from spiderling.export.records import as_json, record_of, schema
 from spiderling.text.prevertical import escape
 from spiderling.text.tokens import tokens
 
-_FRAME_CHARS = 1_000_000
+FRAME_CHARS = 1_000_000
 """Text that is packed at once (chosen)."""
-_ROW_GROUP_CHARS = 16_000_000
+ROW_GROUP_CHARS = 16_000_000
 """Text of a row group of Parquet (chosen)."""
 _PACKED = (".zst", ".gz")
 
@@ -129,7 +129,7 @@ class TextWriter:
         text = self._encode(document)
         self._texts.append(text)
         self.waiting += len(text)
-        if self.waiting >= _FRAME_CHARS:
+        if self.waiting >= FRAME_CHARS:
             self.flush()
 
     def flush(self) -> None:
@@ -161,7 +161,7 @@ class ParquetWriter:
         record = record_of(parsed(document))
         self._records.append(record)
         self.waiting += len(record["text"])
-        if self.waiting >= _ROW_GROUP_CHARS:
+        if self.waiting >= ROW_GROUP_CHARS:
             self.flush()
 
     def flush(self) -> None:

@@ -13,9 +13,9 @@ from spiderling.corpus.reader import StoredDocument
 from spiderling.export.formats import split_name, writer
 from spiderling.export.selection import Plan
 
-_MAX_WAITING_CHARS = 64_000_000
+MAX_WAITING_CHARS = 64_000_000
 """Text of all open files that waits to be written (chosen)."""
-_MAX_OPEN = 256
+MAX_OPEN = 256
 """Parquet files at once, which stay open until they are complete (chosen)."""
 
 
@@ -65,8 +65,8 @@ class Parts:
         shard.documents += 1
         if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.part.stat().st_size:
             self._close(name)
-        if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > _MAX_WAITING_CHARS:
-            mean = _MAX_WAITING_CHARS / len(self._open)
+        if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
+            mean = MAX_WAITING_CHARS / len(self._open)
             for one in self._open.values():
                 if one.writer.waiting >= mean:
                     one.writer.flush()
@@ -74,9 +74,9 @@ class Parts:
     def _begin(self, name: str) -> _Shard:
         """The next file of the part *name*, to be written to."""
         plan = self._plan
-        if plan.format_name == "parquet" and len(self._open) >= _MAX_OPEN:
+        if plan.format_name == "parquet" and len(self._open) >= MAX_OPEN:
             raise BadInput(
-                f"the split makes more than {_MAX_OPEN} files, too many for Parquet; take another format, or "
+                f"the split makes more than {MAX_OPEN} files, too many for Parquet; take another format, or "
                 "select a part of the corpus with --where."
             )
         stem, ending = split_name(plan.out.name)

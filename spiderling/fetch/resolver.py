@@ -30,7 +30,7 @@ MAX_TTL_S = 3600.0
 """Most seconds for which an address is kept, whatever its server says; chosen."""
 _RECORD_TYPES = {"4": "A", "6": "AAAA"}
 
-_QUERIES_PER_CHANNEL = 20_000
+QUERIES_PER_CHANNEL = 20_000
 """Queries after which a new channel is opened: c-ares caches answers for up to an hour, in a channel and without a
 bound on their number; this many take some tens of megabytes."""
 _SOCKETS_OF_THEIR_OWN = 32
@@ -182,7 +182,7 @@ class Resolver:
 
     def _current_channel(self) -> aiodns.DNSResolver:
         """The channel to ask; made on first use, when the event loop runs, and renewed in between."""
-        if self._asked % _QUERIES_PER_CHANNEL == 0:
+        if self._asked % QUERIES_PER_CHANNEL == 0:
             self._channel = None  # queries that still run hold it; it closes with the last of them
         if self._channel is None:
             self._channel = self._new_channel()

@@ -32,9 +32,9 @@ from spiderling.frontier.storage.protocol import ConsentRow
 
 FAILED_READING = "internal-error"
 """The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""
-_MAX_PARSED = 4096
+MAX_PARSED = 4096
 """Files kept parsed.  Chosen."""
-_MAX_PARSED_BYTES = 8_000_000
+MAX_PARSED_BYTES = 8_000_000
 """Their size as they came; parsed, a file of one rule a line takes 12 to 20 times its bytes (measured).  Chosen."""
 STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be had: 30 days (RFC 9309, 2.3.1.4)."""
@@ -100,7 +100,7 @@ class Robots:
         self.records = RobotsRecords(lookup)
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
-        self._parsed: Recent[Rules] = Recent(_MAX_PARSED, _MAX_PARSED_BYTES)
+        self._parsed: Recent[Rules] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
         self._ahead: tuple[SiteFile, bytes, Rules] | None = None
         self._last: _Reading | None = None
         self._asked = SiteFile.ROBOTS

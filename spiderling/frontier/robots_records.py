@@ -10,9 +10,9 @@ from enum import Enum
 from spiderling.base.errors import DamageError
 from spiderling.frontier.storage.protocol import RobotsRow, Store
 
-_MAX_RECORDS = 20_000
+MAX_RECORDS = 20_000
 """Records kept in memory, some 300 bytes each beside their files.  Chosen."""
-_MAX_RECORD_BYTES = 32_000_000
+MAX_RECORD_BYTES = 32_000_000
 """Bytes of their files, compressed, of which one may have up to 500 kB.  Chosen."""
 
 
@@ -80,14 +80,14 @@ class RobotsRecords:
 
     def forget_stored(self) -> None:
         """When there are many records or large ones, drop those that came first and that the store has."""
-        if len(self._unknown) > _MAX_RECORDS:
+        if len(self._unknown) > MAX_RECORDS:
             self._unknown.clear()
-        if len(self.in_memory) <= _MAX_RECORDS and self._bytes <= _MAX_RECORD_BYTES:
+        if len(self.in_memory) <= MAX_RECORDS and self._bytes <= MAX_RECORD_BYTES:
             return
         self.look_in_store()
         self._bytes = sum(len(record.body) for record in self.in_memory.values())
         for key in [key for key in self.in_memory if key not in self.changed]:
-            if len(self.in_memory) <= _MAX_RECORDS // 2 and self._bytes <= _MAX_RECORD_BYTES // 2:
+            if len(self.in_memory) <= MAX_RECORDS // 2 and self._bytes <= MAX_RECORD_BYTES // 2:
                 break
             self._bytes -= len(self.in_memory.pop(key).body)
 

@@ -89,9 +89,9 @@ def real_texts() -> list[list[str]]:
 
 @pytest.mark.parametrize("rule", [Rule(), Rule(unit="document"), Rule(window=3, threshold=0.2)], ids=str)
 def test_every_decision_on_real_text_is_that_of_plain_onion(tmp_path, rule, monkeypatch):
-    monkeypatch.setattr(deduplication, "_CHUNK_SHINGLES", 20_000)
-    monkeypatch.setattr(deduplication, "_RANGE_ROWS", 5_000)
-    monkeypatch.setattr(deduplication, "_BYTES_PER_SHINGLE", 10_000)
+    monkeypatch.setattr(deduplication, "CHUNK_SHINGLES", 20_000)
+    monkeypatch.setattr(deduplication, "RANGE_ROWS", 5_000)
+    monkeypatch.setattr(deduplication, "BYTES_PER_SHINGLE", 10_000)
     texts = real_texts()
     found = decided(written_to(tmp_path / "c.prevert", texts), tmp_path / "work", rule)
     wanted = onion(texts, rule.window, rule.threshold, rule.unit)
@@ -108,9 +108,9 @@ RULES = st.builds(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 @given(texts=st.lists(st.lists(WORDS, max_size=5), max_size=8), rule=RULES)
 def test_any_corpus_cut_anyhow_is_decided_as_by_plain_onion(tmp_path_factory, monkeypatch, texts, rule):
-    monkeypatch.setattr(deduplication, "_CHUNK_SHINGLES", 7)
-    monkeypatch.setattr(deduplication, "_RANGE_ROWS", 5)
-    monkeypatch.setattr(deduplication, "_BYTES_PER_SHINGLE", GB // 10)
+    monkeypatch.setattr(deduplication, "CHUNK_SHINGLES", 7)
+    monkeypatch.setattr(deduplication, "RANGE_ROWS", 5)
+    monkeypatch.setattr(deduplication, "BYTES_PER_SHINGLE", GB // 10)
     directory = tmp_path_factory.mktemp("d")
     found = decided(written_to(directory / "c.prevert", texts), directory / "work", rule)
     assert found == onion(texts, rule.window, rule.threshold, rule.unit)
@@ -176,7 +176,7 @@ from pathlib import Path
 from spiderling.export import deduplication as d, export
 from spiderling.commands.dedup import Command
 name, after, step = sys.argv[3], int(sys.argv[4]), sys.argv[5]
-d._CHUNK_SHINGLES, d._RANGE_ROWS, d._BYTES_PER_SHINGLE = 500, 300, 400_000
+d.CHUNK_SHINGLES, d.RANGE_ROWS, d.BYTES_PER_SHINGLE = 500, 300, 400_000
 committed, left = d.Deduplication._committed, [after]
 def strike():
     left[0] -= 1

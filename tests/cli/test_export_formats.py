@@ -229,8 +229,8 @@ def test_split_and_shards(corpus, tmp_path):
 
 
 def test_a_shard_that_is_full_is_followed_by_another(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("spiderling.export.formats._FRAME_CHARS", 500)
-    monkeypatch.setattr("spiderling.export.formats._ROW_GROUP_CHARS", 40)
+    monkeypatch.setattr("spiderling.export.formats.FRAME_CHARS", 500)
+    monkeypatch.setattr("spiderling.export.formats.ROW_GROUP_CHARS", 40)
     for name in ("s.prevert", "s.parquet"):
         assert len(exported(corpus, tmp_path / name, shard_bytes=900)) > 2
     found = urls(tmp_path)
@@ -267,14 +267,14 @@ def test_names_of_parts_stay_in_the_directory(tmp_path):
 
 
 def test_too_many_parquet_files_are_refused(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "_MAX_OPEN", 5)
+    monkeypatch.setattr(parts, "MAX_OPEN", 5)
     with pytest.raises(BadInput, match="more than 5 files"):
         exported(corpus, tmp_path / "c.parquet", splits=("host",))
     assert not list(tmp_path.glob("c.*"))
 
 
 def test_memory_is_bounded_by_what_waits(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "_MAX_WAITING_CHARS", 2000)
+    monkeypatch.setattr(parts, "MAX_WAITING_CHARS", 2000)
     docs = [rendered({"id": f"{n}", "host": f"h{n % 10}"}, [("slovo " * 20, GOOD)]) for n in range(400)]
     (tmp_path / "many.prevert").write_text("".join(docs))
     flushed: list[int] = []

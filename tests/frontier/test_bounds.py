@@ -20,9 +20,9 @@ from spiderling.frontier.storage.memory import MemoryStore
 HOSTS, PAGES, STEP_S = 30, 6, 20.0
 FOUND_AGAIN = {
     "scheduling.names._MAX_NAMES": 6,
-    "storage.host_table._MAX_RECENT_NAMES": 5,
-    "robots_records._MAX_RECORDS": 6,
-    "robots._MAX_PARSED": 4,
+    "storage.host_table.MAX_RECENT_NAMES": 5,
+    "robots_records.MAX_RECORDS": 6,
+    "robots.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
 LOST = {"ranking.worth._SECTIONS": 5, "ranking.worth._WATCHED": 8, "ranking.host_languages._MOST_HOSTS": 5}
@@ -44,9 +44,9 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     web = {url: page(*urls[at + 1 : at + 40], *urls[: at // 9]) for at, url in enumerate(urls)}
     web |= {f"http://h{host}.cz/robots.txt": robots("User-agent: *\nDisallow: /x\n") for host in range(HOSTS)}
     with monkeypatch.context() as patched:
-        patched.setattr(NameIndex, "find", counted("storage.host_table._MAX_RECENT_NAMES", NameIndex.find))
-        patched.setattr(MemoryStore, "robots", counted("robots_records._MAX_RECORDS", MemoryStore.robots))
-        patched.setattr("spiderling.frontier.robots.parsed", counted("robots._MAX_PARSED", parsed))
+        patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
+        patched.setattr(MemoryStore, "robots", counted("robots_records.MAX_RECORDS", MemoryStore.robots))
+        patched.setattr("spiderling.frontier.robots.parsed", counted("robots.MAX_PARSED", parsed))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:haste=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)
         while not crawl.frontier.is_finished:

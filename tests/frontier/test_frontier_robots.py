@@ -316,7 +316,7 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
 
 def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up makes the event loop wait for the thread that writes."""
-    monkeypatch.setattr("spiderling.frontier.robots_records._MAX_RECORDS", 2)
+    monkeypatch.setattr("spiderling.frontier.robots_records.MAX_RECORDS", 2)
     asked: list[str] = []
     rules = Robots(ALONE, lambda key: asked.append(key))
     for number in range(3):
@@ -338,7 +338,7 @@ def wide(number: int) -> bytes:
 
 def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser takes twenty times the size of its file: 4,096 files of 500 kB would take 40 GB."""
-    monkeypatch.setattr("spiderling.frontier.robots._MAX_PARSED_BYTES", 200_000)
+    monkeypatch.setattr("spiderling.frontier.robots.MAX_PARSED_BYTES", 200_000)
     held = WeakSet[Rules]()
 
     def noted(file: SiteFile, body: bytes, options: Options) -> Rules:
@@ -359,7 +359,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number alone is no bound: one may be of 500 kB."""
-    monkeypatch.setattr("spiderling.frontier.robots_records._MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr("spiderling.frontier.robots_records.MAX_RECORD_BYTES", 100_000)
     store: dict[str, RobotsRecord] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):

@@ -211,7 +211,7 @@ def test_plain_url_costs_one_byte_more_than_its_path() -> None:
 def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once stopped the event loop for .3 s."""
     monkeypatch.setattr("spiderling.frontier.storage.queues.FLUSH_URLS", 5)
-    monkeypatch.setattr("spiderling.frontier.storage.queues._FREED_AT_ONCE", 2)
+    monkeypatch.setattr("spiderling.frontier.storage.queues.FREED_AT_ONCE", 2)
     shop = Shop()
     for rank in range(5):
         shop.push(f"r{rank}", rank=rank)

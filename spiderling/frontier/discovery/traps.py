@@ -49,13 +49,13 @@ _MAX_PARAMETERS = 8
 """Parameters of a query that are looked at.  Chosen."""
 _MISMATCHES = 0.1
 """Pages that differ, for each that is the same, up to which a host is a mirror.  Chosen."""
-_MOST_CLOSED = 20_000
+MOST_CLOSED = 20_000
 """Closed sections that are kept, at most 370 bytes each: beyond it those of the host with the first one go."""
-_MOST_DOMAINS = 5000
+MOST_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each; the one found first goes."""
-_MOST_MIRRORS = 4000
+MOST_MIRRORS = 4000
 """Hosts with texts of other hosts that are kept, at most 1.3 kB each; the one found first goes."""
-_MOST_HOSTS = 16
+MOST_HOSTS = 16
 """Other hosts that are compared with each of them."""
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
@@ -217,7 +217,7 @@ class Traps:
         closed = self.closed.setdefault(host_id, set())
         self._number_closed += section not in closed
         closed.add(section)
-        if self._number_closed > _MOST_CLOSED:
+        if self._number_closed > MOST_CLOSED:
             self._number_closed -= len(self.closed.pop(next(iter(self.closed))))
 
     def _mirror_of(self, visit: Visit) -> Host | None:
@@ -228,9 +228,9 @@ class Traps:
         if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
             return None
         known = self._mirrors.setdefault(host.id, Mirror())
-        if len(self._mirrors) > _MOST_MIRRORS:
+        if len(self._mirrors) > MOST_MIRRORS:
             del self._mirrors[next(iter(self._mirrors))]
-        if len(known.hosts) < _MOST_HOSTS:
+        if len(known.hosts) < MOST_HOSTS:
             known.hosts.add(other_id)
         known.same += same
         known.differing += not same
@@ -248,7 +248,7 @@ class Traps:
                 self._made_up.lower(_key(domain))
             elif self._made_up.increment(_key(domain)) >= self._limits.subdomains:
                 self._made_up_in[domain] = None
-                if len(self._made_up_in) > _MOST_DOMAINS:
+                if len(self._made_up_in) > MOST_DOMAINS:
                     del self._made_up_in[next(iter(self._made_up_in))]
         return number
 

@@ -22,7 +22,7 @@ from spiderling.frontier.storage.protocol import HostRow, HostSummary, Store, li
 from spiderling.frontier.storage.queue_lines import line_of
 from spiderling.frontier.storage.queues import Queues
 
-_MAX_RECENT_NAMES = 30_000
+MAX_RECENT_NAMES = 30_000
 """Names of known hosts that are kept with their ids (chosen: 5 MB), since most links lead to the same hosts."""
 
 
@@ -102,7 +102,7 @@ class HostTable:
         """The id of the host, 0 if it is unknown; nothing is read from the store."""
         host_id = self._recent_ids.get(name) or self._names.find(name)
         if host_id:
-            if len(self._recent_ids) >= _MAX_RECENT_NAMES:
+            if len(self._recent_ids) >= MAX_RECENT_NAMES:
                 self._recent_ids.clear()
             self._recent_ids[name] = host_id
         return host_id

@@ -31,7 +31,7 @@ from spiderling.frontier.storage.queue_lines import line_of, stored_url
 
 FLUSH_URLS = 200_000
 """URLs in all tails at which they are flushed (chosen)."""
-_FREED_AT_ONCE = 4096
+FREED_AT_ONCE = 4096
 """Flushed tails whose memory one batch frees; freeing all of them at once stops the event loop for .1 s and more."""
 _BAND_MASK = (1 << BAND_BITS) - 1
 
@@ -295,7 +295,7 @@ class Queues:
         """
         changes, self._changes = self._changes, Changes()
         grown, self._grown = self._grown, set()
-        for _ in range(min(_FREED_AT_ONCE, len(self._flushed))):
+        for _ in range(min(FREED_AT_ONCE, len(self._flushed))):
             self._flushed.popitem()
         if self._in_tails < FLUSH_URLS or self.generation > self._committed:
             return changes, grown

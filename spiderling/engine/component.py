@@ -7,7 +7,7 @@ at once: no request and no item is made, extensions stay off, and only what runs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from scrapy import signals
@@ -93,9 +93,12 @@ class Extension(Component):
     def closed(self, reason: str) -> None:
         """The spider is closed for *reason*, and everything is durable."""
 
-    def keep_running(self, coroutine: Coroutine[None, None, None], what: str) -> None:
-        """Run *coroutine* until the spider is closed; if it fails, the crawl stops and says *what* it was."""
-        self._tasks.append(self.crawl.errors.watched(coroutine, what))
+    def repeat(self, action: Callable[[], Awaitable[None] | None], every_s: float, what: str) -> None:
+        """Call *action* every *every_s* seconds until the spider is closed, first after that time.
+
+        If it fails, the crawl stops and says *what* it was.
+        """
+        self._tasks.append(self.crawl.errors.watched(_repeated(action, every_s), what))
 
     def _spider_opened(self) -> Awaitable[None] | None:
         return self.opened() if self.has_crawl else None
@@ -105,3 +108,11 @@ class Extension(Component):
             task.cancel()
         if self.has_crawl:
             self.closed(reason)
+
+
+async def _repeated(action: Callable[[], Awaitable[None] | None], every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        answer = action()
+        if answer is not None:
+            await answer

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from scrapy import signals
 
 from spiderling.engine.component import Extension
@@ -22,16 +20,15 @@ class Budget(Extension):
     def opened(self) -> None:
         self._crawler.signals.connect(self._look, signals.item_scraped)
         self._crawler.signals.connect(self._look, signals.response_received)
-        self.keep_running(self._count_time(), "the budgets' clock")
+        self._counted_at = self.crawl.clock.now()
+        self.repeat(self._count_time, _TICK_S, "the budgets' clock")
         self._look()
 
-    async def _count_time(self) -> None:
-        crawl = self.crawl
-        while True:
-            began = crawl.clock.now()
-            await asyncio.sleep(_TICK_S)
-            crawl.frontier.count("time_s", round(crawl.clock.now() - began))
-            self._look()
+    def _count_time(self) -> None:
+        now = self.crawl.clock.now()
+        self.crawl.frontier.count("time_s", round(now - self._counted_at))
+        self._counted_at = now
+        self._look()
 
     def _look(self) -> None:
         stop_if_spent(self.dispatcher)

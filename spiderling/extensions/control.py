@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
 from collections.abc import Callable
@@ -85,16 +84,12 @@ class Control(Extension):
         with crawl.errors.changing():
             if not crawl.jobdir.control.exists():
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
-            await self._look(crawl)  # a crawl without URLs would end before the first poll
+            await self._look()  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # also when it was before the start
-        self.keep_running(self._poll(crawl), "control.yaml")
+        self.repeat(self._look, _POLL_S, "control.yaml")
 
-    async def _poll(self, crawl: Crawl) -> None:
-        while True:
-            await asyncio.sleep(_POLL_S)
-            await self._look(crawl)
-
-    async def _look(self, crawl: Crawl) -> None:
+    async def _look(self) -> None:
+        crawl = self.crawl
         path = crawl.jobdir.control
         try:
             status = path.stat()

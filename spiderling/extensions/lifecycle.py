@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 from contextlib import suppress
@@ -45,26 +44,16 @@ class Lifecycle(Extension):
         registrable_domain("example.com")  # reads the list of suffixes now, not while the first page is settled
         _collect_less_often()
         self._log = _file_log(self.crawl)
-        self.keep_running(self._make_checkpoints(), "the checkpoints' clock")
-        if self.crawl.near is not None:
-            self.keep_running(self._write_snapshots(), "the snapshots of the near-duplicate filter")
+        crawl = self.crawl
+        self.repeat(crawl.checkpoint.begin_if_needed, crawl.options.checkpoint_s, "the checkpoints' clock")
+        if crawl.near is not None:  # `Crawl.close` writes the last snapshot
+            self.repeat(crawl.snapshot, SNAPSHOT_S, "the snapshots of the near-duplicate filter")
 
     def _ended(self) -> None:
         """Close ``crawl.log``: the summary is written by now."""
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()
-
-    async def _make_checkpoints(self) -> None:
-        while True:
-            await asyncio.sleep(self.crawl.options.checkpoint_s)
-            self.crawl.checkpoint.begin_if_needed()
-
-    async def _write_snapshots(self) -> None:
-        """Bound how many documents a start after a kill reads again; ``Crawl.close`` writes the last snapshot."""
-        while True:
-            await asyncio.sleep(SNAPSHOT_S)
-            await self.crawl.snapshot()
 
 
 class _FileLog(logging.FileHandler):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections import Counter
@@ -32,13 +31,11 @@ class Progress(Extension):
         logger.info(start_line(crawl))
         self._last_pages = crawl.frontier.ledger.totals["pages"]
         self._busy()
-        self.keep_running(self._report(crawl), "the progress line")
+        self.repeat(self._report, crawl.options.progress_s, "the progress line")
 
-    async def _report(self, crawl: Crawl) -> None:
-        while True:
-            await asyncio.sleep(crawl.options.progress_s)
-            logger.info(self._line(crawl))
-            self._to_stats(crawl)
+    def _report(self) -> None:
+        logger.info(self._line(self.crawl))
+        self._to_stats(self.crawl)
 
     def closed(self, reason: str) -> None:
         if reason != "bad-input":

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import zlib
 from collections.abc import Callable
 
 import brotli  # type: ignore[import-untyped]
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from spiderling.base.zstd import zstd
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MAX_LAYERS = 2

@@ -1,8 +1,8 @@
 """The card of a corpus: ``README.md`` for people and ``manifest.json`` for programs, beside its files.
 
-It says what is in the corpus, where it comes from, by which settings, models and versions it was made, what is needed
-to make it again, and the checksums of its files (after Gebru et al. 2021, *Datasheets for Datasets*).  A crawl writes
-one into ``corpus/`` at each end, from its state; ``scrapy export`` writes one beside its output.
+It says what is in the corpus and where it comes from.  It names the settings, models and versions by which the corpus
+was made and can be made again, and the checksums of its files (after Gebru et al. 2021, *Datasheets for Datasets*).
+A crawl writes one into ``corpus/`` at each end, from its state; ``scrapy export`` writes one beside its output.
 """
 
 from __future__ import annotations

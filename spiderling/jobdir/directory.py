@@ -33,7 +33,7 @@ class Agreement:
     def settle(self) -> list[str]:
         """Make output and state agree, and bring the state to this version; returns what was done, in words.
 
-        To be called when the state was read and found usable.  Raises JobdirError or StorageError.
+        The caller has read the state and found it usable.  Raises JobdirError or StorageError.
         """
         done = self._make_agree()
         if self._upgraded_state is not None:

@@ -2,8 +2,8 @@
 
 A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  More may have
 been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or
-moves the surplus to ``aside/`` if it was told to.  Two sorts of files stay as they are: those with names that no crawl
-would give, and those that hold nothing that a crawl writes, unless this crawl would write to that name next.
+moves the surplus to ``aside/`` if it was told to.  A file stays as it is if no crawl would give it its name.  It also
+stays if it holds nothing that a crawl writes, unless this crawl would write to its name next.
 
 All is judged before the state is opened, since SQLite then makes the log anew and later removes it.  Files are changed
 when the state was read and found usable.

@@ -37,7 +37,7 @@ class Program(NamedTuple):
 
 _CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
 _GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
-"""To PDF, because its text device gives lines but no paragraphs."""
+"""It makes a PDF, because its text device gives lines but no paragraphs."""
 PROGRAMS: Mapping[str, Sequence[Program]] = {
     "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
     "rtf": (_CATDOC,),
@@ -98,7 +98,7 @@ def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
 
 
 def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
-    """By the first program that finds text in the document; together they have the time of one conversion."""
+    """Convert by the first program that finds text in the document; all together have the time of one conversion."""
     found = None
     deadline = time.monotonic() + limits.wall_s
     for program in filter(_path, PROGRAMS.get(kind, ())):
@@ -115,7 +115,10 @@ def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
 
 
 def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
-    # it may write to this directory only; gs lets a document write to the one of temporary files
+    """What *program* makes of *body*; it may write to a directory of its own only.
+
+    Ghostscript lets a document write to the directory of temporary files.
+    """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
         source.write(body)
         source.seek(0)

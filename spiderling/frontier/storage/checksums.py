@@ -95,7 +95,10 @@ TABLES = {
 }
 """Every table with a checksum in ``written``, by name."""
 QUEUE_CHECKSUM = "?1 * 1000003 + ?2 * 10007 + ?3 * 31 + ?4"
-"""``queue_checksum`` in SQL, so that Python need not compute it for each host whose queue has grown."""
+"""A host's ``queue_checksum`` of ``Changes.host_updates``; it changes when any one of the four values does.
+
+It is in SQL, so that Python need not compute it for each host whose queue has grown.  ``host_checksums`` has it again.
+"""
 
 
 class Written(NamedTuple):
@@ -124,12 +127,7 @@ def host_checksums(row: HostRow) -> tuple[int, int]:
     texts = f"{row.name}\0{row.state}\0{row.address}\0{row.positions}\0".encode()
     lines = row.first if row.transit is None else row.first + b"\0" + row.transit
     checksum = _hash(numbers + texts + lines) >> _ROW_SHIFT
-    return checksum, queue_checksum(row.waiting, row.parked, row.distance, row.id)
-
-
-def queue_checksum(waiting: int, parked: int, distance: int, host: int) -> int:
-    """The checksum of ``Changes.host_updates``: it changes when any one of the four values does."""
-    return waiting * 1_000_003 + parked * 10_007 + distance * 31 + host
+    return checksum, row.waiting * 1_000_003 + row.parked * 10_007 + row.distance * 31 + row.id
 
 
 def chunk_checksum(chunk: int, urls: int, lines: bytes) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 TICK_S = 10
 _HOUR = 3600 // TICK_S
-"""In ticks."""
+"""An hour, in ticks."""
 _THINNED = ((_HOUR, _HOUR // 60), (24 * _HOUR, _HOUR // 6), (30 * 24 * _HOUR, 2 * _HOUR))
 """(age, step), both in ticks: of rows older than *age* the last one of each *step* stays."""
 

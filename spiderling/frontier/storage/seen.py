@@ -117,7 +117,10 @@ class SeenSet:
 
 
 class DigestSet:
-    """Digests of pages and texts, for exact duplicates.  Those of pages in work can be taken back, those kept stay."""
+    """Digests of pages and texts, for exact duplicates.
+
+    The digests of a page in work can be taken back; those of a page that was kept stay.
+    """
 
     def __init__(self, digests: Iterable[int] = ()) -> None:
         self._kept = SeenSet(digests)

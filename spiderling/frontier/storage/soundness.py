@@ -1,8 +1,7 @@
 """Checks that the values in a state's tables are of the kinds of their columns, for all who read a state.
 
 SQLite accepts any kind of value in any column, and damage can change a value's kind.  So SoundConnection lets SQLite
-check each table once, before it is read for the first time.  What is packed in a column is checked by those who
-unpack it.
+check each table once, before it is read for the first time.  Whoever unpacks a column checks what is packed in it.
 """
 
 from __future__ import annotations

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import html
 import random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 PHRASES = 8000
 CHROME = 200

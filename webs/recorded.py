@@ -20,8 +20,9 @@ import csv
 import io
 import tarfile
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import unquote
 
 import zstandard
@@ -29,10 +30,6 @@ import zstandard
 from spiderling.base.errors import BadInput
 from webs.special import SITES
 from webs.web import WebResponse, checked_addresses, not_found, plain, redirect, unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 PAGES = "pages.tar.zst"
 TABLE = "sites.csv"

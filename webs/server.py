@@ -22,9 +22,10 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput, SpiderlingError
@@ -32,9 +33,6 @@ from webs.messages import Request, parse_head, render
 from webs.recorded import RecordedWeb
 from webs.synthetic import SyntheticWeb, read_words
 from webs.web import Web, WebResponse
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
 
 MAX_HEAD_BYTES = 65_536
 """A client that sends a longer head is cut off (chosen)."""

@@ -6,13 +6,10 @@ Each is a function path -> WebResponse; ``SITES`` names them for ``sites.csv``.
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl
 
 from webs.web import WebResponse, html, not_found, redirect
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 LIST_PAGES = 400
 LINKS_A_LIST = 400

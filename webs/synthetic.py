@@ -19,14 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from spiderling.base.errors import BadInput
 from webs.prose import Prose
 from webs.web import HTML, WebResponse, not_found, plain, redirect, unavailable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Words = Mapping[str, Sequence[tuple[str, int]]]
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 import datetime
 import itertools
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from webs.prose import Prose
 from webs.web import WebResponse, html, not_found
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 ARTICLES = 20
 MIRRORS = 6

@@ -6,14 +6,12 @@ the network; ``webs/recorded.py`` and ``webs/synthetic.py`` implement it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from spiderling.base.errors import BadInput
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 

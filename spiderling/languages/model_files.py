@@ -15,6 +15,8 @@ model gives the same bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,9 +29,7 @@ from spiderling.text.ngram_counts import NgramCounts
 from spiderling.text.ngrams import codepoints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
     from importlib.abc import Traversable
-    from pathlib import Path
 
 DESCRIPTION = "language.yaml"
 WORDS = "words.txt"

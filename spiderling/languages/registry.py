@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -18,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import nearest
 from spiderling.languages import model_files
+from spiderling.languages.model_files import Seed
 from spiderling.text.language.function_words import LIMIT, stoplist_of
 from spiderling.text.language.models import LanguageModel, LanguageModels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
     from importlib.abc import Traversable
 
-    from spiderling.languages.model_files import Seed
 
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
 """Languages with the most pages; a crawl always recognises them (see `to_recognise`); chosen."""

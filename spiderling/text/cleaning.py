@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import xxhash
 
@@ -12,12 +12,14 @@ from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.text.boilerplate.model import bundled
 from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
+from spiderling.text.documents.document import Document
 from spiderling.text.encoding.detect import decode
 from spiderling.text.head import fill_head
 from spiderling.text.html.blocks import MAX_LINKS, Block, Parsed, named_tuples
 from spiderling.text.html.parser import parse
 from spiderling.text.html.resolving import resolve
 from spiderling.text.html.zones import Tree
+from spiderling.text.language.cosine import CosineGuesses
 from spiderling.text.language.function_words import badness
 from spiderling.text.language.models import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.ngrams import words as words_of
@@ -26,12 +28,6 @@ from spiderling.text.quality import quality, words_in
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
 from spiderling.text.spam import with_spam_signs
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from spiderling.text.documents.document import Document
-    from spiderling.text.language.cosine import CosineGuesses
 
 _SAMPLE_BLOCKS = 12
 """Blocks, the longest of a page, by which its stop words and lengths are chosen; chosen."""

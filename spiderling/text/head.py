@@ -6,16 +6,12 @@ It is not trusted: it becomes an attribute of the document, or a link to be trie
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 
+from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.resolving import join
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spiderling.text.html.blocks import Parsed
-    from spiderling.text.page import Page
+from spiderling.text.page import Page
 
 _PUBLISHED = (
     "article:published_time",

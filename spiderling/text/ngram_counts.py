@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from spiderling.text.ngrams import Array, Hashes, codepoints
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _FIRST_OF_BLOCK = np.array([0, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
 """First code points of stretches of one alphabet (Unicode, Blocks.txt)."""

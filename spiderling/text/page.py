@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import copyreg
 import pickle
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
+from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.html.blocks import named_tuples
@@ -24,11 +26,6 @@ from spiderling.text.prevertical import are_elements, details, elements
 from spiderling.text.quality import NO_QUALITY, Quality
 from spiderling.text.shingles import NO_SHINGLES, Shingles
 from spiderling.text.unpickling import read_plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from spiderling.base.options import Options
 
 
 class Paragraph(NamedTuple):

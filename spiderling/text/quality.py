@@ -9,18 +9,16 @@ lists consist of digits and symbols.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spiderling.base.option_values import parse_preset
 from spiderling.text.ngrams import code_points_of, codepoints
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 _END = 1
 """It ends a sentence if a _FOLLOWING stands behind it."""

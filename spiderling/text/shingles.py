@@ -8,15 +8,13 @@ many characters as seven words of its script take on average.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WINDOW = 7
 """Words of a shingle (Suchomel & Pomikálek 2012)."""

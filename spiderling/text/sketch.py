@@ -8,8 +8,8 @@ Pages that differ in any other word have different sketches.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
@@ -17,9 +17,6 @@ import numpy.typing as npt
 import xxhash
 
 from spiderling.text.ngrams import code_points_of, codepoints
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MIN_CHARS = 40
 """Letters in long words from which on a page has a sketch; chosen."""

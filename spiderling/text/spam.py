@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import zstandard
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from spiderling.text.language.models import LanguageModel
-    from spiderling.text.page import Page
-    from spiderling.text.quality import Quality
+from spiderling.text.language.models import LanguageModel
+from spiderling.text.page import Page
+from spiderling.text.quality import Quality
 
 GOOGLE = "google"
 """The translator of whom a page is sure to come."""

@@ -8,13 +8,11 @@ which need a dictionary, are not divided between spaces.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from spiderling.text.ngrams import MARKS
 from spiderling.text.shingles import HAN_KANA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _JOINERS = "\u200c\u200d"
 _LETTER = rf"(?:(?!{HAN_KANA.pattern})[^\W\d_]|[{MARKS}{_JOINERS}])"

@@ -10,8 +10,8 @@ has not seen (Wolpert 1992), because about pages that it was fitted to the first
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +19,10 @@ from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, features
 from spiderling.text.boilerplate.model import BlockModel, Network
 from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rules_for
+from spiderling.text.html.blocks import Block
 from spiderling.text.html.parser import parse
+from spiderling.text.html.zones import Inherited, Tree
 from spiderling.training.marking import MarkedPage, f1, labels, score, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from spiderling.text.html.blocks import Block
-    from spiderling.text.html.zones import Inherited, Tree
 
 UNITS = 32
 """Hidden units of a network; chosen, as are all constants below without a source."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import xxhash
 
 from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.language.function_words import build_profile, merged, stoplist_of
 from spiderling.text.language.models import ORDER, LanguageModel, LanguageModels
-from spiderling.text.ngram_counts import count_ngrams, sum_of
+from spiderling.text.ngram_counts import NgramCounts, count_ngrams, sum_of
 from spiderling.text.ngrams import normalise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from spiderling.text.ngram_counts import NgramCounts
 
 MAX_NGRAMS = 40_000
 """N-grams of a model for each alphabet; chosen."""

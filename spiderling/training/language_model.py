@@ -5,26 +5,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xxhash
 
 from spiderling.base.errors import BadInput
-from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, available, save
+from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available, save
 from spiderling.languages.model_files import DESCRIPTION
-from spiderling.text import LanguageModels
+from spiderling.text import LanguageModel, LanguageModels
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import codec_of, encodings_for
 from spiderling.training.counting import Check, alphabet, extended, held_out_check, sentences, train
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from spiderling.languages import LanguageInfo
-    from spiderling.text import LanguageModel
 
 MIN_BYTES = 5_000
 """Bytes of text that a model needs at least; chosen, as are the constants below without a source."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import zstandard
@@ -20,14 +21,10 @@ import zstandard
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import registrable_domain
 from spiderling.text.encoding.detect import decode
+from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.parser import parse
 from spiderling.text.html.resolving import resolve
 from spiderling.training.marking import MarkedPage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from spiderling.text.html.blocks import Parsed
 
 _MAX_WINDOW = 1 << 27
 """Bytes of the largest window of zstd that is read: that of ``zstd --long``."""

@@ -11,22 +11,18 @@ teasers around it, which look alike one by one.  This is stacked learning (Wolpe
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spiderling.text.boilerplate.features import OWN, PAGE, Array, shift, window_sums
+from spiderling.text.html.blocks import Block
+from spiderling.text.html.zones import Inherited, Tree
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from spiderling.text.html.blocks import Block
-    from spiderling.text.html.zones import Inherited, Tree
-
-    Ints = npt.NDArray[np.intp]
-    Numbers = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.intp]
+Numbers = npt.NDArray[np.floating[Any]]
 
 _LEVELS = 5
 """Enclosing elements over which is summed, the innermost first; chosen."""

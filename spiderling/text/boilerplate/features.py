@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.html.zones import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spiderling.text.html.blocks import Block
-    from spiderling.text.html.zones import Inherited
+from spiderling.text.html.blocks import Block
+from spiderling.text.html.zones import KINDS, Inherited
 
 Array = npt.NDArray[np.float32]
 

@@ -11,11 +11,12 @@ reads.  ``scrapy train boilerplate`` fits new weights.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,8 @@ from spiderling.text.boilerplate import context as context_module
 from spiderling.text.boilerplate import features as features_module
 from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, features
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from spiderling.text.html.blocks import Block
-    from spiderling.text.html.zones import Inherited, Tree
+from spiderling.text.html.blocks import Block
+from spiderling.text.html.zones import Inherited, Tree
 
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""

@@ -8,16 +8,13 @@ Unlike the justext package, it applies the rule for headings in the first pass, 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from spiderling.base.option_values import parse_preset
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.normal import normal_form
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 GOOD = "good"
 NEARGOOD = "neargood"

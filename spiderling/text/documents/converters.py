@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from spiderling.text.documents.document import Document
 from spiderling.text.documents.office import from_docx, from_epub, from_odt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 def from_pdf(body: bytes) -> Document:

@@ -14,8 +14,9 @@ import posixpath
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from lxml import etree
@@ -25,9 +26,6 @@ from spiderling.text.html.blocks import MAX_BLOCKS
 from spiderling.text.html.metadata import MAX_LANGUAGE_CHARS, MAX_META_CHARS
 from spiderling.text.html.normal import normal_form
 from spiderling.text.html.parser import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MAX_INFLATED_BYTES = 100_000_000
 """Inflated bytes that are read of one archive; chosen."""

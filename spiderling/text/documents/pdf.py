@@ -11,8 +11,9 @@ import ctypes
 import re
 import statistics
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -21,9 +22,6 @@ from spiderling.text.documents.document import Document, DocumentError
 from spiderling.text.html.blocks import MAX_BLOCKS
 from spiderling.text.html.metadata import MAX_META_CHARS
 from spiderling.text.html.normal import normal_form, rejoined
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MAX_PAGES = 3000
 """Pages that are read of one file; chosen."""

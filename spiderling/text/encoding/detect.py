@@ -16,16 +16,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import chardet
 
 from spiderling.text.encoding.labels import codec_of, codecs_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from spiderling.text.encoding.spelling import Fit, Spelling
+from spiderling.text.encoding.spelling import Fit, Spelling
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD_BYTES = 4096

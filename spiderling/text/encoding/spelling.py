@@ -16,17 +16,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Collection, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from spiderling.text.ngram_counts import NgramCounts
 from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from spiderling.text.ngram_counts import NgramCounts
 
 SAMPLE_BYTES = 4000
 """Bytes of words with non-ASCII bytes that are looked at; chosen."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from spiderling.text.html.zones import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 MAX_BLOCKS = 20_000
 """Blocks of a page that are read; chosen: no page that people write has as many."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_LINKS, RawLink, named_tuples
+from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.normal import normal_forms
 from spiderling.text.html.tags import EDGE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from spiderling.text.html.metadata import Metadata
 
 _OUTSIDE = -1
 """The block of a link that stands in none."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from spiderling.text.html.normal import normal_form
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_META_CHARS = 500
 """Characters of a value that are kept; chosen."""

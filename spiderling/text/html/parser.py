@@ -9,8 +9,8 @@ harm, the time is linear.  No tree is built: libxml2's parser calls a `Builder`.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from itertools import count
-from typing import TYPE_CHECKING
 
 from lxml import etree
 
@@ -34,9 +34,6 @@ from spiderling.text.html.tags import (
     THROUGH,
 )
 from spiderling.text.html.zones import ZONED, Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_DATA_CHARS = 50_000
 """Characters of the JSON-LD that are kept; chosen."""

@@ -8,12 +8,10 @@ both ways to the same results.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import ada_url
 
-if TYPE_CHECKING:
-    from spiderling.text.html.blocks import RawLink
+from spiderling.text.html.blocks import RawLink
 
 _NAME = r"(?!xn--)[a-z0-9-]+(?:[.](?!xn--)[a-z0-9-]+)*[.](?!xn--)[a-z]+"
 """A name that is neither an IPv4 address nor punycode."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import NamedTuple
 
 KINDS = {
     "navigation": r"nav|menu|crumb|tab|toolbar|pag(?:er|ina)",

@@ -7,17 +7,13 @@ single paragraph seldom reaches.  The trigrams are hashes of lower-case letters,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spiderling.text.ngram_counts import NgramCounts
 from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spiderling.text.ngram_counts import NgramCounts
 
 _BITS = 16
 """Binary logarithm of a vector's length; chosen."""

@@ -12,9 +12,9 @@ models.  benchmarks/language.py compares both with the cosine of trigrams (cosin
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,9 @@ import numpy.typing as npt
 from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import Spelling
 from spiderling.text.language.cosine import CosineGuesses, trigrams, vectors
+from spiderling.text.language.function_words import Profile
+from spiderling.text.ngram_counts import NgramCounts
 from spiderling.text.ngrams import Array, Hashes, Places, crossing, hash_rows, normalised, windows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from spiderling.text.language.function_words import Profile
-    from spiderling.text.ngram_counts import NgramCounts
 
 ORDER = 4
 """Characters of the longest n-grams; chosen."""

@@ -46,8 +46,7 @@ from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import LanguageModels, TextOptions, cleaning, process  # noqa: E402
 from spiderling.text.boilerplate.model import BlockModel  # noqa: E402
 from spiderling.training import boilerplate_fit  # noqa: E402
-from spiderling.training.marked_pages import read  # noqa: E402
-from spiderling.training.marking import MarkedPage  # noqa: E402
+from spiderling.training.marked_pages import MarkedPage, read  # noqa: E402
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"

@@ -33,7 +33,7 @@ from spiderling.jobdir.inspection import Inspection
 from spiderling.languages.model_files import pack
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
-from spiderling.text.ngram_counts import NgramCounts
+from spiderling.text.ngrams import NgramCounts
 from webs.web import FixedWeb
 
 LINKS = [f"/{number}" for number in range(30)]

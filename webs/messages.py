@@ -11,6 +11,8 @@ from webs.web import WebResponse
 GZIP_FROM_BYTES = 500
 """Shorter bodies are sent as they are, as usual servers do (chosen)."""
 
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
 
 class Request(NamedTuple):
     """The parsed head of a request; host without port, in lower case."""
@@ -33,10 +35,8 @@ def parse_head(head: bytes) -> Request | None:
         path = "/" + path.partition("://")[2].partition("/")[2]
     if not version.startswith("HTTP/1.") or not path.startswith("/"):
         return None
-    headers = {}
-    for line in lines[1:]:
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
+    fields = (line.partition(":") for line in lines[1:])
+    headers = {name.strip().lower(): value.strip() for name, _, value in fields}
     host = headers.get("host", "").lower()
     connection = headers.get("connection", "").lower()
     keep_alive = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
@@ -57,12 +57,6 @@ def render(request: Request, response: WebResponse) -> tuple[bytes, bytes]:
         headers["Content-Length"] = str(len(body) if claimed is None else claimed)
     closing = not request.keep_alive or response.endless or response.claimed_bytes is not None
     headers["Connection"] = "close" if closing else "keep-alive"
-    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}", *(f"{k}: {v}" for k, v in headers.items())]
+    phrase = _PHRASES.get(response.status, "Status")
+    lines = [f"HTTP/1.1 {response.status} {phrase}", *(f"{k}: {v}" for k, v in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"), b"" if request.method == "HEAD" else body
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Status"

@@ -20,9 +20,10 @@ import csv
 import io
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import zstandard
@@ -51,7 +52,12 @@ class Site:
     """Path of the page to start from."""
     source: str
     licence: str
-    behaviour: Mapping[str, str] = field(default_factory=dict)
+    behaviour: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that it answers to."""
+        return (self.host, f"www.{self.host}") if "www" in self.behaviour else (self.host,)
 
 
 class RecordedWeb:
@@ -62,13 +68,7 @@ class RecordedWeb:
         self.sites = read_sites(directory / TABLE)
         self._pages = read_pages(directory / PAGES)
         self._asked: Counter[tuple[str, str]] = Counter()
-        self._hosts = dict(self._names())
-
-    def _names(self) -> Iterator[tuple[str, str]]:
-        for site in self.sites.values():
-            yield site.host, site.address
-            if "www" in site.behaviour:
-                yield f"www.{site.host}", site.address
+        self._hosts = {name: site.address for site in self.sites.values() for name in site.names}
 
     def hosts(self) -> Mapping[str, str]:
         return self._hosts
@@ -119,19 +119,14 @@ def read_sites(path: Path) -> dict[str, Site]:
     """Host -> Site of a ``sites.csv``.  Raises BadInput."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+            rows: list[dict[str, Any]] = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"cannot read {path} of the recorded web: {error}; name a directory that has one.") from None
     if not rows or tuple(rows[0]) != COLUMNS or any(None in row.values() for row in rows):
         raise BadInput(f"{path} must have the columns {', '.join(COLUMNS)} and at least one host.")
-    sites = {row["host"]: _site(path, row) for row in rows}
+    sites = {row["host"]: Site(**row | {"behaviour": _behaviour(path, row)}) for row in rows}
     checked_addresses({site.host: site.address for site in sites.values()})
     return sites
-
-
-def _site(path: Path, row: Mapping[str, str]) -> Site:
-    host, address, language, start, source, licence = (row[name] for name in COLUMNS[:-1])
-    return Site(host, address, language, start, source, licence, _behaviour(path, row))
 
 
 def _behaviour(path: Path, row: Mapping[str, str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput, SpiderlingError
@@ -38,8 +38,6 @@ MAX_HEAD_BYTES = 65_536
 """A client that sends a longer head is cut off (chosen)."""
 PIECE_BYTES = 64
 """What a trickling answer sends at a time (chosen)."""
-FLUSH_S = 0.2
-"""Seconds by which the file of the access log lags at most (chosen)."""
 _RECEIVED_AT = 52
 """Offset in bytes of tcpi_last_data_recv, in milliseconds, in Linux's struct tcp_info."""
 _MODELS = Path(__file__).resolve().parents[1] / "models"
@@ -58,30 +56,20 @@ class LogEntry(NamedTuple):
 
 
 class AccessLog:
-    """Keeps entries in memory, in a file, or both; the file lags by at most FLUSH_S seconds."""
+    """Keeps entries in memory, in a file, or both."""
 
     def __init__(self, path: Path | None, keep: bool) -> None:
         self.entries: list[LogEntry] = []
         self._keep = keep
-        self._file: TextIO | None = path.open("w", encoding="utf-8") if path else None
-        self._timer: asyncio.TimerHandle | None = None
+        self._file = path.open("w", encoding="utf-8", buffering=1) if path else None
 
     def write(self, entry: LogEntry) -> None:
         if self._keep:
             self.entries.append(entry)
         if self._file is not None:
             self._file.write(f"{entry.time_s:.6f}\t" + "\t".join(map(str, entry[1:])) + "\n")
-            if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        if self._file is not None:
-            self._file.flush()
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -94,21 +82,18 @@ class Server:
         self.web = web
         self.port = 0
         self.connections: set[Connection] = set()
-        self._log = log
+        self.log = log
         self._listeners: list[asyncio.AbstractServer] = []
 
     @property
     def log_entries(self) -> list[LogEntry]:
         """The requests answered up to now, in order of their arrival."""
-        return sorted(self._log.entries)
+        return sorted(self.log.entries)
 
     @property
     def hosts_option(self) -> str:
         """The value for SPIDERLING_HOSTS."""
         return ",".join(f"{glob}={address}:{self.port}" for glob, address in self.web.globs().items())
-
-    def log(self, entry: LogEntry) -> None:
-        self._log.write(entry)
 
     async def start(self, port: int) -> None:
         """Listen; port 0 chooses one that is free on every address.  Raises BadInput when one is taken."""
@@ -126,7 +111,7 @@ class Server:
         senders = [connection.abort() for connection in list(self.connections)]
         # their lines belong in the log before it is closed.
         await asyncio.gather(*filter(None, senders), return_exceptions=True)
-        self._log.close()
+        self.log.close()
 
 
 def bind_all(addresses: Sequence[str], port: int, attempts: int = 20) -> list[socket.socket]:
@@ -205,8 +190,7 @@ class Connection(asyncio.Protocol):
     def _answer(self, head: bytes, now: float) -> None:
         request = parse_head(head)
         if request is None or request.method not in ("GET", "HEAD"):
-            status = 400 if request is None else 405
-            response = WebResponse(status)
+            response = WebResponse(400 if request is None else 405)
             request = Request("-", "-", "-", False, False)
         else:
             response = self._server.web.respond(request.host, request.path)
@@ -240,7 +224,7 @@ class Connection(asyncio.Protocol):
 
     def _ended(self, request: Request, response: WebResponse, now: float, sent: int) -> None:
         entry = LogEntry(now, self._address, request.host, request.method, request.path, response.status, sent)
-        self._server.log(entry)
+        self._server.log.write(entry)
         if not request.keep_alive or response.endless or response.claimed_bytes is not None:
             self._transport.close()
 

@@ -14,6 +14,7 @@ from webs.web import WebResponse, html, not_found, redirect
 LIST_PAGES = 400
 LINKS_A_LIST = 400
 _FIRST_DAY = datetime.date(2026, 11, 21)
+_STEPS_OF_DAYS = ((-1, "předchozí den"), (1, "další den"), (31, "za měsíc"))
 _HOURS = "".join(
     f'<tr class="hodina"><th scope="row">{hour:02}:{minute:02}</th><td class="volno" data-stav="volno">volno</td>'
     f'<td><span class="kapacita">0/12</span></td></tr>\n'
@@ -27,17 +28,11 @@ def calendar(path: str) -> WebResponse:
     if path == "/":
         return redirect(_day_path(_FIRST_DAY), status=302)
     try:
-        year, month, day = (int(part) for part in path.removeprefix("/kalendar/").strip("/").split("/"))
-        today = datetime.date(year, month, day)
-        before = today - datetime.timedelta(1)
-        after = today + datetime.timedelta(1)
-        later = today + datetime.timedelta(31)
-    except (ValueError, OverflowError):
+        today = datetime.date(*map(int, path.removeprefix("/kalendar/").strip("/").split("/")))
+        others = [(today + datetime.timedelta(step), name) for step, name in _STEPS_OF_DAYS]
+    except (ValueError, TypeError, OverflowError):
         return not_found()
-    links = " ".join(
-        f'<a href="{_day_path(date)}">{name}</a>'
-        for date, name in ((before, "předchozí den"), (after, "další den"), (later, "za měsíc"))
-    )
+    links = " ".join(f'<a href="{_day_path(date)}">{name}</a>' for date, name in others)
     return html(
         f'<!DOCTYPE html><html lang="cs"><head><title>Kalendář {today:%d. %m. %Y}</title></head><body>'
         f"<nav>{links}</nav><h1>{today:%d. %m. %Y}</h1><p>Na tento den zatím není v našem kalendáři nic zapsáno, "
@@ -57,7 +52,10 @@ def link_lists(path: str) -> WebResponse:
         return not_found()
     page = int(number)
     items = "\n".join(_item(page, position) for position in range(LINKS_A_LIST))
-    pages = " ".join(f'<a href="/katalog?strana={other}">{other}</a>' for other in _neighbours(page))
+    pages = " ".join(
+        f'<a href="/katalog?strana={other}">{other}</a>'
+        for other in range(max(1, page - 5), min(LIST_PAGES, page + 10) + 1)
+    )
     return html(
         f'<!DOCTYPE html><html lang="cs"><head><title>Katalog odkazů {page}</title></head>'
         f"<body><div>{pages}</div><ul>\n{items}\n</ul><div>{pages}</div></body></html>"
@@ -68,10 +66,6 @@ def _item(page: int, position: int) -> str:
     number = page * LINKS_A_LIST + position
     target = f"/katalog?strana={(number * 7919) % LIST_PAGES + 1}"
     return f'<li class="polozka"><a class="odkaz" href="{target}">Firma č. {number}</a> <b>{number % 5}</b></li>'
-
-
-def _neighbours(page: int) -> range:
-    return range(max(1, page - 5), min(LIST_PAGES, page + 10) + 1)
 
 
 _STEPS = 4

@@ -47,6 +47,12 @@ NATIONAL = {"cs": "cz", "en": "uk", "sl": "si", "uk": "ua", "da": "dk", "sv": "s
 GENERIC = ("com", "net", "org", "info", "eu")
 LARGEST_HOST = 20_000
 """Most pages of a host (chosen)."""
+SIGMA_PAGES = 1.8
+"""Standard deviation of the natural logarithm of a host's number of pages (chosen)."""
+SLOW_S = 1.0
+"""Seconds before each page of a slow host (chosen)."""
+MOST_ADDRESSES = 16
+"""Addresses that the hosts share (chosen)."""
 MOST_HOSTS = 0xFFFFFF
 """A host's number stands in its name (chosen: six hexadecimal digits at most)."""
 
@@ -121,28 +127,23 @@ class SyntheticWeb:
         languages: Sequence[str] = LANGUAGES,
         mean_page_bytes: int = 30_000,
         median_pages: float = 20.0,
-        sigma_pages: float = 1.8,
-        addresses: int = 16,
-        slow_s: float = 1.0,
     ) -> None:
-        """*languages*: the first is the target; *sigma_pages*: of the logarithm; *slow_s*: delay of slow hosts.
+        """The first of *languages* is the target.
 
-        Raises BadInput when a language has no words or a number is out of range.
+        Raises BadInput when a language has no words or there are too few or too many hosts.
         """
         missing = [language for language in languages if not words.get(language)]
         if missing or not languages:
             names = ", ".join(missing) or "any language"
             raise BadInput(f"the synthetic web has no words for {names}; give a list of words for each language.")
-        if not 1 <= hosts <= MOST_HOSTS or not 1 <= addresses <= 50:
-            raise BadInput(f"a synthetic web has 1 to {MOST_HOSTS} hosts, 1 to 50 addresses; not {hosts}, {addresses}.")
+        if not 1 <= hosts <= MOST_HOSTS:
+            raise BadInput(f"a synthetic web has 1 to {MOST_HOSTS} hosts, not {hosts}.")
         self._count = hosts
         self._seed = seed
         self._languages = tuple(languages)
-        self._addresses = addresses
+        self._addresses = [f"127.81.0.{number}" for number in range(1, min(MOST_ADDRESSES, hosts) + 1)]
         self._mean_page_bytes = mean_page_bytes
         self._median_pages = median_pages
-        self._sigma_pages = sigma_pages
-        self._slow_s = slow_s
         self._prose = {language: Prose(language, words[language], seed) for language in languages}
         self._shares = _shares(languages)
         self._by_language: dict[str, list[int]] = {language: [] for language in languages}
@@ -155,7 +156,7 @@ class SyntheticWeb:
         return {name: plan.address for plan in plans for name in _names(plan)}
 
     def globs(self) -> Mapping[str, str]:
-        return {f"*-{number:02}.*": self._address(number) for number in range(min(self._addresses, self._count))}
+        return {f"*-{number:02}.*": address for number, address in enumerate(self._addresses)}
 
     def seeds(self, count: int, language: str | None = None) -> list[str]:
         """Start pages of *count* hosts whose main language is *language* (default: the target)."""
@@ -187,7 +188,6 @@ class SyntheticWeb:
         plan = self.find(host)
         if plan is None:
             return not_found()
-        delay_s = self._slow_s if plan.slow else 0.0
         if path == "/robots.txt":
             return _robots(plan)
         if plan.www and host == plan.name:
@@ -197,7 +197,7 @@ class SyntheticWeb:
         page = _page_number(path)
         if page is None or page >= plan.pages:
             return not_found()
-        return WebResponse(200, HTML, self._render(self._origin(plan), page).encode(), delay_s)
+        return WebResponse(200, HTML, self._render(self._origin(plan), page).encode(), SLOW_S if plan.slow else 0.0)
 
     # plans
 
@@ -214,25 +214,22 @@ class SyntheticWeb:
             return target
         return rng.choice([other for other in others if other != language] or [language])
 
-    def _address(self, number: int) -> str:
-        return f"127.81.0.{number + 1}"
-
     def _plan(self, index: int) -> HostPlan:
         if not 0 <= index < self._count:
             raise ValueError(index)
         language = self._main_language(index)
         rng = self._random(index, 1)
         kind = rng.choices(list(Kind), [kind.share for kind in Kind])[0]
-        number = index % min(self._addresses, self._count)
+        number = index % len(self._addresses)
         tld = NATIONAL.get(language, language) if rng.random() < NATIONAL_SHARE else rng.choice(GENERIC)
         original = rng.randrange(index) if index and rng.random() < 0.02 else None
         if original is not None and self._plan(original).mirror_of is not None:
             original = None
-        size = int(rng.lognormvariate(math.log(self._median_pages), self._sigma_pages))
+        size = int(rng.lognormvariate(math.log(self._median_pages), SIGMA_PAGES))
         return HostPlan(
             index=index,
             name=f"{kind.label}-{index:04x}-{number:02}.{tld}",
-            address=self._address(number),
+            address=self._addresses[number],
             language=language,
             second_language=self._second_language(rng, language),
             kind=kind,

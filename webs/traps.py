@@ -10,6 +10,7 @@ import datetime
 import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from webs.prose import Prose
 from webs.web import WebResponse, html, not_found
@@ -48,17 +49,17 @@ class TrapWeb:
             "diary": self._diary,
             "growing": self._growing,
             "looping": self._looping,
-            "session": self._session,
-            "token": self._token,
+            "session": partial(self._article, mark=";jsessionid={0}?PHPSESSID={0}"),
+            "token": partial(self._article, mark="?tk={0}"),  # a session under a name that nobody knows
             "facets": self._facets,
-            "tracking": self._tracking,
+            "tracking": partial(self._article, mark="?utm_source={0}&fbclid={0}&mc_eid={0}"),
             "soft404": self._soft_404,
             "wild": self._wild,
             "mirror": self._mirror,
         }
 
     def hosts(self) -> Mapping[str, str]:
-        """Those that a crawl begins with; a trap may answer for others too."""
+        """The hosts that a crawl begins with; a trap may answer for others too."""
         return {self.host(name): self._address for name in self.traps}
 
     def globs(self) -> Mapping[str, str]:
@@ -90,7 +91,7 @@ class TrapWeb:
             f"<ul>{items}</ul>{text}<footer>Všechna práva vyhrazena, pište nám, rádi odpovíme.</footer></body></html>"
         )
 
-    def _article(self, host: str, path: str, mark: str) -> WebResponse:
+    def _article(self, host: str, path: str, mark: str = "") -> WebResponse:
         """One of ARTICLES pages that link to all; *mark* is appended to each link, with a new number in it."""
         number = _number(path.rpartition("/")[2].partition(";")[0].partition("?")[0])
         if path != "/" and not 0 <= number < ARTICLES:
@@ -131,20 +132,10 @@ class TrapWeb:
         """A new text under every path, with a link that repeats a part of it."""
         return self._page(f"looping {path}", ["kniha/strana/"])
 
-    def _session(self, host: str, path: str) -> WebResponse:
-        return self._article(host, path, ";jsessionid={0}?PHPSESSID={0}")
-
-    def _token(self, host: str, path: str) -> WebResponse:
-        """A session under a name that nobody knows."""
-        return self._article(host, path, "?tk={0}")
-
-    def _tracking(self, host: str, path: str) -> WebResponse:
-        return self._article(host, path, "?utm_source={0}&fbclid={0}&mc_eid={0}")
-
     def _facets(self, host: str, path: str) -> WebResponse:
         """Goods that can be chosen and sorted by six parameters in any order, and a page of each."""
         if path.startswith("/zbozi/"):
-            return self._article(host, path, "")
+            return self._article(host, path)
         rng = random.Random(path)
         chosen = dict(part.partition("=")[::2] for part in path.partition("?")[2].split("&") if part)
         links = []

@@ -1,5 +1,6 @@
 """Languages by their codes and names, their models, and their seeds."""
 
+from spiderling.languages.model_files import save
 from spiderling.languages.registry import (
     BIG_WEB_LANGUAGES,
     GROUPS,
@@ -7,7 +8,6 @@ from spiderling.languages.registry import (
     available,
     find_languages,
     load,
-    save,
     to_recognise,
 )
 

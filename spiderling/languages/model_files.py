@@ -25,8 +25,8 @@ import zstandard
 
 from spiderling.base.errors import BadInput
 from spiderling.base.small_yaml import read_yaml
-from spiderling.text.ngram_counts import NgramCounts
-from spiderling.text.ngrams import codepoints
+from spiderling.text import LanguageModel
+from spiderling.text.ngrams import NgramCounts, codepoints
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -59,16 +59,29 @@ class Seed(NamedTuple):
         return f"{self.kind} ({TRUSTED})".strip() if self.trusted else self.kind
 
 
-def write(directory: Path, description: Mapping[str, Any], words: Mapping[str, int], ngrams: NgramCounts) -> int:
-    """Write a model's files except its seeds; returns their size in bytes.  Raises OSError."""
-    document = yaml.safe_dump(
-        dict(description), allow_unicode=True, sort_keys=False, width=120, default_flow_style=None
-    )
-    table = "".join(f"{word}\t{count}\n" for word, count in words.items())
-    parts = {DESCRIPTION: document.encode(), WORDS: table.encode(), NGRAMS: pack(ngrams)}
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, data in parts.items():
-        (directory / name).write_bytes(data)
+def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
+    """Write a model's files except its seeds; returns their size in bytes.
+
+    *description* adds what is not part of *model*.  Raises BadInput.
+    """
+    values = {
+        "code": model.code,
+        **description,
+        "spaced": model.spaced,
+        "known": model.known,
+        "tokens": model.tokens,
+        "badness": {word: list(expected) for word, expected in model.profile.items()},
+    }
+    document = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=120, default_flow_style=None)
+    table = "".join(f"{word}\t{count}\n" for word, count in model.words.items())
+    parts = {DESCRIPTION: document.encode(), WORDS: table.encode(), NGRAMS: pack(model.ngrams)}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, data in parts.items():
+            (directory / name).write_bytes(data)
+    except OSError as error:
+        reason = f"the model cannot be written to {directory} ({error.strerror})"
+        raise BadInput(f"{reason}; name another directory with --out.") from None
     return sum(map(len, parts.values()))
 
 

@@ -79,11 +79,7 @@ class LanguageInfo:
     origin: Mapping[str, Any] = field(default_factory=dict, repr=False)
     directory: Traversable | None = field(default=None, repr=False, compare=False)
 
-    def seeds(self, trusted: bool = False) -> list[str]:
-        """The model's seed URLs; if *trusted*, only those of trusted kinds."""
-        return [seed.url for seed in self.seed_list() if seed.trusted or not trusted]
-
-    def seed_list(self) -> list[Seed]:
+    def seeds(self) -> list[Seed]:
         """The model's seeds with their kinds."""
         return model_files.read_seeds(self._place)
 
@@ -148,26 +144,6 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
     """The models of *codes*, ready to tell them apart; raises BadInput for an unknown code."""
     return LanguageModels(tuple(info.model() for info in find_languages(",".join(codes), dirs)))
-
-
-def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
-    """Write a model's directory except its seeds; returns its size in bytes.
-
-    *description* adds what is not part of *model*.  Raises BadInput.
-    """
-    document = {
-        "code": model.code,
-        **description,
-        "spaced": model.spaced,
-        "known": model.known,
-        "tokens": model.tokens,
-        "badness": {word: list(values) for word, values in model.profile.items()},
-    }
-    try:
-        return model_files.write(directory, document, model.words, model.ngrams)
-    except OSError as error:
-        reason = f"the model cannot be written to {directory} ({error.strerror})"
-        raise BadInput(f"{reason}; name another directory with --out.") from None
 
 
 def _roots(dirs: str) -> list[Traversable]:

@@ -45,7 +45,7 @@ def read_seeds(argument: str) -> list[Seed]:
 def model_seeds(accepted: Sequence[LanguageInfo]) -> list[Seed]:
     """The seeds of the *accepted* languages' models; raises BadInput when there is none."""
     codes = ", ".join(info.code for info in accepted)
-    found = (seed for info in accepted for seed in info.seed_list())
+    found = (seed for info in accepted for seed in info.seeds())
     seeds = _valid(enumerate(found, 1), f"the model of {codes}")
     if not seeds:
         raise BadInput(
@@ -100,17 +100,13 @@ def _read_lines(path: Path) -> list[str]:
     return text.splitlines()
 
 
-def _with_scheme(text: str) -> str:
-    return text if "://" in text else f"http://{text}"
-
-
 def _valid(seeds: Iterable[tuple[int, Seed]], where: str) -> list[Seed]:
     """The seeds with a valid URL, each URL once and with a scheme; *where* they come from is for the log."""
     valid: dict[str, Seed] = {}
     bad = 0
     for number, seed in seeds:
         text = seed.url
-        url = _with_scheme(text)
+        url = text if "://" in text else f"http://{text}"
         if canonicalize(url) is None or " " in text or "." not in text or _OTHER_SCHEME.match(text):
             bad += 1
             if bad <= _MAX_REPORTED_LINES:

@@ -16,8 +16,8 @@ from spiderling.text.documents.document import Document
 from spiderling.text.encoding.detect import decode
 from spiderling.text.head import fill_head
 from spiderling.text.html.blocks import MAX_LINKS, Block, Parsed, named_tuples
+from spiderling.text.html.links import resolve
 from spiderling.text.html.parser import parse
-from spiderling.text.html.resolving import resolve
 from spiderling.text.html.zones import Tree
 from spiderling.text.language.cosine import CosineGuesses
 from spiderling.text.language.function_words import badness
@@ -115,17 +115,14 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     paragraphs = page.paragraphs
     same = len(paragraphs) == len(parsed.blocks)
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
-    good = [paragraph.cls == GOOD for paragraph in paragraphs]
-    chances = scores if scores is not None else list(map(float, good))
+    good = [*(paragraph.cls == GOOD for paragraph in paragraphs), False]  # the last is for links in no paragraph
+    chances = [*scores, 0.0] if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
     said: dict[str, int] = {}  # URL -> flag of its hreflang
     for (_, rel, anchor, block, language), target in resolve(parsed.links[:MAX_LINKS], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
-        if block < 0:
-            rows.append((target, anchor, "nofollow" in rel, block, 0.0, False))
-        else:
-            rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
+        rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
         if language:
             said[target] = _flag(language, options)
     known = {row[0] for row in rows} if page.alternates else set()
@@ -179,11 +176,12 @@ class _Judge:
         found = lswc_among(self._page, self._options.accepted)
         self._page.lswc_language = found
         self._page.lswc_relevant = found in self._options.accepted
-        pairs = zip(blocks, classes, strict=True)
-        rows = [(block.text, cls, block.heading, None, False, False) for block, cls in pairs]
-        self._page.paragraphs = named_tuples(Paragraph, rows)
+        rows = [
+            [block.text, cls, block.heading, None, False, False] for block, cls in zip(blocks, classes, strict=True)
+        ]
         for index in good:
-            self._page.paragraphs[index] = self._good_paragraph(index, blocks[index])
+            rows[index][3:5] = self._language.get(index), self._is_kept(index)
+        self._page.paragraphs = named_tuples(Paragraph, rows)
         return scores
 
     def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
@@ -263,9 +261,6 @@ class _Judge:
         """Whether the good block at *index* is in an accepted language, or too short to tell."""
         language = self._language.get(index)
         return language in self._options.accepted if language else index not in self._sure
-
-    def _good_paragraph(self, index: int, block: Block) -> Paragraph:
-        return Paragraph(block.text, GOOD, block.heading, self._language.get(index), self._is_kept(index))
 
 
 def _may_be_text(block: Block) -> bool:

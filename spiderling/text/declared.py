@@ -68,10 +68,7 @@ def table_1(declared: str | None, guessed: str | None, target: str) -> str | Non
 
 def guess_among(candidates: Sequence[str], target: str) -> str | None:
     """The one of several guessed languages that the paper takes: the target, else English, else the first."""
-    for wanted in (target, _ENGLISH):
-        if wanted in candidates:
-            return wanted
-    return candidates[0] if candidates else None
+    return next((wanted for wanted in (target, _ENGLISH, *candidates) if wanted in candidates), None)
 
 
 def lswc_language(page: Page, target: str) -> str | None:
@@ -85,7 +82,5 @@ def lswc_among(page: Page, targets: Sequence[str]) -> str:
     '' for unknown.
     """
     found = [lswc_language(page, target) or "" for target in targets]
-    for target, language in zip(targets, found, strict=True):
-        if target == language:
-            return target
-    return found[0] if found else ""
+    agreed = (target for target, language in zip(targets, found, strict=True) if target == language)
+    return next((*agreed, *found), "") if False else next(iter((*agreed, *found)), "")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 
 from spiderling.text.html.blocks import Parsed
-from spiderling.text.html.resolving import join
+from spiderling.text.html.links import join
 from spiderling.text.page import Page
 
 _PUBLISHED = (

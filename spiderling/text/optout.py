@@ -50,11 +50,10 @@ def page_statements(
     for signal in (Signal.CONTENT_SIGNAL, Signal.CONTENT_USAGE):
         found += usage(signal, ",".join(fields.get(signal.value, ())))
     in_header = {name: values[0] for name, values in fields.items()}
-    # the page supersedes the header
-    for said in (meta, in_header):
-        if tdm := reservation(Signal.TDM, said.get("tdm-reservation", ""), said.get("tdm-policy")):
-            found += tdm
-            break
+    reserved = (
+        reservation(Signal.TDM, said.get("tdm-reservation", ""), said.get("tdm-policy")) for said in (meta, in_header)
+    )
+    found += next(filter(None, reserved), [])  # the page supersedes the header
     return list(dict.fromkeys(found))
 
 

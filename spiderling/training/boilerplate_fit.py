@@ -22,7 +22,7 @@ from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rule
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Inherited, Tree
-from spiderling.training.marking import MarkedPage, f1, labels, score, words_of
+from spiderling.training.marked_pages import MarkedPage, f1, labels, score, words_of
 
 UNITS = 32
 """Hidden units of a network; chosen, as are all constants below without a source."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -14,8 +14,7 @@ import xxhash
 from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.language.function_words import build_profile, merged, stoplist_of
 from spiderling.text.language.models import ORDER, LanguageModel, LanguageModels
-from spiderling.text.ngram_counts import NgramCounts, count_ngrams, sum_of
-from spiderling.text.ngrams import normalise
+from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
 
 MAX_NGRAMS = 40_000
 """N-grams of a model for each alphabet; chosen."""
@@ -167,15 +166,11 @@ def _first(counts: Counter[str], number: int) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number])
 
 
-def _documents(texts: Sequence[str]) -> Iterator[list[str]]:
+def _documents(texts: Sequence[str]) -> list[list[str]]:
     """Stretches of _DOCUMENT_WORDS words or a little more; what is left over only if it is all."""
-    document: list[str] = []
-    complete = 0
+    documents: list[list[str]] = [[]]
     for text in texts:
-        document += text.split()
-        if len(document) >= _DOCUMENT_WORDS:
-            yield document
-            document = []
-            complete += 1
-    if document and not complete:
-        yield document
+        documents[-1] += text.split()
+        if len(documents[-1]) >= _DOCUMENT_WORDS:
+            documents.append([])
+    return documents[:-1] or documents

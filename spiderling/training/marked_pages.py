@@ -1,17 +1,23 @@
-"""Reads files of marked pages, for ``scrapy train boilerplate`` and ``benchmarks/text.py``.
+"""Pages whose text is known: read from files, their blocks labelled, a choice of blocks measured.
 
-Each line is a JSON object; the file may be packed by zstd (``.zst``).  It holds ``html``
-(the page's bytes, one character a byte), and ``gold`` (its text) or ``with`` and
-``without`` (lists of stretches that belong to its text, and that do not); optionally
-``host`` or ``url``, ``set`` and ``lang``.
+``scrapy train boilerplate`` and ``benchmarks/text.py`` use them.  Each line of a file is a JSON object; the file may be
+packed by zstd (``.zst``).  It holds ``html`` (the page's bytes, one character a byte), and ``gold`` (its text) or
+``with`` and ``without`` (lists of stretches that belong to its text, and that do not); optionally ``host`` or ``url``,
+``set`` and ``lang``.
+
+A block is labelled as text if half of its word trigrams occur in the page's text.  The measure is F1 of the bags of
+words (a CJK or Thai character is a word), as in comparisons of text extractors.  Of a page with stretches it is F1 of
+the stretches found.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,13 +28,34 @@ from spiderling.base.errors import BadInput
 from spiderling.base.urls import registrable_domain
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import Parsed
+from spiderling.text.html.links import resolve
 from spiderling.text.html.parser import parse
-from spiderling.text.html.resolving import resolve
-from spiderling.training.marking import MarkedPage
 
 _MAX_WINDOW = 1 << 27
 """Bytes of the largest window of zstd that is read: that of ``zstd --long``."""
 _NOWHERE = "nowhere.invalid"
+_WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
+_GRAM = 3
+"""Words of the runs that are compared; chosen."""
+_LABEL_SHARE = 0.5
+"""Share of a block's runs that a text must hold; chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPage:
+    """A page and its text."""
+
+    html: str
+    text: str | None
+    """All of its text, or None when only stretches are known."""
+    wanted: tuple[str, ...] = ()
+    """Stretches that belong to the text."""
+    unwanted: tuple[str, ...] = ()
+    """Stretches of boilerplate."""
+    host: str = ""
+    """A check never uses pages of one host both to fit and to measure."""
+    group: str = ""
+    """Name of the pages that its score is averaged with: a source or a language."""
 
 
 def read(paths: Iterable[Path]) -> Iterator[tuple[MarkedPage, dict[str, Any]]]:
@@ -90,3 +117,49 @@ def _name(url: str) -> str:
     except ValueError:
         return ""
     return registrable_domain(host) or host
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words; each character of a script without spaces is one."""
+    return _WORD.findall(text.lower())
+
+
+def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
+    """Which of the blocks' *texts* belong to the page's text; requires that it is known as a whole."""
+    assert page.text is not None
+    gold = words_of(page.text)
+    known = {size: set(_grams(gold, size)) for size in (2, _GRAM)}
+    return [_is_known(words_of(text), known) for text in texts]
+
+
+def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]:
+    """Counts for `f1` by the texts of the *chosen* blocks: (chosen and right, chosen, right)."""
+    if page.text is None:
+        text = "\n".join(chosen)
+        right = sum(stretch in text for stretch in page.wanted)
+        return right, right + sum(stretch in text for stretch in page.unwanted), len(page.wanted)
+    found: Counter[str] = Counter()
+    for text in chosen:
+        found.update(words_of(text))
+    gold = Counter(words_of(page.text))
+    return (found & gold).total(), found.total(), gold.total()
+
+
+def f1(scores: Sequence[tuple[float, float, float]], stretches: bool = False) -> float:
+    """Mean F1 of pages; for *stretches*, which are few on a page, F1 of all pages together."""
+    if stretches:
+        scores = [(sum(column[0] for column in scores), sum(column[1] for column in scores), sum(c[2] for c in scores))]
+    return sum(2 * both / max(1, found + right) for both, found, right in scores) / max(1, len(scores))
+
+
+def _grams(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
+    return zip(*(words[start:] for start in range(size)), strict=False)
+
+
+def _is_known(words: Sequence[str], known: dict[int, set[tuple[str, ...]]]) -> bool:
+    """Whether the text holds enough runs of *words*; a single word proves nothing, two must be a run."""
+    if len(words) < 2:
+        return False
+    size = min(_GRAM, len(words))
+    grams = list(_grams(words, size))
+    return sum(gram in known[size] for gram in grams) >= _LABEL_SHARE * len(grams)

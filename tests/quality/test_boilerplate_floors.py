@@ -17,7 +17,7 @@ import zstandard
 from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import bundled
 from spiderling.training import boilerplate_fit
-from spiderling.training.marking import MarkedPage
+from spiderling.training.marked_pages import MarkedPage
 
 PAGES = Path(__file__).resolve().parents[2] / "examples/miniweb/pages.tar.zst"
 # host -> where the text is, what in it is none, floor of F1; the handbooks' went from .93 to .92 when the second

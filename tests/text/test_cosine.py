@@ -13,7 +13,7 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
 from spiderling.pipelines.language import check_language
 from spiderling.text import LanguageModel, LanguageModels, Page, TextOptions, process
-from spiderling.text.ngram_counts import NgramCounts
+from spiderling.text.ngrams import NgramCounts
 
 MODELS = load(("cs", "sk", "en", "de"))
 _LINES = (Path(__file__).parent.parent / "quality" / "sentences.tsv").read_text("utf-8").splitlines()

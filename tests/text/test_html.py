@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS
+from spiderling.text.html.links import resolve
 from spiderling.text.html.normal import normal_form
 from spiderling.text.html.parser import parse
-from spiderling.text.html.resolving import resolve
 
 
 def texts(html: str) -> list[str]:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from spiderling.text.language.function_words import LIMIT, badness, build_profile, stoplist_of
 from spiderling.text.language.models import LanguageModels
-from spiderling.text.ngram_counts import NgramCounts, count_ngrams, sum_of
-from spiderling.text.ngrams import normalise
+from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
 from spiderling.training.counting import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
 
 CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.

@@ -25,7 +25,7 @@ from spiderling.text.html.blocks import Block
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Tree
 from spiderling.training import boilerplate_fit
-from spiderling.training.marking import MarkedPage, f1, labels, score
+from spiderling.training.marked_pages import MarkedPage, f1, labels, score
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 CHINESE = "今天天气很好，我们一起去公园散步，看到了很多美丽的花和树，大家都很高兴。"

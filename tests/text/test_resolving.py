@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.html.blocks import RawLink
-from spiderling.text.html.resolving import join, resolve
+from spiderling.text.html.links import join, resolve
 
 PARTS = [
     *("http://", "https://", "HTTP://", "ftp:", "//", "/", "\\", "?", "#", ":", "@", ".", "..", "%2e", "%2E", "%"),

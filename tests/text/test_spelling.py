@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import SAMPLE_BYTES, Spelling, telling_words
-from spiderling.text.ngram_counts import NgramCounts, count_ngrams
+from spiderling.text.ngrams import NgramCounts, count_ngrams
 
 CZECH = "příliš žluťoučký kůň úpěl ďábelské ódy, když se šel napít k řece. "
 RUSSIAN = "быстрая лиса прыгнула через ленивую собаку и убежала в лес. "

@@ -69,12 +69,10 @@ class Network:
         bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
         network = cls(hidden, bias, output, float(values["output_bias"]))
         shapes = {hidden.shape[1:], bias.shape, output.shape}
-        if values["hidden"] or len(shapes) != 1 or bias.ndim != 1 or not network._is_finite():
+        is_finite = all(np.isfinite(part).all() for part in (hidden, bias, output, network.output_bias))
+        if values["hidden"] or len(shapes) != 1 or bias.ndim != 1 or not is_finite:
             raise ValueError("features or numbers of units do not match")
         return network
-
-    def _is_finite(self) -> bool:
-        return all(np.isfinite(part).all() for part in (self.hidden, self.hidden_bias, self.output, self.output_bias))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 from spiderling.base.option_values import parse_preset
 from spiderling.text.html.blocks import Block
@@ -158,16 +159,7 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
     import justext  # it is slow to import, and only this mode needs it
 
     try:
-        paragraphs = justext.justext(
-            html,
-            frozenset(stoplist),
-            length_low=rules.length_low,
-            length_high=rules.length_high,
-            stopwords_low=rules.stopwords_low,
-            stopwords_high=rules.stopwords_high,
-            max_link_density=rules.max_link_density,
-            max_heading_distance=rules.max_heading_distance,
-        )
+        paragraphs = justext.justext(html, frozenset(stoplist), **asdict(rules))
     except Exception:
         return None
     return [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
@@ -176,9 +168,7 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
 def _holds_sentence(block: Block) -> bool:
     """Whether the block is as long as a short sentence, its links not counted."""
     length = len(block.text) - block.link_chars
-    if length >= 2 * _SENTENCE_CHARS:
-        return True
-    return length >= _SENTENCE_CHARS * (length_scale(block.text) or 1)
+    return length >= 2 * _SENTENCE_CHARS or length >= _SENTENCE_CHARS * (length_scale(block.text) or 1)
 
 
 def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
@@ -211,13 +201,7 @@ def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) 
 
 def _nearest(classes: Iterable[str], stops: Collection[str]) -> list[str]:
     """For each place, the nearest earlier class among *stops*; BAD if there is none."""
-    found = []
-    last = BAD
-    for cls in classes:
-        found.append(last)
-        if cls in stops:
-            last = cls
-    return found
+    return list(accumulate(classes, lambda last, cls: cls if cls in stops else last, initial=BAD))[:-1]
 
 
 def _both_sides(classes: Sequence[str], stops: Collection[str]) -> tuple[list[str], list[str]]:

@@ -15,7 +15,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -48,12 +47,12 @@ def from_odt(body: bytes) -> Document:
     return _zipped(body, "meta.xml", "content.xml", _ODT)
 
 
-def _zipped(body: bytes, properties: str, text: str, form: _Format) -> Document:
-    """The document in an archive whose members *properties* and *text* are XML of the format *form*."""
+def _zipped(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> Document:
+    """The document in an archive whose members *properties* and *text* are XML; *kinds* are those of its elements."""
     archive = _Archive(body)
     document = Document()
     _properties(document, archive, properties)
-    _run(archive, text, _Words(document, form))
+    _run(archive, text, _Words(document, kinds))
     return document
 
 
@@ -113,35 +112,21 @@ class _Archive:
             return
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """Local names of the elements of a format that matter."""
-
-    block: frozenset[str]
-    heading: frozenset[str]
-    text: frozenset[str]
-    """Elements whose text counts; empty if all text inside a block counts."""
-    spaces: frozenset[str]
-    dead: frozenset[str]
-    style: frozenset[str] = frozenset()
-    """Elements inside a block whose ``val`` names its style or outline level."""
-
-
-_DOCX = _Format(
-    block=frozenset({"p"}),
-    heading=frozenset(),
-    text=frozenset({"t"}),
-    spaces=frozenset({"tab", "br", "cr"}),
-    dead=frozenset({"del", "moveFrom", "Fallback"}),
-    style=frozenset({"pStyle", "outlineLvl"}),
-)
-_ODT = _Format(
-    block=frozenset({"p", "h"}),
-    heading=frozenset({"h"}),
-    text=frozenset(),
-    spaces=frozenset({"s", "tab", "line-break"}),
-    dead=frozenset({"tracked-changes", "annotation", "forms", "note-citation"}),
-)
+_DOCX = {
+    "p": "block",
+    "t": "text",
+    **dict.fromkeys(("tab", "br", "cr"), "space"),
+    **dict.fromkeys(("del", "moveFrom", "Fallback"), "dead"),
+    **dict.fromkeys(("pStyle", "outlineLvl"), "style"),
+}
+_ODT = {
+    "p": "block",
+    "h": "heading",
+    **dict.fromkeys(("s", "tab", "line-break"), "space"),
+    **dict.fromkeys(("tracked-changes", "annotation", "forms", "note-citation"), "dead"),
+}
+"""Local name of an element -> what it is.  If there are elements of the kind 'text', no other text counts.  The ``val``
+of one of the kind 'style' names the style or outline level of the block around it."""
 _HEADING_STYLE = re.compile(r"heading|title|^[0-8]$", re.IGNORECASE)
 
 
@@ -155,42 +140,41 @@ class _Target:
 class _Words(_Target):
     """Target of an XML parser: adds the blocks, which may stand inside one another (notes, frames), to *document*."""
 
-    def __init__(self, document: Document, form: _Format) -> None:
+    def __init__(self, document: Document, kinds: Mapping[str, str]) -> None:
         self._document = document
-        self._form = form
+        self._kinds = kinds
         self._open: list[tuple[list[str], bool]] = []
-        self._is_text = not form.text
+        self._is_text = "text" not in kinds.values()
         self._dead = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        name = tag.rpartition("}")[2]
-        form = self._form
-        if self._dead or name in form.dead:
+        kind = self._kinds.get(tag.rpartition("}")[2])
+        if self._dead or kind == "dead":
             self._dead += 1
-        elif name in form.block and tag.startswith("{"):
-            self._open.append(([], name in form.heading))
-        elif name in form.text:
+        elif kind in ("block", "heading") and tag.startswith("{"):
+            self._open.append(([], kind == "heading"))
+        elif kind == "text":
             self._is_text = True
-        elif name in form.spaces and self._open:
+        elif kind == "space" and self._open:
             self._open[-1][0].append(" ")
-        elif name in form.style and self._open:
-            self._style(attributes)
-
-    def _style(self, attributes: Mapping[str, str]) -> None:
-        style = next((value for key, value in attributes.items() if key.endswith("}val")), "")
-        if _HEADING_STYLE.search(style):
-            self._open[-1] = (self._open[-1][0], True)
+        elif kind == "style" and self._open:
+            style = next((value for key, value in attributes.items() if key.endswith("}val")), "")
+            parts, heading = self._open[-1]
+            self._open[-1] = parts, heading or bool(_HEADING_STYLE.search(style))
 
     def end(self, tag: str) -> None:
         if self._dead:
             self._dead -= 1
             return
-        name = tag.rpartition("}")[2]
-        if name in self._form.block and self._open:
-            parts, heading = self._open.pop()
-            self._document.add_block("".join(parts), heading)
-        elif name in self._form.text:
+        kind = self._kinds.get(tag.rpartition("}")[2])
+        if kind in ("block", "heading") and self._open:
+            self._end_block()
+        elif kind == "text":
             self._is_text = False
+
+    def _end_block(self) -> None:
+        parts, heading = self._open.pop()
+        self._document.add_block("".join(parts), heading)
 
     def data(self, text: str) -> None:
         if self._open and self._is_text and not self._dead:
@@ -199,8 +183,7 @@ class _Words(_Target):
     def close(self) -> None:
         """Part of the parser's protocol.  The file may end inside a paragraph."""
         while self._open:
-            parts, heading = self._open.pop()
-            self._document.add_block("".join(parts), heading)
+            self._end_block()
 
 
 class _Elements(_Target):

@@ -7,12 +7,11 @@ after a short line that ends a sentence.  Running heads and feet are dropped.
 
 from __future__ import annotations
 
-import ctypes
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import pypdfium2
@@ -109,16 +108,17 @@ def _lines(pdf: pypdfium2.PdfDocument, index: int) -> list[_Line]:
 def _placed(found: pypdfium2.PdfTextPage, text: str, start: int) -> _Line:
     first = start + len(text) - len(text.lstrip())
     last = start + len(text.rstrip(f" {_HYPHEN}")) - 1
-    left, _, bottom, _ = _box(found, first)
-    right = _box(found, max(first, last))[1]
+    left, bottom, _, _ = _box(found, first)
+    right = _box(found, max(first, last))[2]
     return _Line(text, left, right, bottom, round(pdfium.FPDFText_GetFontSize(found, first), 1))
 
 
-def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, float, float, float]:
-    """Left, right, bottom, top of a character in points; zeros where PDFium knows none."""
-    sides = [ctypes.c_double() for _ in range(4)]
-    pdfium.FPDFText_GetCharBox(found, index, *map(ctypes.byref, sides))
-    return sides[0].value, sides[1].value, sides[2].value, sides[3].value
+def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, ...]:
+    """Left, bottom, right, top of a character in points; zeros where PDFium knows none."""
+    try:
+        return tuple(found.get_charbox(index))
+    except pypdfium2.PdfiumError:
+        return 0.0, 0.0, 0.0, 0.0
 
 
 def _drop_running_lines(pages: list[list[_Line]]) -> None:
@@ -126,45 +126,38 @@ def _drop_running_lines(pages: list[list[_Line]]) -> None:
     seen = Counter(key for page in pages for key in {_key(page[0]), _key(page[-1])})
     least = max(_MIN_RUNNING_PAGES, len(pages) / 3)
     for page in pages:
-        while page and seen[_key(page[0])] >= least:
-            del page[0]
-        while page and seen[_key(page[-1])] >= least:
-            del page[-1]
+        for end in (0, -1):
+            while page and seen[_key(page[end])] >= least:
+                del page[end]
 
 
 def _key(line: _Line) -> str:
     return _NUMBERS.sub("0", line.text).strip()
 
 
-def _joined_over_pages(pages: Sequence[list[_Line]]) -> Iterator[list[_Line]]:
+def _joined_over_pages(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     """All paragraphs; one that the end of a page divides in the middle of a sentence is joined."""
-    open_paragraph: list[_Line] = []
-    for page in pages:
-        for paragraph in _paragraphs(page):
-            begins_small = paragraph[0].text.lstrip()[:1].islower()
-            if open_paragraph and begins_small and not _SENTENCE_END.search(open_paragraph[-1].text):
-                open_paragraph += paragraph
-                continue
-            if open_paragraph:
-                yield open_paragraph
-            open_paragraph = paragraph
-    if open_paragraph:
-        yield open_paragraph
+    found: list[list[_Line]] = []
+    for paragraph in chain.from_iterable(_paragraphs(page) for page in pages if page):
+        begins_small = paragraph[0].text.lstrip()[:1].islower()
+        if found and begins_small and not _SENTENCE_END.search(found[-1][-1].text):
+            found[-1] += paragraph
+        else:
+            found.append(paragraph)
+    return found
 
 
-def _paragraphs(lines: list[_Line]) -> Iterator[list[_Line]]:
-    if not lines:
-        return
+def _paragraphs(lines: list[_Line]) -> list[list[_Line]]:
+    """The paragraphs of a page with lines."""
     pitches = [a.bottom - b.bottom for a, b in pairwise(lines) if a.bottom > b.bottom]
     pitch = statistics.median(pitches) if pitches else 0.0
     width = max(line.right for line in lines) - min(line.left for line in lines)
-    paragraph = [lines[0]]
+    found = [lines[:1]]
     for above, line in pairwise(lines):
         if _begins(above, line, pitch, width):
-            yield paragraph
-            paragraph = []
-        paragraph.append(line)
-    yield paragraph
+            found.append([])
+        found[-1].append(line)
+    return found
 
 
 def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:

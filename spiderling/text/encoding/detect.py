@@ -83,9 +83,7 @@ def _decode(
     if text is not None:
         return text, "iso2022_jp"
     text = _utf8(body, "utf-8" in labels)
-    if text is not None:
-        return text, "utf-8"
-    return _legacy(body, labels, accepted, spelling)
+    return (text, "utf-8") if text is not None else _legacy(body, labels, accepted, spelling)
 
 
 def _legacy(
@@ -157,25 +155,15 @@ def _strict(body: bytes, name: str) -> str | None:
 
 
 def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tuple[str | None, str | None]:
-    """By chardet's choice, else by a label that fits but for a few bytes."""
+    """By chardet's choice, else by a label that fits but for a few bytes, else, for nearly only ASCII, by cp1252."""
     names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
-    for name in (codec_of(guess), *labels):
-        if name is None:
-            continue
-        text = body.decode(name, "replace")
-        if _looks_like_text(text):
-            return text, name
-    return _nearly_ascii(body)
-
-
-def _nearly_ascii(body: bytes) -> tuple[str | None, str | None]:
-    """Decode a page with too few non-ASCII bytes to tell the encoding as browsers do: by windows-1252."""
-    if len(body.translate(None, _ASCII)) > _MAX_BAD_SHARE * len(body):
-        return None, None
-    text = body.decode("cp1252", "replace")
-    return (text, "cp1252") if _looks_like_text(text) else (None, None)
+    names = [name for name in (codec_of(guess), *labels) if name is not None]
+    if len(body.translate(None, _ASCII)) <= _MAX_BAD_SHARE * len(body):
+        names.append("cp1252")  # too few non-ASCII bytes tell no encoding: browsers take this one
+    texts = ((body.decode(name, "replace"), name) for name in names)
+    return next((found for found in texts if _looks_like_text(found[0])), (None, None))
 
 
 def _telling(body: bytes) -> bytes:

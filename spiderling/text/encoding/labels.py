@@ -7,6 +7,7 @@ encoding, and so pages are written in it.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -127,24 +128,16 @@ def encodings_for(alphabet: str) -> tuple[str, ...]:
 
 
 def _with_room(labels: Iterable[str], alphabet: str, share: float) -> tuple[str, ...]:
-    return tuple(label for label in labels if _has_room(label, alphabet, share))
+    """Those of *labels* whose encodings have at least *share* of the letters."""
+    least = share * len(alphabet)
+    return tuple(label for label in labels if sum(_has(codec_of(label) or "", letter) for letter in alphabet) >= least)
 
 
-def _has_room(label: str, alphabet: str, share: float) -> bool:
-    codec = codec_of(label) or ""
-    room = sum(1 for letter in alphabet if any(_encodes(codec, form) for form in _forms(letter)))
-    return room >= share * len(alphabet)
-
-
-def _encodes(codec: str, text: str) -> bool:
-    try:
-        return bool(text.encode(codec))
-    except UnicodeEncodeError:
-        return False
-
-
-def _forms(letter: str) -> tuple[str, ...]:
-    """The letter as one character, and with its last accent apart, as windows-1258 has it."""
+def _has(codec: str, letter: str) -> bool:
+    """Whether *codec* has the letter as one character, or with an accent apart, as windows-1258 has it."""
     parts = unicodedata.normalize("NFD", letter)
     apart = (unicodedata.normalize("NFC", parts[:i] + parts[i + 1 :]) + parts[i] for i in range(1, len(parts)))
-    return (letter, *apart)
+    for form in (letter, *apart):
+        with contextlib.suppress(UnicodeEncodeError):
+            return bool(form.encode(codec))
+    return False

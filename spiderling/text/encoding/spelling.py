@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiderling.text.ngram_counts import NgramCounts
-from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, normalise, windows
 
 SAMPLE_BYTES = 4000
 """Bytes of words with non-ASCII bytes that are looked at; chosen."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spiderling.text.ngram_counts import NgramCounts
-from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
+from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, normalise, windows
 
 _BITS = 16
 """Binary logarithm of a vector's length; chosen."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 LIMIT = 10.0
 """Most that one word may cost (Schäfer et al. 2013)."""
@@ -58,7 +59,7 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
             logs.setdefault(word, []).append(math.log10(count / len(document)))
     least = sorted(map(len, logs.values()), reverse=True)[: 3 * PROFILE_WORDS]
     common = [word for word in logs if len(logs[word]) >= min(least)]
-    first = sorted(common, key=lambda word: (-len(logs[word]), -sum(map(_power, logs[word])), word))
+    first = sorted(common, key=lambda word: (-len(logs[word]), -sum(10.0**log for log in logs[word]), word))
     first = first[: 3 * PROFILE_WORDS]
     chosen = sorted(first, key=lambda word: len(word) > _FUNCTION_WORD_CHARS)[:PROFILE_WORDS]
     return {word: _spread(logs[word]) for word in chosen}
@@ -86,10 +87,6 @@ def _cost(count: int, words: int, mean: float, sd: float, limit: float) -> float
     return min(limit, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
 
 
-def _power(log: float) -> float:
-    return float(10**log)
-
-
 def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
     mean = sum(logs) / len(logs)
     sd = math.sqrt(sum((log - mean) ** 2 for log in logs) / len(logs))
@@ -98,11 +95,5 @@ def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
 
 def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
     """The most frequent words, up to a bit more than half of a text of *total* words."""
-    covered = 0
-    chosen = set()
-    for word, count in words.items():
-        if covered > _STOPWORD_SHARE * total:
-            break
-        covered += count
-        chosen.add(word)
-    return frozenset(chosen)
+    before = accumulate(words.values(), initial=0)
+    return frozenset(word for word, covered in zip(words, before, strict=False) if covered <= _STOPWORD_SHARE * total)

@@ -13,7 +13,7 @@ models.  benchmarks/language.py compares both with the cosine of trigrams (cosin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,8 +23,7 @@ from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import Spelling
 from spiderling.text.language.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.language.function_words import Profile
-from spiderling.text.ngram_counts import NgramCounts
-from spiderling.text.ngrams import Array, Hashes, Places, crossing, hash_rows, normalised, windows
+from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, crossing, hash_rows, normalised, windows
 
 ORDER = 4
 """Characters of the longest n-grams; chosen."""
@@ -60,6 +59,7 @@ _COUNT_BITS = 12
 """Bits of a count of n-grams of one text; a text has fewer than 2 * MAX_CHARS + 3."""
 _COUNTS = 64 // _COUNT_BITS
 """Languages whose counts one 64-bit addition increases."""
+_ALL = slice(None)
 _SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
 _SPREAD = (
     (np.arange(1 << _COUNTS, dtype=np.uint64)[:, None] >> np.arange(_COUNTS, dtype=np.uint64) & 1) << _SHIFTS
@@ -103,18 +103,16 @@ class Guesses:
     sizes: Array
     """Number of 4-grams (text)."""
 
-    def nearest(self, rows: Sequence[int] | None = None) -> str | None:
+    def nearest(self, rows: list[int] | slice = _ALL) -> str | None:
         """The language that the texts *rows* together are nearest to; None without letters."""
-        chosen = slice(None) if rows is None else list(rows)
-        if not self.codes or not self.sizes[chosen].sum():
+        if not self.codes or not self.sizes[rows].sum():
             return None
-        return self.codes[int(self.scores[chosen].sum(0).argmax())]
+        return self.codes[int(self.scores[rows].sum(0).argmax())]
 
-    def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
+    def known_share(self, code: str, rows: list[int] | slice = _ALL) -> float:
         """Known share of the texts *rows* together in a language: 1 is as much as in its held-out text."""
-        chosen = slice(None) if rows is None else list(rows)
-        hits = self.hits[chosen, self.codes.index(code)].sum()
-        return min(1.0, float(hits / max(1.0, self.sizes[chosen].sum())))
+        hits = self.hits[rows, self.codes.index(code)].sum()
+        return min(1.0, float(hits / max(1.0, self.sizes[rows].sum())))
 
     def sure(self) -> list[str | None]:
         """The nearest language of each text; None when it is too short, or too near to a second language."""
@@ -160,10 +158,11 @@ class LanguageModels:
     """The languages that are told apart."""
 
     models: tuple[LanguageModel, ...]
-    codes: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "codes", tuple(model.code for model in self.models))
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The languages' codes, in the order of `models`."""
+        return tuple(model.code for model in self.models)
 
     def __getitem__(self, code: str) -> LanguageModel:
         return self.models[self.codes.index(code)]
@@ -251,10 +250,10 @@ class _Usual:
         for index, column in enumerate(columns):
             group, place = divmod(index, _COUNTS)
             ngrams = models[column].ngrams
-            weights = ngrams.weights().get(size, _NO_WEIGHTS)
-            grams, _ = ngrams.sizes.get(size, _NOTHING)
-            hashes = hash_rows(grams[weights >= _least_usual(weights)], size) & np.uint32(len(table) - 1)
-            table[hashes, group] |= np.uint8(1 << place)
+            if size in ngrams.sizes:
+                weights = ngrams.weights()[size]
+                usual = ngrams.sizes[size][0][weights >= _least_usual(weights)]
+                table[hash_rows(usual, size) & np.uint32(len(table) - 1), group] |= np.uint8(1 << place)
         return cls(size, np.array(columns, np.intp), table)
 
     def shares(self, grams: Hashes, starts: Places) -> Array:
@@ -271,10 +270,6 @@ class _Usual:
         return known
 
 
-_NOTHING = (np.zeros((0, ORDER), np.uint32), np.zeros(0, np.uint32))
-_NO_WEIGHTS = np.zeros(0, np.float32)
-
-
 def _sizes(starts: Places, size: int) -> Array:
     """Number of n-grams of each text."""
     found: Array = np.maximum(0, np.diff(starts) - (size - 1)).astype(np.float32)
@@ -287,9 +282,9 @@ def _least_usual(weights: Array) -> float:
     Rarer ones (names, foreign words) tell little, and a longer training text has more of them.  Weights rather than
     counts, by which all n-grams of the rarer one of two alphabets would be rare.
     """
-    mass = np.cumsum(np.sort(weights)[::-1], dtype=np.float64)
-    place = int(np.searchsorted(mass, _USUAL_SHARE * mass[-1])) if len(mass) else 0
-    return float(np.sort(weights)[-1 - place]) if len(mass) else 0.0
+    falling = np.sort(weights)[::-1]
+    mass = np.cumsum(falling, dtype=np.float64)
+    return float(falling[np.searchsorted(mass, _USUAL_SHARE * mass[-1])]) if len(mass) else 0.0
 
 
 def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:

@@ -8,22 +8,24 @@ from urllib.parse import urlsplit
 from spiderling.base.outcome import Outcome
 from webs.web import Web, WebResponse
 
+_LATENCY_S = 0.5
+"""Seconds that each answer takes; chosen."""
+
 
 class ServedAnswers:
     """An ``AnswerWeb`` (simulation/replay.py) of a ``Web`` (webs/web.py)."""
 
-    def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome], latency_s: float = 0.5) -> None:
-        """*judge*: (URL id, URL, answer) -> Outcome, for each page; *latency_s*: seconds that each answer takes."""
+    def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome]) -> None:
+        """*judge*: (URL id, URL, answer) -> Outcome, for each page."""
         self._web = web
         self._judge = judge
-        self._latency_s = latency_s
         self._addresses = web.hosts()
 
     def address(self, name: str) -> str:
         return self._addresses.get(name, "127.0.0.1")
 
     def latency_s(self, url: str) -> float:
-        return self._latency_s
+        return _LATENCY_S
 
     def robots(self, url: str) -> tuple[int, bytes, str | None]:
         answer = self._respond(url)

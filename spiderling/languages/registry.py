@@ -167,8 +167,8 @@ def _directories(dirs: str) -> dict[str, Traversable]:
     found: dict[str, Traversable] = {}
     for root in _roots(dirs):
         for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
-            if directory.name not in found and directory.joinpath(model_files.DESCRIPTION).is_file():
-                found[directory.name] = directory
+            if directory.joinpath(model_files.DESCRIPTION).is_file():
+                found.setdefault(directory.name, directory)
     return found
 
 

@@ -4,12 +4,11 @@
 
     encoding/        bytes -> text: labels are only evidence, the spelling decides
     html/            one pass over a page: blocks of text, links, metadata
-    head.py          address, licence, dates, versions in other languages
     boilerplate/     which blocks are running text: a fitted model, jusText's rules, or the justext package
     documents/       pdf, docx, odt, epub and text from other programs -> blocks of text
     language/        the language of a text, or that it is in none of the known ones
     ngrams.py        character n-grams as arrays: those of a page, and the counts of those of a language
-    declared.py      what the page says of its language
+    declared.py      what the page says of itself: address, licence, dates, versions in other languages, its language
     quality.py       further signals of a document's quality
     spam.py          signs of link farms and of machine-made text
     shingles.py      hashes that near-duplicates share

@@ -11,10 +11,9 @@ import xxhash
 from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.text.boilerplate.model import bundled
 from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
-from spiderling.text.declared import WEIGHT, declared_language, language_of_tag, lswc_among
+from spiderling.text.declared import WEIGHT, declared_language, fill_head, language_of_tag, lswc_among
 from spiderling.text.documents.document import Document
 from spiderling.text.encoding.detect import decode
-from spiderling.text.head import fill_head
 from spiderling.text.html.blocks import MAX_LINKS, Block, Parsed, named_tuples
 from spiderling.text.html.links import resolve
 from spiderling.text.html.parser import parse
@@ -92,10 +91,7 @@ def process_document(
     """
     page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if document is not None:
-        page.encoding_detected = ""
-        page.title = document.title
-        page.meta = document.meta
-        page.html_lang = document.lang
+        page = replace(page, encoding_detected="", title=document.title, meta=document.meta, html_lang=document.lang)
         lenient = replace(options, boilerplate="justext", preset="permissive")
         _Judge(page, models, lenient).judge("", document.blocks, Tree())
     _measured(page, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,16 +15,15 @@ import numpy.typing as npt
 
 MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
 """Marks are vowel signs and tones, part of words though \\w leaves them out: without them Hindi is 'ह न द'."""
-_NO_LETTERS = re.compile(rf"(?:[\W\d_](?<![{MARKS}]))+")
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
 _SPACE = np.uint32(ord(" "))
 _ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
-_FIRST_OF_BLOCK = np.array([0, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
+_FIRST_OF_BLOCK = np.array([0, 0x41, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
 """First code points of stretches of one alphabet (Unicode, Blocks.txt)."""
-_ALPHABET = np.array([1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
+_ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
 """Number of each stretch's alphabet: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
 _WRITTEN_SHARE = 0.15
 """Share of a text's n-grams from which on the language counts as written in their alphabet; chosen."""
@@ -31,7 +31,7 @@ _WRITTEN_SHARE = 0.15
 
 def normalise(text: str) -> str:
     """Lower-case words between single spaces; digits and punctuation are spaces."""
-    return f" {_NO_LETTERS.sub(' ', text.lower()).strip()} "
+    return f" {' '.join(words(text))} "
 
 
 def words(text: str) -> list[str]:
@@ -182,7 +182,7 @@ class NgramCounts:
         parts, factors = self._alphabets()
         return {size: numbers * factors[parts[size]] for size, (_, numbers) in self.sizes.items()}
 
-    def _alphabets(self) -> tuple[dict[int, npt.NDArray[np.intp]], Array]:
+    def _alphabets(self) -> tuple[dict[int, Places], Array]:
         """The alphabet of each n-gram by size, and the factor of each alphabet's counts."""
         parts = {size: _alphabets(grams) for size, (grams, _) in self.sizes.items()}
         totals = np.zeros(int(_ALPHABET.max()) + 1)
@@ -212,13 +212,12 @@ class NgramCounts:
         return NgramCounts(sizes)
 
 
-def _alphabets(grams: Hashes) -> npt.NDArray[np.intp]:
+def _alphabets(grams: Hashes) -> Places:
     """The alphabet of each n-gram, by its first letter."""
     first = grams[:, 0]
     if grams.shape[1] > 1:
-        first = np.where(first == ord(" "), grams[:, 1], first)
-    found: npt.NDArray[np.intp] = _ALPHABET[np.searchsorted(_FIRST_OF_BLOCK, first, "right") - 1]
-    found[first == ord(" ")] = 0
+        first = np.where(first == _SPACE, grams[:, 1], first)
+    found: Places = _ALPHABET[np.searchsorted(_FIRST_OF_BLOCK, first, "right") - 1]
     return found
 
 
@@ -248,7 +247,6 @@ def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:
 
 def sum_of(first: NgramCounts, second: NgramCounts) -> NgramCounts:
     """The counts of two texts together."""
-    counts = first.as_dict()
-    for gram, number in second.as_dict().items():
-        counts[gram] = counts.get(gram, 0) + number
+    counts = Counter(first.as_dict())
+    counts.update(second.as_dict())
     return NgramCounts.of(dict(sorted(counts.items(), key=lambda item: (len(item[0]), item[0]))))

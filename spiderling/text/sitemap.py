@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
+from itertools import islice
 from typing import NamedTuple
 
 MAX_URLS = 50_000
@@ -17,15 +18,17 @@ MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
 """Bytes that are read of one unpacked sitemap (the protocol's limit)."""
 _MAX_MARKS = 2 * MAX_URLS
-"""Tags and comments, or in a text occurrences of ``http``, that are looked at; chosen."""
+"""Elements and comments that are looked at; chosen."""
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
 """Bytes in which the root element must begin; chosen."""
 _IS_XML = re.compile(rb"\s*<")
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,30}):)?(urlset|sitemapindex)[\s>]")
-_URL = re.compile(rb"https?://\S{1,8192}")
-_BLANKS = (b"", b"\n", b"\r", b"\t", b" ")
+_URL = re.compile(rb"http(?<![^\n\r\t ]http)s?://\S{1,8192}")
+"""A URL at the beginning of the file or behind a blank."""
+_COMMENT = rb"<!(?=--)(?:.*?-->|.*)"
+"""One that does not end takes the rest of the file."""
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -73,41 +76,23 @@ def _as_utf8(data: bytes) -> bytes:
 
 def _read_lines(data: bytes) -> Sitemap:
     """The URLs at the beginnings of lines."""
-    urls: list[str] = []
-    at = data.find(b"http")
-    for _ in range(_MAX_MARKS):
-        if at < 0 or len(urls) == MAX_URLS:
-            break
-        line = _URL.match(data, at) if data[at - 1 : at] in _BLANKS else None
-        if line is not None:
-            urls.append(_text(line[0]))
-        at = data.find(b"http", line.end() if line else at + 1)
-    return Sitemap(urls, left_out=0 if at < 0 else data.count(b"http", at))
+    found = list(islice(_URL.finditer(data), MAX_URLS))
+    left_out = data.count(b"http", found[-1].end()) if len(found) == MAX_URLS else 0
+    return Sitemap([_text(line[0]) for line in found], left_out=left_out)
 
 
 def _read_xml(data: bytes, element: bytes, is_index: bool) -> Sitemap:
     """The texts of all *element*, in CDATA or not, outside of comments."""
-    tag = b"<" + element
-    value = re.compile(re.escape(tag) + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})")
+    tag = re.escape(b"<" + element)
+    mark = re.compile(_COMMENT + rb"|" + tag + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})", re.DOTALL)
     urls: list[str] = []
-    at = data.find(tag)
-    comment = data.find(b"<!--")
-    for _ in range(_MAX_MARKS):  # each of the two searches passes over each byte once
-        if at < 0 or len(urls) == MAX_URLS:
-            break
-        end = at + len(tag)
-        if 0 <= comment < at:
-            end = data.find(b"-->", comment)
-            if end < 0:
-                return Sitemap(urls, is_index)
-            comment = data.find(b"<!--", end)
-        elif (found := value.match(data, at)) is not None:
-            end = found.end()
-            if url := _text(found[2].partition(b"]]>")[0].strip()):
-                urls.append(url if found[1] else _ENTITY.sub(_character, url))
-        if at < end:
-            at = data.find(tag, end)
-    return Sitemap(urls, is_index, 0 if at < 0 else data.count(tag, at))
+    for found in islice(mark.finditer(data), _MAX_MARKS):
+        url = _text((found[2] or b"").partition(b"]]>")[0].strip())
+        if url and len(urls) == MAX_URLS:
+            return Sitemap(urls, is_index, data.count(b"<" + element, found.start()))
+        if url:
+            urls.append(url if found[1] else _ENTITY.sub(_character, url))
+    return Sitemap(urls, is_index)
 
 
 def _text(value: bytes) -> str:

@@ -19,9 +19,9 @@ from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, features
 from spiderling.text.boilerplate.model import BlockModel, Network
 from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rules_for
-from spiderling.text.html.blocks import Block
+from spiderling.text.html.blocks import Block, Parsed
 from spiderling.text.html.parser import parse
-from spiderling.text.html.zones import Inherited, Tree
+from spiderling.text.html.zones import Inherited
 from spiderling.training.marked_pages import MarkedPage, f1, labels, score, words_of
 
 UNITS = 32
@@ -56,8 +56,7 @@ class Sample:
 
     page: MarkedPage
     blocks: list[Block]
-    tree: Tree
-    inherited: Inherited
+    tree: Inherited
     rows: Array
     truth: Array | None
     """1 for a block of text, 0 for boilerplate; None when only stretches of the text are known."""
@@ -80,14 +79,8 @@ def _part(name: str, parts: int) -> int:
 
 def samples(pages: Iterable[MarkedPage]) -> list[Sample]:
     """Samples of the pages with blocks and enough text."""
-    found = []
-    for page in pages:
-        parsed = parse(page.html)
-        blocks = parsed.blocks
-        known = len(words_of(page.text)) >= _MIN_WORDS if page.text is not None else bool(page.wanted)
-        if blocks and known:
-            found.append(_sample(page, blocks, parsed.tree))
-    return found
+    parsed = ((page, parse(page.html)) for page in pages)
+    return [_sample(page, found) for page, found in parsed if found.blocks and _has_text(page)]
 
 
 def fit(chosen: Sequence[Sample]) -> BlockModel:
@@ -97,7 +90,7 @@ def fit(chosen: Sequence[Sample]) -> BlockModel:
     first = _network(known, rows, _EPOCHS[0], _NETWORKS[0])
     guesses = _inner_guesses(known)
     seen = [
-        context(one.rows, guesses[place] if place in guesses else first(one.rows), one.blocks, one.tree, one.inherited)
+        context(one.rows, guesses[place] if place in guesses else first(one.rows), one.blocks, one.tree)
         for place, one in enumerate(known)
     ]
     return BlockModel(first, _network(known, seen, _EPOCHS[1], _NETWORKS[1]))
@@ -123,7 +116,7 @@ def held_out(every: Sequence[Sample]) -> dict[int, Array]:
             continue
         model = fit(rest)
         found |= {
-            place: model.of_features(one.rows, one.blocks, one.tree, one.inherited)
+            place: model.of_features(one.rows, one.blocks, one.tree)
             for place, one in enumerate(every)
             if one.fold == fold
         }
@@ -152,7 +145,12 @@ def mean(values: Mapping[str, float]) -> float:
     return sum(values.values()) / max(1, len(values))
 
 
-def _sample(page: MarkedPage, blocks: list[Block], tree: Tree) -> Sample:
+def _has_text(page: MarkedPage) -> bool:
+    return bool(page.wanted) if page.text is None else len(words_of(page.text)) >= _MIN_WORDS
+
+
+def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
+    blocks = parsed.blocks
     words = [words_of(block.text) for block in blocks]
     weights = np.sqrt(np.array([max(1, len(one)) for one in words], np.float32))
     weights /= np.sqrt(weights.sum())
@@ -162,8 +160,8 @@ def _sample(page: MarkedPage, blocks: list[Block], tree: Tree) -> Sample:
         known = set(words_of(page.text))
         # a block of one word that the text holds may be a heading of it or boilerplate: it is left out
         weights[[len(one) == 1 and one[0] in known for one in words]] = 0
-    inherited = tree.inherited()
-    return Sample(page, blocks, tree, inherited, features(blocks, inherited), truth, weights)
+    tree = parsed.tree.inherited()
+    return Sample(page, blocks, tree, features(blocks, tree), truth, weights)
 
 
 def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> Network:

@@ -46,7 +46,8 @@ def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = No
     *listed*, a frequency list, counts as a text of DRAWN_WORDS words (see `drawn`): some
     languages have a better list than text.
     """
-    lines = [*_up_to(MAX_CHARS, lines), *drawn(listed or {}, DRAWN_WORDS)]
+    first = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
+    lines = [*first, *drawn(listed or {}, DRAWN_WORDS)]
     texts = list(map(normalise, lines))
     spaced = not is_unspaced(" ".join(lines[:1000]))
     ngrams = _ngrams(texts)
@@ -118,11 +119,6 @@ def drawn(listed: Mapping[str, int], number: int) -> list[str]:
     return [between.join(text[start : start + _LINE_WORDS]) for start in range(0, len(text), _LINE_WORDS)]
 
 
-def _up_to(chars: int, lines: Sequence[str]) -> list[str]:
-    ends = accumulate(map(len, lines))
-    return [line for line, end in zip(lines, ends, strict=True) if end <= chars]
-
-
 class Check(NamedTuple):
     """What a model does with sentences that it was not trained on."""
 
@@ -150,7 +146,7 @@ def split(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def alphabet(words: Mapping[str, int]) -> str:
     """Letters of the words, the most frequent first, without those that are less than one in 2,000."""
-    letters: Counter[str] = Counter()
+    letters = Counter[str]()
     for word, count in words.items():
         for letter in word:
             letters[letter] += count

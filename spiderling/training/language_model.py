@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -154,17 +153,15 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
     sample = [line for line in lines[:_SAMPLE_LINES] if any(map(str.isalpha, line))]
     guesses = others.identify(sample)
     mine = own.identify(sample)
-    found: Counter[str] = Counter()
-    example: dict[str, str] = {}
-    for row, code in enumerate(guesses.sure()):
-        share = guesses.known_share(code, [row]) if code else 0.0
-        if code and share >= _OWN_SHARE and not (own.codes and mine.known_share(wanted.code, [row]) >= share):
-            found[code] += 1
-            example.setdefault(code, sample[row])
+    sure = [(row, code) for row, code in enumerate(guesses.sure()) if code]
+    found: dict[str, list[str]] = {}
+    for row, code in sure:
+        share = guesses.known_share(code, [row])
+        if share >= _OWN_SHARE and not (own.codes and mine.known_share(wanted.code, [row]) >= share):
+            found.setdefault(code, []).append(sample[row])
     warnings = []
-    sure = sum(code is not None for code in guesses.sure())
-    for code, count in found.most_common():
-        share = count / sure
+    for code, examples in sorted(found.items(), key=lambda item: -len(item[1])):
+        share = len(examples) / len(sure)
         name = known[code].name
         if share >= _TWIN_SHARE and not wanted.force and wanted.code in known:
             raise BadInput(
@@ -175,7 +172,7 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
             warnings.append(f"WARNING: the text is hard to tell from {name}: {share:.0%} of the lines could be {code}.")
         elif share >= _FOREIGN_SHARE:
             warnings.append(
-                f"WARNING: {share:.0%} of the lines look like {name} ({code}), such as: {example[code][:80]!r}; "
+                f"WARNING: {share:.0%} of the lines look like {name} ({code}), such as: {examples[0][:80]!r}; "
                 "take them out and train again."
             )
     return warnings
@@ -185,16 +182,20 @@ def _description(
     wanted: Wanted, old: LanguageInfo | None, texts: Sequence[str], model: LanguageModel
 ) -> dict[str, Any]:
     """The values of language.yaml; those of an *old* model of the language are kept."""
-    older = list((old.origin.get("texts") if old else None) or []) if wanted.add else []
+    if old is None:
+        code = model.code
+        encodings = encodings_for(alphabet(model.words))
+        old = LanguageInfo(code, code, iso3=code if len(code) == 3 else "", encodings=encodings)
+    older = list(old.origin.get("texts") or []) if wanted.add else []
     return {
-        "iso3": old.iso3 if old else (model.code if len(model.code) == 3 else ""),
-        "name": wanted.name or (old.name if old else model.code),
-        "native": old.native if old else "",
-        "aliases": list(old.aliases) if old else [],
-        "scripts": list(old.scripts) if old else [],
-        "tlds": list(old.tlds) if old else [],
-        "neighbours": list(wanted.neighbours or (old.neighbours if old else ())),
-        "encodings": list(wanted.encodings or (old.encodings if old else encodings_for(alphabet(model.words)))),
+        "iso3": old.iso3,
+        "name": wanted.name or old.name,
+        "native": old.native,
+        "aliases": list(old.aliases),
+        "scripts": list(old.scripts),
+        "tlds": list(old.tlds),
+        "neighbours": list(wanted.neighbours or old.neighbours),
+        "encodings": list(wanted.encodings or old.encodings),
         "origin": {
             "texts": [*older, *({"source": path.name, "licence": "unknown: state it here"} for path in wanted.paths)],
             "digest": f"xxh3_128:{xxhash.xxh3_128_hexdigest(chr(0).join(texts).encode())}",

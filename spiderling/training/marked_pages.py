@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -93,9 +94,8 @@ def _page(line: str, where: str) -> tuple[MarkedPage, dict[str, Any]]:
             "and gold, or with and without."
         ) from None
     html = decode(body, None).text or body.decode("cp1252", "replace")
-    host = str(record.get("host") or "") or _host(record.get("url"), parse(html))
     # a page of unknown host is a host of its own
-    host = host or where
+    host = str(record.get("host") or "") or _host(record.get("url"), parse(html)) or where
     group = str(record.get("set") or "pages")
     return MarkedPage(html, text if isinstance(text, str) else None, wanted, unwanted, host, group), record
 
@@ -138,9 +138,7 @@ def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]
         text = "\n".join(chosen)
         right = sum(stretch in text for stretch in page.wanted)
         return right, right + sum(stretch in text for stretch in page.unwanted), len(page.wanted)
-    found: Counter[str] = Counter()
-    for text in chosen:
-        found.update(words_of(text))
+    found = Counter(chain.from_iterable(map(words_of, chosen)))
     gold = Counter(words_of(page.text))
     return (found & gold).total(), found.total(), gold.total()
 
@@ -158,8 +156,6 @@ def _grams(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
 
 def _is_known(words: Sequence[str], known: dict[int, set[tuple[str, ...]]]) -> bool:
     """Whether the text holds enough runs of *words*; a single word proves nothing, two must be a run."""
-    if len(words) < 2:
-        return False
     size = min(_GRAM, len(words))
     grams = list(_grams(words, size))
-    return sum(gram in known[size] for gram in grams) >= _LABEL_SHARE * len(grams)
+    return size > 1 and sum(gram in known[size] for gram in grams) >= _LABEL_SHARE * len(grams)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spiderling.base.link_batch import FOREIGN, WANTED
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.head import fill_head, iso_date
+from spiderling.text.declared import fill_head, iso_date
 from spiderling.text.html.metadata import MAX_ALTERNATES
 from spiderling.text.html.parser import MAX_DATA_CHARS, parse
 

@@ -85,7 +85,7 @@ def test_features_are_finite(rows, chance):
     blocks = [Block(text, heading, links, "p", 1, element) for text, heading, links, element in rows]
     found = features(blocks, tree.inherited())
     assert found.shape == (len(blocks), len(NAMES))
-    around = context(found, np.full(len(blocks), chance, np.float32), blocks, tree, tree.inherited())
+    around = context(found, np.full(len(blocks), chance, np.float32), blocks, tree.inherited())
     assert around.shape == (len(blocks), len(CONTEXT_NAMES))
     assert np.isfinite(found).all()
     assert np.isfinite(around).all()
@@ -118,9 +118,7 @@ LIST = f"<div class=list>{ITEMS}</div><div class=other><p>one two three four fiv
 def test_context(name, expected):
     parsed = parse(LIST)
     guesses = np.array([0.5, 0.25, 0.25, 1.0], np.float32)
-    rows = context(
-        features(parsed.blocks, parsed.tree.inherited()), guesses, parsed.blocks, parsed.tree, parsed.tree.inherited()
-    )
+    rows = context(features(parsed.blocks, parsed.tree.inherited()), guesses, parsed.blocks, parsed.tree.inherited())
     assert [round(float(value), 3) for value in rows[:, CONTEXT_NAMES.index(name)]] == expected
 
 

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from spiderling.text.boilerplate.features import OWN, PAGE, Array, shift, window_sums
 from spiderling.text.html.blocks import Block
-from spiderling.text.html.zones import Inherited, Tree
+from spiderling.text.html.zones import Inherited, Ints
 
-Ints = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.floating[Any]]
 
 _LEVELS = 5
@@ -88,57 +87,43 @@ class _Mass(NamedTuple):
         return np.array((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
 
 
-class _Arrays(NamedTuple):
-    """The page's tree and the places of the blocks in it, as arrays."""
-
-    inside: Ints
-    """The innermost element of each block."""
-    parents: Ints
-    ends: Ints
-    depths: Ints
-    shapes: Ints
-
-    @classmethod
-    def of(cls, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> _Arrays:
-        inside = [block.element for block in blocks]
-        parts = (inside, tree.parents, inherited.ends, inherited.depths, inherited.shapes)
-        return cls(*(np.array(part, np.intp) for part in parts))
-
-
-def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> Array:
+def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
     """One row for each block, one column for each of NAMES.
 
-    *rows* are those of `features`, *chances* the first network's guesses for them, *inherited* is the tree's.
+    *rows* are those of `features`, *chances* the first network's guesses for them.
     """
     words = np.expm1(5 * rows[:, _COLUMN["log words"]])
     text = words * (1 - rows[:, _COLUMN["link density"]])
     stops = words * rows[:, _COLUMN["stops a word"]]
     mass = _Mass(words, text, stops, chances, words / max(_TINY, float(words.sum())))
-    arrays = _Arrays.of(blocks, tree, inherited)
+    inside = np.array([block.element for block in blocks], np.intp)
     columns = np.empty((len(NAMES), len(blocks)), np.float32)
     columns[:_GROUPED] = rows[:, :_GROUPED].T
-    _measure(_groups(mass.table(), arrays, rows), mass, columns[_GROUPED:_NEAR])
-    _nearness(tree.path(blocks[int(text.argmax())].element), arrays, columns[_NEAR:_CHANCE])
+    _measure(_groups(mass.table(), inside, tree, rows), mass, columns[_GROUPED:_NEAR])
+    _nearness(inside, inside[text.argmax()], tree, columns[_NEAR:_CHANCE])
     _chances(mass, columns[_CHANCE:])
     seen: Array = columns.T
     return seen
 
 
-def _groups(mass: Numbers, tree: _Arrays, rows: Array) -> Numbers:
+def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Numbers:
     """Sums of *mass* (measure, group, block): over the blocks in each element around a block, the innermost element
-    first, then over the blocks that look like it."""
-    around = np.empty((_LEVELS, len(tree.inside)), np.intp)
-    around[0] = tree.inside
+    first, then over the blocks that look like it.
+
+    *inside* holds the innermost element of each block.
+    """
+    around = np.empty((_LEVELS, len(inside)), np.intp)
+    around[0] = inside
     for level in range(1, _LEVELS):
         around[level] = tree.parents[around[level - 1]]
-    order = np.argsort(tree.inside, kind="stable")
-    known = tree.inside[order]
+    order = np.argsort(inside, kind="stable")
+    known = inside[order]
     # in the order of their opening, the elements of a subtree follow one another
     first, last = np.searchsorted(known, (around, tree.ends[around]))
     found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
     found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
     tags = rows[:, _TAGS].argmax(1) + 1
-    alike = tree.shapes[tree.inside] * 8 + tags
+    alike = tree.shapes[inside] * 8 + tags
     order = np.argsort(alike, kind="stable")
     known = alike[order]
     shapes = alike & ~np.intp(7)
@@ -160,25 +145,25 @@ def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
     measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
     blocks, words, text, stops, chance, share, both = groups
     words = np.maximum(1, words)
-    measures[0] = np.log1p(blocks) / 5
-    measures[1] = text / max(1.0, float(mass.text.sum()))
-    measures[2] = 1 - text / words
-    measures[3] = np.minimum(1, stops / words)
-    measures[4] = np.log1p(text / blocks) / 5
-    measures[5] = both / (share + _TINY)
-    measures[6] = chance / blocks
-    measures[7] = both / (float((mass.chance * mass.share).sum()) + _TINY)
+    measures[:] = (
+        np.log1p(blocks) / 5,
+        text / max(1.0, float(mass.text.sum())),
+        1 - text / words,
+        np.minimum(1, stops / words),
+        np.log1p(text / blocks) / 5,
+        both / (share + _TINY),
+        chance / blocks,
+        both / (float((mass.chance * mass.share).sum()) + _TINY),
+    )
 
 
-def _nearness(longest: Sequence[int], tree: _Arrays, out: Array) -> None:
-    """Fill in how much of the way from the root each block shares with the longest block, whose way is *longest*."""
-    above = np.array(longest[:_MAX_DEPTH], np.intp)[:, None]
-    depth = np.minimum(tree.depths[tree.inside], _MAX_DEPTH)
-    common = np.count_nonzero((above <= tree.inside) & (tree.inside < tree.ends[above]), axis=0)
-    out[0] = common / depth
-    out[1] = (depth - common) / 8
-    out[2] = (len(above) - common) / 8
-    out[3] = depth / 20
+def _nearness(inside: Ints, longest: int, tree: Inherited, out: Array) -> None:
+    """Fill in how much of the way from the root each block shares with the longest block, which is in *longest*."""
+    # an element's descendants follow it
+    above = np.flatnonzero(longest < tree.ends[: longest + 1])[:_MAX_DEPTH, None]
+    depth = np.minimum(tree.depths[inside], _MAX_DEPTH)
+    common = np.count_nonzero((above <= inside) & (inside < tree.ends[above]), axis=0)
+    out[:] = common / depth, (depth - common) / 8, (len(above) - common) / 8, depth / 20
 
 
 def _chances(mass: _Mass, out: Array) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiderling.text.html.blocks import Block
-from spiderling.text.html.zones import KINDS, Inherited
+from spiderling.text.html.zones import KINDS, Inherited, Ints
 
 Array = npt.NDArray[np.float32]
 
@@ -92,7 +92,7 @@ _SURROUNDINGS = len(PAGE) + len(_OFFSETS) * len(OWN)
 def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
     """One row for each block, one column for each of NAMES; most values are between 0 and 1.  Requires a block.
 
-    *inherited* is that of the page's tree.
+    *inherited* is the page's tree.
     """
     columns = np.zeros((len(NAMES), len(blocks)), np.float32)
     own = columns[: len(OWN)]
@@ -106,7 +106,7 @@ def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
     return rows
 
 
-def _own(blocks: Sequence[Block], zones: Sequence[int], columns: Array) -> Array:
+def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     """Fill in the own features of each block; returns its number of words."""
     texts, headings, link_counts, tags, piece_counts, elements = zip(*blocks, strict=True)
     chars = np.array([len(text) for text in texts], np.float32)
@@ -126,7 +126,7 @@ def _own(blocks: Sequence[Block], zones: Sequence[int], columns: Array) -> Array
     columns[12] = np.minimum(2, piece_counts / words)
     columns[13] = np.minimum(1, words * (1 - density) / 60)
     columns[[_TAG_COLUMNS.get(tag, _LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
-    columns[_ZONES] = _ZONE_BITS[:, np.array(zones)[np.array(elements)]]
+    columns[_ZONES] = _ZONE_BITS[:, zones[np.array(elements)]]
     return words
 
 

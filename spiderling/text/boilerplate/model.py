@@ -89,12 +89,12 @@ class BlockModel:
         if not blocks:
             return []
         inherited = tree.inherited()
-        found: list[float] = self.of_features(features(blocks, inherited), blocks, tree, inherited).tolist()
+        found: list[float] = self.of_features(features(blocks, inherited), blocks, inherited).tolist()
         return found
 
-    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Tree, inherited: Inherited) -> Array:
+    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
         """The same for *rows* of `features`."""
-        return self.second(context(rows, self.first(rows), blocks, tree, inherited))
+        return self.second(context(rows, self.first(rows), blocks, tree))
 
     def to_json(self) -> str:
         """The weights, readable by `from_json`."""

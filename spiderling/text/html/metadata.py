@@ -1,4 +1,4 @@
-"""What <meta>, <link>, <base>, <html> and <time> say of a page, collected tag by tag; head.py interprets it."""
+"""What <meta>, <link>, <base>, <html> and <time> say of a page, collected tag by tag; declared.py interprets it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from itertools import count
 
 from lxml import etree
 
@@ -187,19 +186,17 @@ class Builder:
         with contextlib.suppress(_Full):
             self._new_block()
         self._links.end_anchor()
-        title = normal_form("".join(self._title))[:MAX_META_CHARS]
-        data = "".join(self._data)[:MAX_DATA_CHARS]
         head = self._metadata
         return Parsed(
             blocks=self._blocks(),
             links=self._links.links(),
-            title=title,
+            title=normal_form("".join(self._title))[:MAX_META_CHARS],
             meta=head.meta,
             rels=head.rels,
             base=head.base,
             html_lang=head.html_lang,
             alternates=head.alternates,
-            data=data,
+            data="".join(self._data)[:MAX_DATA_CHARS],
             links_cut=self._links.number_cut,
             tree=self._tree,
         )
@@ -208,9 +205,8 @@ class Builder:
         """The blocks in normal form; those that become empty are left out."""
         forms = self.forms([row[0] for row in self._rows])
         if not all(forms):
-            number = count()
-            numbers = {place: next(number) for place, form in enumerate(forms) if form}
-            self._links.renumber(numbers)
+            kept = [place for place, form in enumerate(forms) if form]
+            self._links.renumber({place: number for number, place in enumerate(kept)})
         return named_tuples(Block, [(form, *row[1:]) for form, row in zip(forms, self._rows, strict=True) if form])
 
     def _new_block(self, opener: str = "") -> None:

@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.intp]
+
 KINDS = {
     "navigation": r"nav|menu|crumb|tab|toolbar|pag(?:er|ina)",
     "footer": r"foot|copyright|legal|disclaim|imprint",
@@ -60,14 +65,16 @@ _DIGITS = re.compile(r"\d+")
 
 
 class Inherited(NamedTuple):
-    """What elements inherit from those around them, in the order of their numbers."""
+    """The tree of a page that is read, as arrays in the order of the elements' numbers."""
 
-    ends: list[int]
+    parents: Ints
+    ends: Ints
     """For each element the number after its last descendant."""
-    depths: list[int]
-    shapes: list[int]
+    depths: Ints
+    shapes: Ints
     """A hash of the tags and classes on the way to the page, without digits: elements that look alike have the same."""
-    zones: list[int]
+    zones: Ints
+    """Those of the elements around it are among them."""
 
 
 class Tree:
@@ -109,18 +116,12 @@ class Tree:
             self.opened.pop()
         return self.opened[-1]
 
-    def path(self, number: int) -> list[int]:
-        """The elements from the page to *number*."""
-        path = [number]
-        while number:
-            number = self.parents[number]
-            path.append(number)
-        return path[::-1]
-
     def inherited(self) -> Inherited:
-        """What the elements inherit; requires that the page is read."""
-        found = Inherited(list(range(1, len(self.parents) + 1)), [1], [0], [0])
-        ends, depths, shapes, zones = found
+        """The tree with what its elements inherit; requires that the page is read."""
+        ends = list(range(1, len(self.parents) + 1))
+        depths = [1]
+        shapes = [0]
+        zones = [0]
         for parent, (zone, shape) in zip(self.parents[1:], self._names[1:], strict=True):
             depths.append(depths[parent] + 1)
             shapes.append((shapes[parent] * _FACTOR + shape) & _SHAPE_MASK)
@@ -129,7 +130,7 @@ class Tree:
             parent = self.parents[number]
             if ends[number] > ends[parent]:
                 ends[parent] = ends[number]
-        return found
+        return Inherited(*(np.array(column, np.intp) for column in (self.parents, ends, depths, shapes, zones)))
 
 
 def _named(tag: str, classes: str | None = None, name: str | None = None) -> tuple[int, int]:

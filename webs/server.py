@@ -146,8 +146,7 @@ class Connection(asyncio.Protocol):
         self._drained = asyncio.Event()
         self._drained.set()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self._address = str(transport.get_extra_info("sockname")[0])
         self._server.connections.add(self)
@@ -161,8 +160,6 @@ class Connection(asyncio.Protocol):
     def abort(self) -> asyncio.Task[None] | None:
         """Cut the connection; the task that still has to end, if there is one."""
         self._transport.abort()
-        if self._sender is not None:
-            self._sender.cancel()
         return self._sender
 
     def pause_writing(self) -> None:

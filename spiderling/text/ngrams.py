@@ -122,8 +122,7 @@ def _hash(columns: Sequence[Hashes], length: int, size: int) -> Hashes:
 
 def crossing(starts: Places, size: int) -> Places:
     """Places of the n-grams that reach into the next text, or over the end."""
-    ends = starts[1:, None] - np.arange(1, size)
-    places: Places = np.maximum(ends, 0).ravel()
+    places: Places = np.maximum(starts[1:, None] - np.arange(1, size), 0).ravel()
     return places
 
 
@@ -203,13 +202,9 @@ class NgramCounts:
         order = np.argsort(-counts, kind="stable")
         chosen = np.zeros(len(counts), np.bool_)
         chosen[order[:number]] = True
-        sizes = {}
-        start = 0
-        for size, (grams, numbers) in self.sizes.items():
-            mine = chosen[start : start + len(numbers)]
-            sizes[size] = grams[mine], numbers[mine]
-            start += len(numbers)
-        return NgramCounts(sizes)
+        ends = np.cumsum([len(numbers) for _, numbers in self.sizes.values()])
+        each = zip(self.sizes.items(), np.split(chosen, ends[:-1]), strict=True)
+        return NgramCounts({size: (grams[mine], numbers[mine]) for (size, (grams, numbers)), mine in each})
 
 
 def _alphabets(grams: Hashes) -> Places:

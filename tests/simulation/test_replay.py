@@ -87,7 +87,7 @@ def test_a_name_that_is_wanted_before_the_next_request_may_start_does_not_end_th
     def judge(url_id: int, url: str, answer: WebResponse) -> Outcome:
         return Outcome(url_id, url, Reason.KEPT, 200, links=(Link("http://b.test/"),))
 
-    web = ServedAnswers(FixedWeb({"a.test": {"/": html("x")}, "b.test": {"/": html("y")}}), judge, latency_s=0.5)
+    web = ServedAnswers(FixedWeb({"a.test": {"/": html("x")}, "b.test": {"/": html("y")}}), judge)
     assert Replay(web, world(), pages_per_s=0.1).run(["http://a.test/"]).pages == 2
 
 

@@ -119,18 +119,16 @@ class Guesses:
         if not self.codes:
             return [None] * len(self.sizes)
         best = self.scores.argmax(1)
-        margins = np.full(len(best), np.inf, np.float32)
+        enough = self.sizes >= MIN_CHARS
         if len(self.codes) > 1:
             second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
-            margins = (first - second) / ORDER  # overlapping n-grams count each letter ORDER times
-        enough = (self.sizes >= MIN_CHARS) & (margins >= _MIN_MARGIN)
+            enough &= (first - second) / ORDER >= _MIN_MARGIN  # overlapping n-grams count each letter ORDER times
         return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
 
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
         """The known share of each of the texts *rows* in its language of *codes*."""
         columns = [self.codes.index(code) for code in codes]
-        shares: list[float] = np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows])).tolist()
-        return shares
+        return list(np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows])).tolist())
 
     def candidates(self, min_share: float) -> tuple[str, ...]:
         """The languages that the texts together may be in, nearest first.
@@ -263,8 +261,7 @@ class _Usual:
         bits = rows.view(np.uint8).reshape(-1, width)
         bits[crossing(starts, self.size)] = 0
         sums = np.add.reduceat(_SPREAD.take(bits, mode="clip"), starts[:-1], axis=0)
-        counts = sums[:, :, None] >> _SHIFTS
-        counts &= np.uint64((1 << _COUNT_BITS) - 1)
+        counts = sums[:, :, None] >> _SHIFTS & np.uint64((1 << _COUNT_BITS) - 1)
         known: Array = counts.reshape(len(sums), -1)[:, : len(self.columns)].astype(np.float32)
         known /= np.maximum(1, _sizes(starts, self.size))[:, None]
         return known

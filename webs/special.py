@@ -68,7 +68,7 @@ def _item(page: int, position: int) -> str:
     return f'<li class="polozka"><a class="odkaz" href="{target}">Firma č. {number}</a> <b>{number % 5}</b></li>'
 
 
-_STEPS = 4
+_CHAIN = {"1": "/retez/2", "2": "/retez/3", "3": "/retez/4", "4": "/konec.html"}
 _MOVED = ("index.html", "pr01.html", "ch01.html", "ch02.html", "ch03.html")
 
 
@@ -77,9 +77,8 @@ def moved(path: str) -> WebResponse:
     first, _, rest = path.strip("/").partition("/")
     if first == "stare" and rest in _MOVED:
         return redirect(f"http://aptitude.cs.test/{rest}")
-    if first == "retez" and rest.isdecimal() and 1 <= int(rest) <= _STEPS:
-        last = int(rest) == _STEPS
-        return redirect("/konec.html" if last else f"/retez/{int(rest) + 1}", status=302)
+    if first == "retez" and rest in _CHAIN:
+        return redirect(_CHAIN[rest], status=302)
     return _MOVED_SITE.get(path) or not_found()
 
 

@@ -34,7 +34,7 @@ TARGET_SHARE = 0.122
 SAME_SERVER = 0.841
 """Share of a target page's links to its own server that lead to target pages."""
 OTHER_SERVER = 0.385
-"""The same of its links to other servers."""
+"""Share of a target page's links to other servers that lead to target pages."""
 FROM_OTHERS = 0.03
 """Share of the links of other pages that lead to target pages."""
 SAME_LANGUAGE = 0.6

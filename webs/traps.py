@@ -63,7 +63,7 @@ class TrapWeb:
         return {self.host(name): self._address for name in self.traps}
 
     def globs(self) -> Mapping[str, str]:
-        return {f"*{ending}": self._address for ending in self._endings().values()}
+        return {f"*{name}-{DOMAIN}": self._address for name in self.traps}
 
     def host(self, name: str) -> str:
         """The host that the trap *name* is entered by."""
@@ -71,14 +71,11 @@ class TrapWeb:
 
     def name_of(self, host: str) -> str | None:
         """The trap that *host* belongs to."""
-        return next((name for name, ending in self._endings().items() if host.endswith(ending)), None)
+        return next((name for name in self.traps if host.endswith(f"{name}-{DOMAIN}")), None)
 
     def respond(self, host: str, path: str) -> WebResponse:
         name = self.name_of(host)
         return not_found() if name is None or path == "/robots.txt" else self.traps[name](host, path)
-
-    def _endings(self) -> dict[str, str]:
-        return {name: f"{name}-{DOMAIN}" for name in self.traps}
 
     # -- what pages are made of
 

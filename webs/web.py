@@ -40,7 +40,7 @@ class Web(Protocol):
         """Host name -> address in 127.0.0.0/8."""
 
     def globs(self) -> Mapping[str, str]:
-        """The same with few entries: patterns of host names -> address."""
+        """Patterns of host names -> address; few entries that stand for all of `hosts`."""
 
     def respond(self, host: str, path: str) -> WebResponse:
         """The answer to GET *path* (with its query, as on the request line); unknown hosts and paths give 404."""

@@ -155,9 +155,7 @@ def _roots(dirs: str) -> list[Traversable]:
         roots.append(path)
     if importlib.util.find_spec("spiderling.models"):
         roots.append(files("spiderling.models"))
-    beside = Path(__file__).parents[2] / "models"
-    if beside.is_dir():
-        roots.append(beside)
+    roots.append(Path(__file__).parents[2] / "models")
     both = (place for root in roots for place in (root, root.joinpath(_SHARED_LICENCE)))
     return [place for place in both if place.is_dir()]
 

@@ -159,9 +159,8 @@ def lswc_language(page: Page, target: str) -> str | None:
 
 
 def lswc_among(page: Page, targets: Sequence[str]) -> str:
-    """The same for several target languages: the first that the rule finds, else what it finds for the first one.
-
-    '' for unknown.
+    """The language by the rule for several target languages: the first target that it finds, else what it finds for the
+    first one; '' for unknown.
     """
     found = [lswc_language(page, target) or "" for target in targets]
     agreed = (target for target, language in zip(targets, found, strict=True) if target == language)

@@ -135,7 +135,7 @@ class NgramCounts:
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> NgramCounts:
-        """From a table of n-grams."""
+        """Make it from a table: n-gram -> count."""
         groups: dict[int, list[str]] = {}
         for gram in counts:
             groups.setdefault(len(gram), []).append(gram)
@@ -155,7 +155,7 @@ class NgramCounts:
     __hash__ = None  # type: ignore[assignment]
 
     def as_dict(self) -> dict[str, int]:
-        """As a table, in the order of the arrays."""
+        """The table n-gram -> count, in the order of the arrays."""
         found: dict[str, int] = {}
         for size, (grams, numbers) in self.sizes.items():
             text = grams.astype("<u4").tobytes().decode("utf-32-le")
@@ -193,7 +193,7 @@ class NgramCounts:
         return parts, factors
 
     def first(self, number: int) -> NgramCounts:
-        """Those with the largest `weights`, ties in the order of size and code points; *number* for each alphabet."""
+        """The *number* n-grams of each alphabet with the largest `weights`; ties in the order of size and letters."""
         _, factors = self._alphabets()
         number *= max(1, int((factors > 1).sum()))
         counts = np.concatenate([np.zeros(0, np.float32), *self.weights().values()])

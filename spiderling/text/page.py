@@ -83,7 +83,7 @@ class TextOptions:
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
-        """From the options of a crawl; raises BadInput for a damaged model or unknown rules."""
+        """Take them from the options of a crawl; raises BadInput for a damaged model or unknown rules."""
         parse_rules(options.justext_preset)
         return cls(
             accepted=tuple(accepted),
@@ -126,7 +126,7 @@ class Page:
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
     batch: LinkBatch = NO_LINKS
-    """The same links as the frontier takes them in."""
+    """The same links in the form that the frontier takes in."""
     links_cut: int = 0
     """Links beyond the limit."""
     languages: dict[str, float] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Page:
     has_text: bool = False
     """Whether a paragraph is good, kept or not."""
     shingles: Shingles = NO_SHINGLES
-    """Of the kept paragraphs, if asked for (text/shingles.py)."""
+    """The shingles of the kept paragraphs (text/shingles.py), if they are asked for."""
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 

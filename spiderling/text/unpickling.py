@@ -19,7 +19,7 @@ _TYPES = frozenset(
 )
 """(module, name) of the types and functions that a Page is unpickled with."""
 _found: dict[tuple[str, str], Any] = {}
-"""Those of _TYPES that were looked up, which takes as long as to read a tenth of a page."""
+"""The types that were looked up already.  A look-up takes as long as to read a tenth of a page."""
 
 
 class _PageReader(pickle.Unpickler):

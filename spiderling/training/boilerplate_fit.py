@@ -69,7 +69,7 @@ class Sample:
 
     @property
     def inner_fold(self) -> int:
-        """The same for fitting the second network, independent of `fold`."""
+        """The part that its host belongs to while the second network is fitted; independent of `fold`."""
         return _part(f"inner {self.page.host}", _INNER_FOLDS)
 
 

@@ -33,7 +33,7 @@ _ENDS = frozenset(_STOPS)
 _LADDER = (3, 6, 12, 25, 50, 100)
 """Numbers of words with a feature each: whether the block has as many; chosen."""
 _LINK_LADDER = (0.05, 0.3, 0.7)
-"""The same for the share of characters inside links."""
+"""Shares of characters inside links with a feature each: whether the block has more; chosen."""
 _OFFSETS = (-3, -2, -1, 1, 2, 3)
 """Neighbours whose own features are repeated, as distances in blocks; chosen."""
 _WINDOWS = (3, 10, 30)

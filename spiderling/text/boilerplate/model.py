@@ -64,7 +64,7 @@ class Network:
 
     @classmethod
     def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
-        """From the values of `to_json`; raises ValueError when they do not fit the features *names*."""
+        """Read the values of `to_json`; raises ValueError when they do not fit the features *names*."""
         hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
         bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
         network = cls(hidden, bias, output, float(values["output_bias"]))
@@ -93,7 +93,7 @@ class BlockModel:
         return found
 
     def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
-        """The same for *rows* of `features`."""
+        """The probability of each block, whose features are *rows*."""
         return self.second(context(rows, self.first(rows), blocks, tree))
 
     def to_json(self) -> str:

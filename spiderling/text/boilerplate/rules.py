@@ -31,7 +31,7 @@ _SCALES = {
 """Letters of a script without spaces -> characters that it takes for one of English; measured on translated news."""
 _KANA = "\u3040-\u30ff"
 _JAPANESE_SCALE = 0.45
-"""The same for Japanese, which is Chinese characters with kana in between."""
+"""Characters that Japanese, Chinese characters with kana in between, takes for one of English; measured likewise."""
 _KANA_SHARE = 0.1
 """Share of kana among the letters without spaces from which on a text is Japanese; chosen."""
 _UNSPACED = re.compile(f"[{''.join(_SCALES)}{_KANA}]")

@@ -115,9 +115,7 @@ def _is_legacy(name: str) -> bool:
 
 def _meta_label(body: bytes) -> str | None:
     match = _META.search(body, 0, _HEAD_BYTES)
-    if not match:
-        return None
-    label = match[1].decode("ascii", "replace")
+    label = match[1].decode("ascii", "replace") if match else None
     # a label that reads as ASCII proves that the page is not in UTF-16 (HTML standard, "prescan")
     return "utf-8" if (codec_of(label) or "").startswith("utf-16") else label
 
@@ -129,9 +127,8 @@ def _utf16_without_mark(body: bytes) -> str | None:
         return None
     low = head[::2].count(0)
     high = head[1::2].count(0)
-    if max(low, high) < 10 * min(low, high):
-        return None
-    return "utf-16-le" if high > low else "utf-16-be"
+    wide = "utf-16-le" if high > low else "utf-16-be"
+    return wide if max(low, high) >= 10 * min(low, high) else None
 
 
 def _utf8(body: bytes, labelled: bool) -> str | None:

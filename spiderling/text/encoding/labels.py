@@ -128,7 +128,7 @@ def encodings_for(alphabet: str) -> tuple[str, ...]:
 
 
 def _with_room(labels: Iterable[str], alphabet: str, share: float) -> tuple[str, ...]:
-    """Those of *labels* whose encodings have at least *share* of the letters."""
+    """The *labels* whose encodings have at least *share* of the letters."""
     least = share * len(alphabet)
     return tuple(label for label in labels if sum(_has(codec_of(label) or "", letter) for letter in alphabet) >= least)
 

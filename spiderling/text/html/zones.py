@@ -74,7 +74,7 @@ class Inherited(NamedTuple):
     shapes: Ints
     """A hash of the tags and classes on the way to the page, without digits: elements that look alike have the same."""
     zones: Ints
-    """Those of the elements around it are among them."""
+    """The zone of each element, with the zones of the elements around it."""
 
 
 class Tree:

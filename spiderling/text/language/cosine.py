@@ -53,7 +53,7 @@ class CosineGuesses:
         return min(1.0, float(self._cosines(rows)[self.codes.index(code)]))
 
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
-        """The same for each of the texts *rows* by itself in its language of *codes*."""
+        """The cosine of each of the texts *rows* by itself with its language of *codes*."""
         return [self.known_share(code, [row]) for code, row in zip(codes, rows, strict=True)]
 
     def candidates(self, min_share: float) -> tuple[str, ...]:

@@ -242,7 +242,7 @@ class _Usual:
 
     @classmethod
     def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
-        """Those of *size*, from all models."""
+        """Make the table of *size* from all models."""
         columns = [column for column, model in enumerate(models) if model.known_size == size]
         table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint8)
         for index, column in enumerate(columns):

@@ -13,6 +13,7 @@ from spiderling.base.printing import nearest
 from spiderling.engine.scheduler import FAILED_STAT, OFFLINE
 
 _TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
+"""Loggers of Scrapy that list its parts at the level INFO."""
 
 
 class Command(ScrapyCrawl):

@@ -16,11 +16,12 @@ from spiderling.engine.command import SpiderlingCommand, option, read_input
 from spiderling.languages import available, find_languages, load
 from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
-from spiderling.text.language.models import Guesses
 
 _NEAREST = 5
+"""Languages that are named; chosen."""
 _HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)
 _HEAD_BYTES = 4096
+"""Bytes in which a tag must stand if a file is HTML; chosen."""
 
 
 class Command(SpiderlingCommand):
@@ -60,24 +61,20 @@ def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iter
             "there is no text in it; give a file with some sentences of text, or an HTML page that has them."
         )
     yield f"{'encoding':<12}{encoding}"
-    for place, code in enumerate(_order(guesses)[:_NEAREST]):
+    order = [guesses.codes[index] for index in (-guesses.scores.sum(0)).argsort(kind="stable").tolist()]
+    for place, code in enumerate(order[:_NEAREST]):
         label = "language" if not place else "next" if place == 1 else ""
         yield f"{label:<12}{code:<5}{names[code]}, known share {guesses.known_share(code):.2f}"
     sure = guesses.sure()
     counts = Counter(code or "unsure" for code in sure)
     yield f"{'paragraphs':<12}{', '.join(f'{code} {count}' for code, count in counts.most_common())}"
     least = Options().min_known_share
-    if guesses.known_share(_order(guesses)[0]) < least:
+    if guesses.known_share(order[0]) < least:
         yield f"{'':<12}none of the languages: a crawl keeps what reaches a known share of {least}"
     yield ""
     yield f"{'lang':<6}{'share':<7}text"
     for row, (named, text) in enumerate(zip(sure, paragraphs, strict=True)):
         yield f"{named or '-':<6}{guesses.known_share(named, [row]) if named else 0:<7.2f}{text}"
-
-
-def _order(guesses: Guesses) -> list[str]:
-    totals = guesses.scores.sum(0)
-    return [guesses.codes[index] for index in (-totals).argsort(kind="stable").tolist()]
 
 
 def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:

@@ -26,10 +26,11 @@ from spiderling.jobdir.inspection import Ended, Inspection, Story
 
 _USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy inspect JOBDIR url URL"
 _BEST_HOSTS = 10
+"""Hosts that the overview names; chosen."""
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``Inspection``; the functions below make text of what it finds."""
+    """Shows what ``Inspection`` finds; the functions below make text of it."""
 
     arguments = "JOBDIR [host NAME | url URL]"
     summary = "Show the state of a crawl, of one host, or why a URL is in the corpus or not"

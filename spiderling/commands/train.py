@@ -21,7 +21,9 @@ from spiderling.training.language_model import Wanted, make_model
 from spiderling.training.marked_pages import read
 
 MIN_HOSTS = 10
+"""Hosts with marked pages below which no boilerplate model is made; chosen."""
 GOOD_HOSTS = 200
+"""Hosts below which a model is made with a warning; chosen."""
 
 
 class Command(SpiderlingCommand):

@@ -33,8 +33,10 @@ async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
         if crawl.options.trail == "off":
             crawl.note_event(f"which URLs ended as {reason.value} is not known: SPIDERLING_TRAIL is off")
             continue
+        said = await _ask_again(crawl, reason)
+        closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
         crawl.note_event(
-            f"asked again, of those that ended as {reason.value}: {_told(await _ask_again(crawl, reason))}"
+            f"asked again, of those that ended as {reason.value}: {said.waiting:,} URLs wait again{closed}"
         )
 
 
@@ -66,8 +68,3 @@ def _read(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[in
             return marks, [(batch, found) for batch, found in batches if found]
     except sqlite3.Error as error:
         raise StorageError(f"{database} could not be read: {error}.") from error
-
-
-def _told(said: AskedAgain) -> str:
-    closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
-    return f"{said.waiting:,} URLs wait again{closed}"

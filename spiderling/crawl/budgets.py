@@ -1,4 +1,4 @@
-"""When is a crawl's budget spent?  Words, documents, pages, bytes, time, and the yield of the last bytes."""
+"""Decides when a crawl's budget is spent: words, documents, pages, bytes, time, or the yield of the last bytes."""
 
 from __future__ import annotations
 

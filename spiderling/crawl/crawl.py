@@ -100,7 +100,7 @@ class Crawl:
             opened.pop_all()  # from here on ``close`` does it
         self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, judged, state) if archives is not None else None
-        """What the pages come from; None: from the web."""
+        """The archives that the pages come from; None: they come from the web."""
         self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._note_manifest(state, changed, settled)
         self.requests_before = self.frontier.ledger.totals["requests"]
@@ -109,8 +109,10 @@ class Crawl:
         """Make the parts that hold what earlier runs have found."""
         self.known_digests = DigestSet(state.digests)
         """Digests of kept pages and texts; pipeline 400 adds to it."""
-        self.documents = self._usable_documents()
+        self.documents, notices = usable(media_types.parse(self.options.documents))
         """The kinds of documents that are wanted and can be read here."""
+        for notice in notices:
+            logger.warning(notice)
         spelled = spelled_out(self.options, self.accepted, self.documents)
         self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
         if self._only:
@@ -121,7 +123,7 @@ class Crawl:
         self.frontier.block_where(self.blocked.holds)
         self._filter = NearDuplicateFilter(self.options, self.jobdir, state)
         self.near = self._filter.near
-        """What knows near-duplicates; None when the crawl does not look for them."""
+        """Knows near-duplicates; None when the crawl does not look for them."""
 
     def _begin_writing(self, store: SqliteStore, agreement: Agreement) -> list[str]:
         """Change files for the first time, since the state is usable; says what was done to make them agree."""
@@ -147,13 +149,6 @@ class Crawl:
             self.clock.now,
         )
         return Archives(sources, self.options, side)
-
-    def _usable_documents(self) -> frozenset[str]:
-        """What ``documents`` holds; a warning for each kind that cannot be read."""
-        documents, notices = usable(media_types.parse(self.options.documents))
-        for notice in notices:
-            logger.warning(notice)
-        return documents
 
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""

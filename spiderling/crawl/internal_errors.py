@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 
 FATAL = (StorageError, OSError, sqlite3.Error, MemoryError)
 MOST = 20
-"""Errors that may end single URLs or files within a window; one more stops the crawl, for then it is no single page
-that is wrong.  Chosen."""
+"""Errors that may end single URLs or files within a window; one more stops the crawl, since no single page is to blame
+any more.  Chosen."""
 WINDOW_ENDS = 1000
 """Length of the window, in URLs that end.  Chosen."""
 _KEY = "internal-errors"
@@ -50,7 +50,7 @@ class Met(NamedTuple):
 
 
 class InternalErrors:
-    """Belongs to one crawl and its event loop."""
+    """Ends URLs, or stops the crawl, for errors of our own code; belongs to one crawl and its event loop."""
 
     def __init__(self, fail: Callable[[SpiderlingError], None]) -> None:
         """*fail* ends the crawl with its message and exit code 1."""

@@ -18,11 +18,11 @@ from spiderling.reporting.material import Material
 Spec: TypeAlias = "dict[str, Any]"
 
 MOST_POINTS = 20_000
-"""At most so many hosts are drawn (chosen: a browser draws them in a second): the _LARGEST and an even sample."""
+"""Hosts that are drawn at the most: the _LARGEST and an even sample (chosen: a browser draws them in a second)."""
 _LARGEST = 1_000
-"""Hosts that cost most, which are always drawn."""
+"""Hosts that cost most and are always drawn (chosen)."""
 _MOST_ROWS = 120
-"""Points of a curve (chosen)."""
+"""Points of a curve at the most (chosen)."""
 _YIELD_LINES = (1.0, 0.1, 0.01, 0.001)
 """Yield rates that are drawn as lines."""
 _FLOOR_MB = 1e-4
@@ -59,7 +59,8 @@ def scatter(material: Material) -> Chart:
     hosts = material.hosts
     order = np.argsort(-hosts.downloaded_bytes, kind="stable")
     order = order[hosts.downloaded_bytes[order] > 0]
-    shown = order if len(order) <= MOST_POINTS else _thinned(order)
+    step = max(1, -(-(len(order) - _LARGEST) // (MOST_POINTS - _LARGEST)))
+    shown = np.concatenate([order[:_LARGEST], order[_LARGEST::step]])
     points = [
         {
             "host": hosts.names[at],
@@ -117,11 +118,6 @@ def _scatter_spec(points: list[dict[str, Any]]) -> Spec:
             },
         ],
     }
-
-
-def _thinned(order: np.ndarray[Any, np.dtype[np.intp]]) -> np.ndarray[Any, np.dtype[np.intp]]:
-    step = -(-(len(order) - _LARGEST) // (MOST_POINTS - _LARGEST))
-    return np.concatenate([order[:_LARGEST], order[_LARGEST::step]])
 
 
 def _kind(state: str) -> str:

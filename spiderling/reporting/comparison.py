@@ -12,7 +12,7 @@ from spiderling.simulation.comparison import SHARES, Run, Summary, summaries
 from spiderling.simulation.measures import Sample, Truth, coverage, word_coverage
 
 _MOST_POINTS = 60
-"""Of a curve (chosen)."""
+"""Points of a curve at the most (chosen)."""
 _SHAPES = (
     "circle",
     "square",

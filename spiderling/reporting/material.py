@@ -23,7 +23,7 @@ _ID_MASK = (1 << 24) - 1
 
 
 class Seed(NamedTuple):
-    """What came of one seed."""
+    """A seed, its host, and how it ended."""
 
     host: str
     host_state: str

@@ -63,7 +63,7 @@ def _own(name: str) -> str:
 
 @cache
 def _drawing() -> str:
-    """What draws charts; making it takes a second."""
+    """The script that draws charts; it takes a second to make."""
     import vl_convert  # heavy, and only needed here
 
     return f'<script type="module">{vl_convert.javascript_bundle(_own("page.js"))}</script>'

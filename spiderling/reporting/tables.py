@@ -27,7 +27,7 @@ Cell: TypeAlias = "str | int | float | None"
 _Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 _MOST_ROWS = 25
-"""Of a table whose length depends on the crawl (chosen)."""
+"""Rows at the most of a table whose length depends on the crawl (chosen)."""
 _PAPERS = (
     ("American Spanish", 1874.0, 97.3, 0.0519, 44.14, 0.0236),
     ("Arabic", 2015.0, 84.4, 0.0419, 58.04, 0.0288),
@@ -39,7 +39,7 @@ _PAPERS = (
 
 
 class Table(NamedTuple):
-    """What the page shows as a table; numbers stand to the right."""
+    """A table on the page; numbers stand to the right."""
 
     title: str
     columns: tuple[str, ...]
@@ -55,6 +55,7 @@ def summary(material: Material) -> Table:
     counts = material.counts
     seconds = total("time_s")
     states = Counter(material.hosts.states.tolist())
+    rates = material.hosts.rates[material.hosts.downloaded_bytes > 0]
     return Table(
         "The crawl so far",
         ("", "this crawl"),
@@ -72,17 +73,15 @@ def summary(material: Material) -> Table:
             ("Downloaded, on the wire", size(total("wire_bytes"))),
             ("Kept: new clean text", size(total("kept_bytes"))),
             ("Yield rate: kept / downloaded bytes", material.yield_rate),
-            ("Mean yield rate of a host (Suchomel & Pomikálek 2011 average so)", _mean_rate(material)),
+            (
+                "Mean yield rate of a host (Suchomel & Pomikálek 2011 average so)",
+                float(rates.mean()) if len(rates) else 0.0,
+            ),
             ("Yield ratio: documents / pages", total("documents") / max(1, total("pages"))),
             ("Pages a second", total("pages") / seconds if seconds else None),
             ("Words an hour", round(total("words") * 3600 / seconds) if seconds else None),
         ],
     )
-
-
-def _mean_rate(material: Material) -> float:
-    rates = material.hosts.rates[material.hosts.downloaded_bytes > 0]
-    return float(rates.mean()) if len(rates) else 0.0
 
 
 def papers(material: Material) -> Table:
@@ -231,7 +230,7 @@ def hosts_table(
 
 
 def notable_hosts(material: Material) -> list[Table]:
-    """Those that gave and that cost most; all in one table if they fit."""
+    """The hosts that gave most and those that cost most; all hosts in one table if they fit."""
     kept = material.hosts.kept_bytes
     down = material.hosts.downloaded_bytes
     best = np.argsort(-kept, kind="stable")
@@ -245,7 +244,7 @@ def notable_hosts(material: Material) -> list[Table]:
 
 
 def left_alone(material: Material) -> Table:
-    """Hosts that the crawl has decided to leave alone, those first that cost most."""
+    """The hosts that the crawl has decided to leave alone, the costliest first."""
     hosts = material.hosts
     closed = np.flatnonzero(np.isin(hosts.states, ["retired", "spent", "blocked", "forbidden", "mirror"]))
     order = closed[np.argsort(-hosts.downloaded_bytes[closed], kind="stable")]

@@ -15,7 +15,9 @@ from spiderling.base.urls import canonicalize, top_level_domain
 from spiderling.seeding.source import Found, lines_of
 
 COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"
+"""The list of all crawls, the newest first."""
 _STEP = "commoncrawl"
+"""Key in the meta of a request: ``collections``, ``count`` or ``page``."""
 
 
 class Wanted(NamedTuple):

@@ -23,6 +23,7 @@ LAST_RANK = 5000
 _MIN_WORDS = 50
 """Chosen: with fewer words the same queries come again and again."""
 _MIN_CHARS = 3
+"""Letters of a word in a query at the least; chosen."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 

@@ -24,10 +24,10 @@ class Source(Protocol):
     """What it is, for the head of the file."""
 
     def requests(self) -> Iterable[Request]:
-        """What is asked first; the same each time."""
+        """The requests that are made first; they are the same each time."""
 
     def read(self, response: Response) -> Iterable[Found]:
-        """What an answer holds; statuses 400 to 410 come here too.
+        """The URLs and further requests in an answer, whose status may also be 400 to 410.
 
         Raises SpiderlingError if the service refuses; the same request is made again when the command is repeated.
         """

@@ -1,7 +1,8 @@
 """The frontier's door: ``put_seed``, ``take``, ``resolved``, ``report`` and what else its users call.
 
 Whoever stands outside the package calls these methods and reads these properties, and goes no deeper.  Three parts have
-users of their own, who get them handed over as a whole: ``reachability``, ``archive_pages``, ``sitemaps``.
+users of their own, who get them handed over as a whole: ``reachability``, ``archive_pages``, ``sitemaps``.  The counts
+of ``ledger`` are read by everybody.
 The package's docstring holds the map.
 """
 
@@ -92,6 +93,7 @@ class Frontier:
         self._answers = Answers(core, self._intake, self._robots_requests, self.host_closing, self.reachability)
 
     def _vet(self, host: Host) -> None:
+        """Forward ``HostClosing.vet`` to the schedule, which is made first."""
         self.host_closing.vet(host)
 
     # -- URLs come in

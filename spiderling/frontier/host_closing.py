@@ -18,7 +18,10 @@ _FAILURES_PER_RETRY = 3
 
 
 class HostClosing:
-    """Closes and reopens hosts; what becomes of their URLs is in lifecycle/url_states.py."""
+    """Closes and reopens hosts; what becomes of their URLs is in lifecycle/url_states.py.
+
+    ``review`` decides after each page, when Answers reports it, whether its host is retired.
+    """
 
     def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
         self._options = core.options

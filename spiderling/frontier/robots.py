@@ -25,8 +25,7 @@ from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
-from spiderling.frontier.recent import Recent
-from spiderling.frontier.robots_records import RobotsRecord, RobotsRecords, RobotsStatus
+from spiderling.frontier.robots_records import Recent, RobotsRecord, RobotsRecords, RobotsStatus
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
 from spiderling.frontier.storage.protocol import ConsentRow
 
@@ -35,7 +34,7 @@ FAILED_READING = "internal-error"
 MAX_PARSED = 4096
 """Files kept parsed.  Chosen."""
 MAX_PARSED_BYTES = 8_000_000
-"""Their size as they came; parsed, a file of one rule a line takes 12 to 20 times its bytes (measured).  Chosen."""
+"""Bytes of the files that are kept parsed; chosen.  A file of one rule a line takes 12 to 20 times that (measured)."""
 STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be had: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
@@ -71,7 +70,7 @@ class _Reading(NamedTuple):
     body: bytes
     rules: Rules | None
     says: str = ""
-    """Its opt-outs for the front page."""
+    """The opt-outs that the file has for the front page."""
 
 
 def raised(error: Exception, url: str) -> None:

@@ -1,11 +1,13 @@
-"""What was learned of the robots.txt of each origin and of its other files: in memory, or in the store."""
+"""What was learned of the robots.txt of each origin and of its other files; and a cache for those that are parsed."""
 
 from __future__ import annotations
 
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Generic, TypeVar
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.storage.protocol import RobotsRow, Store
@@ -15,8 +17,12 @@ MAX_RECORDS = 20_000
 MAX_RECORD_BYTES = 32_000_000
 """Bytes of their files, compressed, of which one may have up to 500 kB.  Chosen."""
 
+Value = TypeVar("Value")
+
 
 class RobotsStatus(Enum):
+    """What came of the last request for a file."""
+
     NO_RULES = "no rules"
     RULES = "rules"
     STALE = "stale"
@@ -119,3 +125,42 @@ def robots_of(row: RobotsRow) -> RobotsRecord:
     except zlib.error as error:
         raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
     return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)
+
+
+class Recent(Generic[Value]):
+    """Holds values by key, at most *most* of them, and together of at most *most_weight*, in any unit.
+
+    The value that was asked for longest ago leaves first.
+    A value that is heavier than that by itself is kept alone.
+    """
+
+    def __init__(self, most: int, most_weight: int) -> None:
+        self._most = most
+        self._most_weight = most_weight
+        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
+        self.weight = 0
+        """The weight of all values together."""
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: str) -> Value | None:
+        """The value, which was asked for last now."""
+        found = self._values.get(key)
+        if found is None:
+            return None
+        self._values.move_to_end(key)
+        return found[0]
+
+    def put(self, key: str, value: Value, weight: int) -> None:
+        """Enter *value*, in place of the one that *key* may have; others leave for it."""
+        self.drop(key)
+        self._values[key] = value, weight
+        self.weight += weight
+        while len(self._values) > self._most or (self.weight > self._most_weight and len(self._values) > 1):
+            self.weight -= self._values.popitem(last=False)[1][1]
+
+    def drop(self, key: str) -> None:
+        """Forget what *key* has, if anything."""
+        if (found := self._values.pop(key, None)) is not None:
+            self.weight -= found[1]

@@ -50,6 +50,7 @@ Wanted: TypeAlias = Callable[[Signal], bool]
 
 
 def all_signals(signal: Signal) -> bool:
+    """Every signal is wanted."""
     return True
 
 

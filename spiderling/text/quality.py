@@ -63,7 +63,7 @@ class Quality(NamedTuple):
     """Who translated the page by machine; '' if that does not show."""
 
     def attributes(self) -> dict[str, str]:
-        """As document attributes."""
+        """The signals as attributes of a document."""
         return {
             name: value if isinstance(value, str) else f"{value:.1f}" if name in _RATES else f"{value:.2f}"
             for name, value in self._asdict().items()
@@ -71,7 +71,7 @@ class Quality(NamedTuple):
 
 
 NO_QUALITY = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-"""That of a page without text."""
+"""The signals of a page without text."""
 
 
 @dataclass(frozen=True, slots=True)

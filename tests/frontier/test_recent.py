@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.frontier.recent import Recent
+from spiderling.frontier.robots_records import Recent
 
 
 def test_who_was_asked_for_longest_ago_leaves_first() -> None:

@@ -23,8 +23,9 @@ from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import SITEMAP_RANK
 
 MAX_FILES = 50
+"""Sitemaps that are asked for on the word of one robots.txt; chosen."""
 MAX_DEPTH = 2
-"""Of an index in an index the sitemaps are asked for, and no others below it."""
+"""Levels of indexes: a robots.txt may name an index, and that one another, whose sitemaps are asked for.  Chosen."""
 _PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
 
 
@@ -62,7 +63,7 @@ class Sitemaps:
             self._core.admission.refuse(Reason.TOO_MANY_LINKS, number)
 
     def _put_files(self, host: Host, addresses: list[str], depth: int, most: int, page: int, now: float) -> None:
-        """Those of *addresses* that fit into the bounds; what remains of *most* is shared among them."""
+        """Ask for as many of *addresses* as the bounds allow; they share the files that are left of *most*."""
         files = list(dict.fromkeys(addresses))
         chosen = files[:most] if depth >= 0 else []
         self.left_out(len(files) - len(chosen))

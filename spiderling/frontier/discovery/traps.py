@@ -50,13 +50,13 @@ _MAX_PARAMETERS = 8
 _MISMATCHES = 0.1
 """Pages that differ, for each that is the same, up to which a host is a mirror.  Chosen."""
 MOST_CLOSED = 20_000
-"""Closed sections that are kept, at most 370 bytes each: beyond it those of the host with the first one go."""
+"""Closed sections that are kept, at most 370 bytes each; of more, those of the host that had one first go.  Chosen."""
 MOST_DOMAINS = 5000
-"""Domains of made-up names that are kept, some 120 bytes each; the one found first goes."""
+"""Domains of made-up names that are kept, some 120 bytes each; of more, the one found first goes.  Chosen."""
 MOST_MIRRORS = 4000
-"""Hosts with texts of other hosts that are kept, at most 1.3 kB each; the one found first goes."""
+"""Hosts with texts of other hosts that are kept, at most 1.3 kB each; of more, the one found first goes.  Chosen."""
 MOST_HOSTS = 16
-"""Other hosts that are compared with each of them."""
+"""Other hosts that each of them is compared with; chosen."""
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
@@ -110,7 +110,7 @@ class Visit:
         self.fruitful = outcome.reason is Reason.KEPT and not is_copy
         is_bare = outcome.reason in _WITHOUT_TEXT and (not alike or _DATE.search(path) is not None)
         self.fruitless = not self.fruitful and (outcome.reason in _REPEATS or alike > 1 or is_bare)
-        """Neither is a page with something new that is not kept, and a failure, which tells nothing of a trap."""
+        """A page is neither if it says something new and is not kept, or if it failed, which tells nothing."""
         self.is_new = alike == 1
         self.sections = sections_of(path)
         self._traps = traps

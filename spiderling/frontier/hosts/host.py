@@ -136,7 +136,7 @@ class HostStates:
         return self._distances[host_id]
 
     def farther(self, host_ids: Iterable[int], distance: int) -> list[int]:
-        """Those of *host_ids* whose distance is more than *distance*; the id 0, for unknown hosts, never is."""
+        """The hosts among *host_ids* that are farther than *distance*; the id 0, of unknown hosts, never is."""
         distances = self._distances
         return [host_id for host_id in host_ids if distances[host_id] > distance]
 
@@ -205,7 +205,7 @@ class Host:
 
     # HostTable.count_bytes
     account: YieldAccount = field(default_factory=YieldAccount)
-    """Its own pages and bytes, also where its domain is measured as one."""
+    """Pages and bytes of this host alone, also where its domain is measured as one."""
 
     # Frontier, when a page is reported
     documents: int = 0

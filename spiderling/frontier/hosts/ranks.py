@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 SEED_RANK = 0
+"""The rank of seeds."""
 REQUEST_RANK = 1
-"""Of requests that a subclass of the spider makes."""
+"""The rank of requests that a subclass of the spider makes."""
 SITEMAP_RANK = 6
-"""Of URLs in sitemaps: after links of pages with text and of hubs."""
+"""The rank of sitemaps and of their URLs: they come after the links of pages with text and of hubs."""
 LAST_RANK = 9
+"""The rank of the URLs that are fetched last."""
 RANKS = LAST_RANK + 1
 """Number of ranks."""

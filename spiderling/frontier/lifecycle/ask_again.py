@@ -20,7 +20,7 @@ class AskedAgain(NamedTuple):
 
     waiting: int = 0
     closed: int = 0
-    """Those of closed hosts and full queues, which have ended once more."""
+    """URLs of closed hosts and full queues, which have ended once more."""
 
 
 def ask_again(url_states: UrlStates, schedule: Schedule, ends: Iterable[End], now: float) -> AskedAgain:

@@ -25,7 +25,7 @@ from spiderling.base.removed_options import FIXED, MERGED
 from spiderling.extensions.control import ControlFile
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
-from tests.languages_page import languages_page
+from languages_page import languages_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))

@@ -25,7 +25,7 @@ from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, pars
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.items import Link
-from tests.frontier.virtual_crawl import Answer, VirtualCrawl, page
+from virtual_crawl import Answer, VirtualCrawl, page
 
 WRONG = Reason.WRONG_LANGUAGE
 

@@ -16,7 +16,7 @@ from spiderling.text.boilerplate import rules
 from spiderling.text.boilerplate.rules import Rules
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html import parser
-from tests.text import stock_justext
+import stock_justext
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "examples/miniweb/pages.tar.zst"

@@ -15,6 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from languages_page import languages_page
 
 from spiderling import signals
 from spiderling.base.opt_outs import Signal
@@ -25,7 +26,6 @@ from spiderling.base.removed_options import FIXED, MERGED
 from spiderling.extensions.control import ControlFile
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
-from languages_page import languages_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))

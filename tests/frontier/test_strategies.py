@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from virtual_crawl import Answer, VirtualCrawl, page
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
@@ -25,7 +26,6 @@ from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, pars
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.items import Link
-from virtual_crawl import Answer, VirtualCrawl, page
 
 WRONG = Reason.WRONG_LANGUAGE
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import justext
 import pytest
+import stock_justext
 import zstandard
 
 from spiderling.text.boilerplate import rules
 from spiderling.text.boilerplate.rules import Rules
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html import parser
-import stock_justext
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "examples/miniweb/pages.tar.zst"

@@ -32,8 +32,8 @@ else:
 from benchmarks.common import ROOT, Measured, arguments, crawl, result, table
 from spiderling import languages
 from spiderling.archives.places import BEGIN
-from spiderling.archives.raw import FileRaw
 from spiderling.archives.records import RecordReader
+from spiderling.archives.sources import FileRaw
 from spiderling.base.options import Options
 from spiderling.workers.process import Task, WorkerConfig, text_process
 

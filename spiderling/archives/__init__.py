@@ -1,7 +1,6 @@
 """Pages out of WARC files instead of the web; docs/archive.md says what is read, and how.
 
-sources.py   which files and URLs are meant
-raw.py       bytes of a file or a URL, from any offset on
+sources.py   which files and URLs are meant, and their bytes from any offset on
 members.py   what is in them once decompressed, member by member; damage is passed over
 records.py   WARC records to pages, or the Reason why they are none
 places.py    how far each archive is done: what a checkpoint keeps

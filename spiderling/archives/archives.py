@@ -16,10 +16,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from spiderling.archives.places import Place, Position
-from spiderling.archives.raw import FileRaw, Raw, UrlRaw
 from spiderling.archives.readers import Batch, Readers
 from spiderling.archives.records import Record, RecordReader
-from spiderling.archives.sources import is_url
+from spiderling.archives.sources import FileRaw, Raw, UrlRaw, is_url
 from spiderling.base.link_batch import NONE
 from spiderling.base.lists import DropList, read_list
 from spiderling.base.options import Options

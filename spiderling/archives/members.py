@@ -15,7 +15,7 @@ import zlib
 from enum import Enum
 
 from spiderling.archives.places import Position
-from spiderling.archives.raw import Raw
+from spiderling.archives.sources import Raw
 from spiderling.base.zstd import zstd
 
 _PIECE_BYTES = 1 << 14

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from spiderling.archives.raw import ArchiveUnread, Raw
 from spiderling.archives.records import Record
+from spiderling.archives.sources import ArchiveUnread, Raw
 
 _BATCH_RECORDS = 32
 """Records after which a batch is handed over (chosen)."""

@@ -22,7 +22,7 @@ from w3lib.http import headers_raw_to_dict
 
 from spiderling.archives.members import Ending, Member, Members
 from spiderling.archives.places import Position
-from spiderling.archives.raw import Raw
+from spiderling.archives.sources import Raw
 from spiderling.base import media_types
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason

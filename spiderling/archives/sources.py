@@ -1,17 +1,38 @@
-"""Which archives ``-a warc=`` means: files, globs, directories, URLs, and lists of these."""
+"""Which archives ``-a warc=`` means (files, globs, directories, URLs, and lists of these), and their stored bytes.
+
+The bytes are those of a file, or of a URL, which is streamed.  To read them blocks; it is for a thread that reads one
+archive.
+"""
 
 from __future__ import annotations
 
 import glob
+import http.client
+import io
 import os
-from collections.abc import Iterator
+import re
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
-from spiderling.base.errors import BadInput
+from spiderling.base.digits import whole_number
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.options import Options
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")
 _EXAMPLE = "give files, globs, directories or URLs with commas, such as -a warc='CC-MAIN-*.warc.gz'"
+_SKIPPED_BYTES = 1 << 20
+"""Bytes that are skipped at a time (chosen)."""
+_MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
+"""HTTP statuses after which another attempt may succeed."""
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 def is_url(source: str) -> bool:
@@ -64,3 +85,149 @@ def _readable(path: str) -> str:
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
         raise BadInput(f"-a warc=: {path} is no file that may be read; mend its permissions or leave it out.")
     return os.path.abspath(path)
+
+
+# -- their bytes
+
+
+class ArchiveUnread(SpiderlingError):
+    """An archive that cannot be read on; what had been read of it stays."""
+
+
+class FileRaw(io.FileIO):
+    """An archive on disk."""
+
+    def __init__(self, path: str) -> None:
+        """Raises ArchiveUnread."""
+        with _told(path):
+            super().__init__(path)
+            self.size: int | None = os.path.getsize(path)
+            """Bytes of the whole, if that is known."""
+        self.bytes_read = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Some of the next bytes, none at the end; raises ArchiveUnread."""
+        with _told(self.name):
+            data: bytes = super().read(size)
+        self.bytes_read += len(data)
+        return data
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveUnread(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+class UrlRaw:
+    """An archive at a URL, over one connection at a time.
+
+    After a break it goes on by a range request, or from the beginning if the server knows no ranges.  A busy server is
+    left alone for as long as it says (Retry-After).
+    """
+
+    def __init__(self, url: str, options: Options, allows: Callable[[str], bool]) -> None:
+        """*allows*: which IP addresses may be connected to."""
+        self.size: int | None = None
+        """Bytes of the whole, if that is known."""
+        self.bytes_read = 0
+        self._url = url
+        self._options = options
+        self._allows = allows
+        self._offset = 0
+        self._etag = ""
+        self._answer: Any = None
+        self._failures = 0
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Redirects(self._judge))
+
+    def read(self, size: int) -> bytes:
+        """Some of the next bytes, none at the end; raises ArchiveUnread."""
+        while True:
+            try:
+                if self._answer is None:
+                    self._open()
+                data: bytes = self._answer.read(size)
+                if not data and self.size is not None and self._offset < self.size:
+                    raise http.client.IncompleteRead(data)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                self._pause(error)
+                continue
+            self._offset += len(data)
+            self.bytes_read += len(data)
+            self._failures = 0 if data else self._failures
+            return data
+
+    def seek(self, offset: int) -> None:
+        """Go on at *offset*."""
+        if offset != self._offset:
+            self.close()
+            self._offset = offset
+
+    def close(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
+    def _open(self) -> None:
+        """Ask for the bytes from the offset on; those before it, from a server without ranges, are skipped."""
+        self._judge(self._url)
+        headers = {"User-Agent": self._options.user_agent(), "Accept-Encoding": "identity"}
+        if self._offset:
+            headers |= {"Range": f"bytes={self._offset}-"} | ({"If-Range": self._etag} if self._etag else {})
+        request = urllib.request.Request(self._url, headers=headers)  # noqa: S310 - http(s) only, by is_url
+        answer = self._opener.open(request, timeout=self._options.first_byte_timeout_s)
+        etag = answer.headers.get("ETag", "")
+        self._etag = etag if etag.startswith('"') else ""
+        place = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        if answer.status == 206 and place and whole_number(place[1]) == self._offset:
+            self.size = whole_number(place[2])
+        else:
+            self.size = whole_number(answer.headers.get("Content-Length", ""))
+            _skip(answer, self._offset)
+        self._answer = answer
+
+    def _pause(self, error: Exception) -> None:
+        """Wait before another attempt; raises ArchiveUnread when there is no use in one."""
+        refusal = error if isinstance(error, urllib.error.HTTPError) else None
+        options = self._options
+        self._failures += 1
+        if (refusal is not None and refusal.code not in _MAY_PASS) or self._failures > options.retries:
+            raise ArchiveUnread(f"{self._url} cannot be read: {error}.") from error
+        pause: float | None = whole_number(refusal.headers.get("Retry-After", "")) if refusal is not None else None
+        if pause is None:
+            pause = options.retry_delay_s * 2.0 ** (self._failures - 1)
+        time.sleep(min(pause, options.max_snooze_s))
+
+    def _judge(self, url: str) -> None:
+        """Raises ArchiveUnread for a URL whose name leads to an address that must not be connected to."""
+        parts = urlsplit(url)
+        found = socket.getaddrinfo(parts.hostname, parts.port or parts.scheme, type=socket.SOCK_STREAM)
+        for address in {str(entry[4][0]) for entry in found}:
+            if not self._allows(address):
+                raise ArchiveUnread(
+                    f"{url} is at {address}; only networks of SPIDERLING_ALLOW_NETWORKS and, with "
+                    "SPIDERLING_CONTACT, public addresses are connected to."
+                )
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def __init__(self, judge: Callable[[str], None]) -> None:
+        self._judge = judge
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        self._judge(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _skip(answer: Any, number: int) -> None:
+    while number > 0:
+        data = answer.read(min(number, _SKIPPED_BYTES))
+        if not data:
+            raise http.client.IncompleteRead(b"", number)
+        number -= len(data)
+
+
+Raw: TypeAlias = FileRaw | UrlRaw

@@ -10,8 +10,8 @@ import pytest
 from made_warcs import FORMS, record
 
 from spiderling.archives.places import BEGIN
-from spiderling.archives.raw import ArchiveUnread, FileRaw, UrlRaw
 from spiderling.archives.records import RecordReader
+from spiderling.archives.sources import ArchiveUnread, FileRaw, UrlRaw
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.options import Options
 

@@ -46,7 +46,7 @@ from spiderling.corpus.links import LinkKind, read_links
 from spiderling.corpus.reader import stored_documents
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frames
 from spiderling.corpus.warc import WarcKind
-from spiderling.export.export import corpus_of
+from spiderling.export.sources import corpus_of
 from spiderling.frontier import Frontier
 from spiderling.frontier.lifecycle.url_states import GENERATION
 from spiderling.frontier.storage import checksums

@@ -29,11 +29,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import arguments, result, table  # noqa: E402
-from spiderling.corpus.near_duplicates import MAX_SEEN_SHARE, NearDuplicates  # noqa: E402
+from spiderling.corpus.near_duplicates import (  # noqa: E402
+    MAX_SEEN_SHARE,
+    NearDuplicates,
+    ShingleFilter,
+)
 from spiderling.corpus.reader import parsed, stored_documents  # noqa: E402
-from spiderling.corpus.shingle_filter import ShingleFilter  # noqa: E402
 from spiderling.export.deduplication import Deduplication, Rule  # noqa: E402
-from spiderling.export.export import corpus_of  # noqa: E402
+from spiderling.export.sources import corpus_of  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import TextOptions, process  # noqa: E402
 from spiderling.text.prevertical import rendered  # noqa: E402

@@ -18,7 +18,7 @@ from conftest import ROOT, Crawl, page, serving
 from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.base.options import Options
 from spiderling.commands.inspect import of_host, of_url, overview
-from spiderling.corpus.shingle_filter import ShingleFilter
+from spiderling.corpus.near_duplicates import ShingleFilter
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl

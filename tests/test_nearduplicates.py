@@ -14,9 +14,14 @@ import pytest
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.corpus.near_duplicates import MAX_SEEN_SHARE, NearDuplicates
+from spiderling.corpus.near_duplicates import (
+    BYTES_PER_SHINGLE,
+    FIRST_BYTES,
+    MAX_SEEN_SHARE,
+    NearDuplicates,
+    ShingleFilter,
+)
 from spiderling.corpus.segments import SegmentWriter
-from spiderling.corpus.shingle_filter import BYTES_PER_SHINGLE, FIRST_BYTES, ShingleFilter
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.crawl.crawl import Crawl
 from spiderling.text.shingles import Shingles, shingles

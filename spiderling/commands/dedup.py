@@ -15,9 +15,10 @@ from spiderling.base.option_values import parse_size
 from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.export.deduplication import Deduplication, Rule
-from spiderling.export.export import corpus_of, export
+from spiderling.export.export import export
 from spiderling.export.formats import format_of
 from spiderling.export.selection import Plan
+from spiderling.export.sources import corpus_of
 
 
 class Command(SpiderlingCommand):

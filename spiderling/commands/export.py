@@ -14,10 +14,10 @@ from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
 from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
-from spiderling.export.export import Corpus, Summary, corpus_of, export
+from spiderling.export.export import Summary, export
 from spiderling.export.formats import FORMATS, format_of
-from spiderling.export.salvage import Salvage, account
 from spiderling.export.selection import SPLITS, Plan, Selection
+from spiderling.export.sources import Corpus, Salvage, account, corpus_of
 
 _MOST_NAMED = 10
 """Entries of lists that are named because no document matched them; chosen: what fits on a line or two."""

@@ -28,9 +28,8 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
 from spiderling.languages import LanguageInfo
-from spiderling.pipelines.clean import check_text, declared_charset
+from spiderling.pipelines.clean import check_opt_outs, check_text, declared_charset, headers_of
 from spiderling.pipelines.language import check_language
-from spiderling.pipelines.optout import check_opt_outs, headers_of
 from spiderling.pipelines.quality import check_quality
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.text import Page, Paragraph

@@ -16,23 +16,20 @@ more).  ``said``, which may be empty instead: 4 where hreflang names a wanted la
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from spiderling.base.errors import StorageError
 from spiderling.base.link_batch import FOREIGN, WANTED, batch_of
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
 from spiderling.corpus.segments import SegmentKind
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from spiderling.base.outcome import Outcome
-    from spiderling.base.reasons import Reason
-
 
 class LinkLine(NamedTuple):
-    """One line; the module says what the fields are."""
+    """One line; the beginning of the module says what the fields are."""
 
     url: str
     time: float

@@ -1,30 +1,131 @@
 """Near-duplicate paragraphs while crawling: onion's rule over all text kept before (Pomikálek 2011, section
 5.3; Suchomel & Pomikálek 2012, section 3.2).
 
-A paragraph of which more than half of the shingles were seen in documents kept
-before, or in earlier new paragraphs of its own document, is a duplicate.  A document
-is remembered in the same step in which it goes to the checkpoint, so the filter never
-holds a document that could be lost; between judgement and that step it is `pending`.
+A paragraph of which more than half of the shingles were seen in documents kept before, or in earlier new paragraphs of
+its own document, is a duplicate.  A document is remembered in the same step in which it goes to the checkpoint, so the
+filter never holds a document that could be lost; between judgement and that step it is `pending`.
+
+What was seen stands in a Bloom filter in memory.  A shingle takes five bits of one 64-bit word (a blocked Bloom filter,
+Putze et al. 2007), so a look-up reads one place in memory.  The filter is a list of layers; a full layer is never
+written again, and a new one of four times its size takes over.  ``max_bytes`` bounds them all.  Beyond half of it only
+every fourth shingle of a longer paragraph counts; when the bound is reached the oldest layer is forgotten.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spiderling.corpus.shingle_filter import ShingleFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from numpy.typing import NDArray
-
-    from spiderling.corpus.shingle_filter import Hashes
-    from spiderling.text.shingles import Shingles
+from spiderling.text.shingles import Shingles
 
 MAX_SEEN_SHARE = 0.5
 """Share of a paragraph's shingles above which it is a duplicate (Pomikálek 2011: onion's default)."""
+FIRST_BYTES = 1 << 20
+"""Size of the first layer (chosen)."""
+BYTES_PER_SHINGLE = 2.5
+"""Bytes of a full layer for each of its shingles; one in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
+_LARGEST_SHARE = 4
+"""A layer takes at most one part in this many of ``max_bytes``, so that no more is forgotten at once."""
+_MIN_SAMPLED = 8
+"""Paragraphs with fewer shingles are not sampled: they could well have none in the sample."""
+_SAMPLE_SHIFT = np.uint64(30)
+_SAMPLE_MASK = np.uint64(3)
+"""A shingle is in the sample if these two bits of its hash are zero: one in four."""
+
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(slots=True)
+class Layer:
+    """One piece of the filter; the number of its words is a power of two."""
+
+    words: Hashes
+    shingles: int = 0
+    documents: int = 0
+    number: int = 0
+    """Place among all layers of the filter, forgotten ones included."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.shingles * BYTES_PER_SHINGLE >= self.words.nbytes
+
+    def places(self, hashes: Hashes) -> NDArray[np.int64]:
+        bits = len(self.words).bit_length() - 1
+        places: NDArray[np.int64] = (hashes >> np.uint64(64 - bits)).astype(np.int64)
+        return places
+
+
+@dataclass(slots=True)
+class ShingleFilter:
+    """The shingles that were seen.
+
+    It may take a new one for seen, but never a seen one for new while it remembers that one.
+    """
+
+    max_bytes: int
+    layers: list[Layer] = field(default_factory=list)
+    forgotten: int = 0
+    """Documents whose shingles were forgotten."""
+
+    @property
+    def documents(self) -> int:
+        """Documents whose shingles are remembered."""
+        return sum(layer.documents for layer in self.layers)
+
+    @property
+    def bytes(self) -> int:
+        return sum(layer.words.nbytes for layer in self.layers)
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether only every fourth shingle counts."""
+        return 2 * self.bytes > self.max_bytes
+
+    def counted(self, found: Shingles) -> NDArray[np.bool_]:
+        """Which of a document's shingles count: all, or a sample of those of its longer paragraphs."""
+        if not self.is_sampling:
+            return np.ones(len(found.hashes), np.bool_)
+        is_short = np.repeat(found.counts < _MIN_SAMPLED, found.counts)
+        counted: NDArray[np.bool_] = is_short | ((found.hashes >> _SAMPLE_SHIFT) & _SAMPLE_MASK == 0)
+        return counted
+
+    def seen(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which of *hashes* are remembered."""
+        found = np.zeros(len(hashes), np.bool_)
+        masks = _masks(hashes)
+        for layer in self.layers:
+            found |= layer.words[layer.places(hashes)] & masks == masks
+        return found
+
+    def remember(self, hashes: Hashes) -> None:
+        """Remember shingles of one document, those that count."""
+        layer = self._open_layer()
+        np.bitwise_or.at(layer.words, layer.places(hashes), _masks(hashes))
+        layer.shingles += len(hashes)
+        layer.documents += 1
+
+    def _open_layer(self) -> Layer:
+        if self.layers and not self.layers[-1].is_full:
+            return self.layers[-1]
+        largest = max(FIRST_BYTES, self.max_bytes // _LARGEST_SHARE)
+        size = min(4 * self.layers[-1].words.nbytes if self.layers else FIRST_BYTES, largest)
+        words = 1 << (max(size, 8) // 8).bit_length() - 1
+        number = self.layers[-1].number + 1 if self.layers else 0
+        while self.layers and self.bytes + 8 * words > self.max_bytes:
+            self.forgotten += self.layers.pop(0).documents
+        self.layers.append(Layer(np.zeros(words, np.uint64), number=number))
+        return self.layers[-1]
+
+
+def _masks(hashes: Hashes) -> Hashes:
+    """Five bits of a word for each hash, from its low 30 bits."""
+    masks = np.zeros(len(hashes), np.uint64)
+    for shift in range(0, 30, 6):
+        masks |= np.uint64(1) << ((hashes >> np.uint64(shift)) & np.uint64(63))
+    return masks
 
 
 class NearDuplicates:

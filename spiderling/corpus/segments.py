@@ -75,7 +75,11 @@ class SegmentWriter:
         rows = {row.name: row for row in known if row.kind == self.kind.name}
         self._known = {name: row.length_bytes for name, row in rows.items()}
         for row in rows.values():
-            _refuse_changed(directory / row.name, row.length_bytes)
+            path = directory / row.name
+            size = refuse_lost(path, row.length_bytes)
+            if size > row.length_bytes:
+                acknowledged = f"only {row.length_bytes} were acknowledged, so nothing is added to it"
+                raise StorageError(f"{path} has {size} bytes, but {acknowledged}.")
         names = sorted(rows)
         self._written = [directory / name for name in names]
         self._number = max((number_of(name) or 0 for name in names), default=0)
@@ -165,14 +169,14 @@ def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf
     Raises DamageError if one is damaged by its own checksum (zstd's content checksum, gzip's CRC) or holds more than
     *most_bytes*, Torn if one breaks off.
     """
-    offset = start
-    begin = start
+    is_gzip = path.suffix == ".gz"
+    offset = begin = start
     piece = b""
     try:
         with path.open("rb") as file:
             file.seek(start)
             while offset < length:
-                unpacker: Any = _unpacker(path)
+                unpacker: Any = zlib.decompressobj(31) if is_gzip else zstandard.ZstdDecompressor().decompressobj()
                 data = bytearray()
                 begin = offset
                 while not unpacker.eof:
@@ -191,11 +195,6 @@ def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf
         raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: {error}.") from error
 
 
-def _unpacker(path: Path) -> Any:
-    """A decompressor for one frame or member."""
-    return zlib.decompressobj(31) if path.suffix == ".gz" else zstandard.ZstdDecompressor().decompressobj()
-
-
 def number_of(name: str, prefix: str | None = None) -> int | None:
     """The number in a segment's name; None if no crawl (with this *prefix*, if one is given) gives such a name."""
     found = _NAME.fullmatch(name)
@@ -211,9 +210,3 @@ def refuse_lost(path: Path, length: int) -> int:
             "Restore it from a backup, or begin anew in another JOBDIR."
         )
     return size
-
-
-def _refuse_changed(path: Path, length: int) -> None:
-    size = refuse_lost(path, length)
-    if size > length:
-        raise StorageError(f"{path} has {size} bytes, but only {length} were acknowledged, so nothing is added to it.")

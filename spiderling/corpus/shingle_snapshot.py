@@ -21,9 +21,9 @@ import zstandard
 from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.zstd import zstd
+from spiderling.corpus.near_duplicates import Layer, ShingleFilter
 from spiderling.corpus.reader import read_documents
 from spiderling.corpus.segments import SUFFIX
-from spiderling.corpus.shingle_filter import Layer, ShingleFilter
 from spiderling.text.shingles import shingles
 
 _INDEX = "index.json"

@@ -17,28 +17,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import zstandard
 
 from spiderling import __version__
-from spiderling.base.outcome import Exchange
+from spiderling.base.outcome import Exchange, Outcome
 from spiderling.corpus.cdxj import index_all, sha1_digest, write_index
 from spiderling.corpus.segments import SegmentKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from spiderling.base.outcome import Outcome
 
 EXCHANGE = "spiderling_exchange"
 """Key of a Request's meta under which the handler keeps the Exchange."""
 _GZIP_LEVEL = 6
+"""Level of zlib (chosen: its default)."""
 _ZSTD_LEVEL = 3
+"""Level of zstd (chosen: its default)."""
 _SMALL = 4096
-"""Bytes below which a record is packed with less memory (`_gzip`)."""
+"""Bytes below which a record is packed with less memory (chosen: `_gzip`)."""
 _REMEMBERED = 100_000
-"""Payloads, the last ones, that a revisit record may refer to; they take about 30 MB."""
+"""Payloads, the last ones, that a revisit record may refer to; they take about 30 MB (chosen)."""
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _LAST_OF_BATCH = {"batch": "ends here"}
@@ -80,32 +77,19 @@ class WarcKind(SegmentKind):
 
     def _records(self, exchange: Exchange, said: Mapping[str, object]) -> tuple[bytes, bytes, bytes]:
         record_id = _new_id()
-        url = _printable(exchange.url)
-        date = _date(exchange.began)
-        common = {"WARC-Target-URI": url, "WARC-Date": date}
+        common = {"WARC-Target-URI": _printable(exchange.url), "WARC-Date": _date(exchange.began)}
         http = common | ({"WARC-IP-Address": exchange.address} if exchange.address else {})
-        beside = {**http, "WARC-Concurrent-To": record_id}
+        request = {"WARC-Type": "request", "WARC-Record-ID": _new_id(), **http, "WARC-Concurrent-To": record_id}
+        metadata = {"WARC-Type": "metadata", "WARC-Record-ID": _new_id(), **common}
+        metadata |= {"WARC-Refers-To": record_id, "WARC-Concurrent-To": record_id}
+        about = _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)})
         return (
-            self._response({"WARC-Record-ID": record_id, **http}, exchange, url, date),
-            _record(
-                {"WARC-Type": "request", "WARC-Record-ID": _new_id(), **beside},
-                "application/http;msgtype=request",
-                _request(exchange),
-            ),
-            _record(
-                {
-                    "WARC-Type": "metadata",
-                    "WARC-Record-ID": _new_id(),
-                    **common,
-                    "WARC-Refers-To": record_id,
-                    "WARC-Concurrent-To": record_id,
-                },
-                "application/warc-fields",
-                _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)}),
-            ),
+            self._response({"WARC-Record-ID": record_id, **http}, exchange),
+            _record(request, "application/http;msgtype=request", _request(exchange)),
+            _record(metadata, "application/warc-fields", about),
         )
 
-    def _response(self, fields: dict[str, str], exchange: Exchange, url: str, date: str) -> bytes:
+    def _response(self, fields: dict[str, str], exchange: Exchange) -> bytes:
         digest = sha1_digest(exchange.body)
         fields["WARC-Payload-Digest"] = digest
         head = _response_head(exchange)
@@ -117,7 +101,7 @@ class WarcKind(SegmentKind):
             return _record(fields, "application/http;msgtype=response", head)
         if exchange.truncated:
             fields["WARC-Truncated"] = exchange.truncated
-        self._stored[digest] = (url, date)
+        self._stored[digest] = (fields["WARC-Target-URI"], fields["WARC-Date"])
         if len(self._stored) > _REMEMBERED:
             self._stored.popitem(last=False)
         fields["WARC-Type"] = "response"
@@ -144,13 +128,14 @@ def verdict(outcome: Outcome) -> dict[str, object]:
 
 
 def _record(fields: Mapping[str, str], content_type: str, block: bytes) -> bytes:
-    lines = [f"{name}: {value}" for name, value in fields.items()]
-    lines += [
-        f"Content-Type: {content_type}",
-        f"WARC-Block-Digest: {sha1_digest(block)}",
-        f"Content-Length: {len(block)}",
-    ]
-    return b"".join((b"WARC/1.1\r\n", "\r\n".join(lines).encode(), b"\r\n\r\n", block, b"\r\n\r\n"))
+    fields = {
+        **fields,
+        "Content-Type": content_type,
+        "WARC-Block-Digest": sha1_digest(block),
+        "Content-Length": str(len(block)),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return b"".join((b"WARC/1.1\r\n", head.encode(), b"\r\n", block, b"\r\n\r\n"))
 
 
 def _response_head(exchange: Exchange) -> bytes:
@@ -159,18 +144,17 @@ def _response_head(exchange: Exchange) -> bytes:
     The transfer coding was taken off, so its header and a Content-Length that does not fit are kept under Common
     Crawl's names, X-Crawl-..., and the body's own length is given.  The content coding stays as it came.
     """
-    has_body = bool(exchange.body)
-    fits = False
+    length = b"%d" % len(exchange.body)
+    is_said = not exchange.body
     lines = [exchange.status_line.encode("utf-8", "surrogateescape")]
     for name, value in exchange.headers:
-        lower = name.lower()
-        is_length = lower == b"content-length"
-        is_true = is_length and (not has_body or value.strip() == b"%d" % len(exchange.body))
-        fits = fits or is_true
-        renamed = lower == b"transfer-encoding" or (is_length and not is_true)
-        lines.append((b"X-Crawl-" if renamed else b"") + name + b": " + value)
-    if has_body and not fits:
-        lines.append(b"Content-Length: %d" % len(exchange.body))
+        is_length = name.lower() == b"content-length"
+        is_true = is_length and (not exchange.body or value.strip() == length)
+        is_said |= is_true
+        is_renamed = name.lower() == b"transfer-encoding" or (is_length and not is_true)
+        lines.append((b"X-Crawl-" if is_renamed else b"") + name + b": " + value)
+    if not is_said:
+        lines.append(b"Content-Length: " + length)
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.corpus.reader import Document, StoredDocument, parsed
-from spiderling.export.export import Corpus
+from spiderling.export.sources import Corpus
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.shingles import WINDOW, shingles
 

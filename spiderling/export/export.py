@@ -1,52 +1,41 @@
 """Writes a finished corpus anew: in another format, in part, or without documents that have to go.
 
-Documents pass one by one, so that memory does not grow with the corpus.
+Documents pass one by one, so that memory does not grow with the corpus.  The files have temporary names until all are
+complete.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from spiderling import __version__
-from spiderling.base.errors import BadInput, JobdirError, SpiderlingError, StorageError
-from spiderling.corpus.reader import Source, StoredDocument, stored_documents
-from spiderling.export.formats import split_name
-from spiderling.export.parts import Parts, Written
-from spiderling.export.salvage import salvaged_sources
+from spiderling.base.atomic_files import part_of, sync_directory, sync_file
+from spiderling.base.errors import BadInput, StorageError
+from spiderling.corpus.reader import StoredDocument
+from spiderling.export.formats import split_name, writer
 from spiderling.export.selection import Plan
-from spiderling.frontier.storage.soundness import noted
-from spiderling.jobdir.card import Manifest, Tally, checksum, provenance, software, write_pair
-from spiderling.jobdir.inspection import Inspection, Segment
+from spiderling.export.sources import Corpus
+from spiderling.jobdir.card import Manifest, Tally, checksum, software, write_pair
+
+MAX_WAITING_CHARS = 64_000_000
+"""Text of all open files that waits to be written (chosen)."""
+MAX_OPEN = 256
+"""Parquet files at once, which stay open until they are complete (chosen)."""
 
 
-class Corpus(NamedTuple):
-    """Where documents come from."""
+class Written(NamedTuple):
+    """A file that is complete."""
 
-    sources: list[Source]
-    purposes: list[str]
-    """What the documents were collected for, as far as is known (base/opt_outs.py)."""
-    crawls: Sequence[Manifest] = ()
-    """How the crawls among the sources were made (jobdir/card.py)."""
-    troubles: Sequence[str] = ()
-    """Why the states of some crawls cannot be read."""
-
-    @property
-    def documents(self) -> int:
-        """How many there are; 0 if some source does not say."""
-        entries = [source.entries for source in self.sources]
-        return 0 if None in entries else sum(filter(None, entries))
-
-    def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = stored_documents) -> Iterator[StoredDocument]:
-        """The documents in order, as *read* finds them in each source; raises BadInput and DamageError."""
-        return chain.from_iterable(map(read, self.sources))
+    name: str
+    documents: int
+    bytes: int
 
 
 class Summary(NamedTuple):
@@ -57,67 +46,6 @@ class Summary(NamedTuple):
     idle: list[str]
     """Entries of the lists that no document matched."""
     files: list[Written]
-
-
-def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
-    """The corpus in crawl directories and files; raises BadInput when one is neither.
-
-    A crawl may be running: its corpus is what was acknowledged, or, with *is_salvage*, whatever text there is.
-    """
-    sources: list[Source] = []
-    purposes: set[str] = set()
-    crawls: list[Manifest] = []
-    troubles: list[str] = []
-    for path in map(Path, names):
-        if path.is_file():
-            sources.append(Source(path))
-            purposes |= _purposes_beside(path)
-            continue
-        if not path.is_dir():
-            raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
-        segments: list[Segment] = []
-        try:
-            with closing(Inspection(path)) as crawl:
-                segments = crawl.segments("corpus")
-                if not is_salvage:
-                    _refuse_missing_segments(crawl, segments)
-                purposes |= set(noted(crawl.meta, "purposes", list[str]()))
-                crawls.append(provenance(crawl))
-        except SpiderlingError as error:
-            if not is_salvage:
-                raise
-            troubles.append(str(error))
-        found = salvaged_sources(path, segments) if is_salvage else [Source(*segment) for segment in segments]
-        if troubles and not found:
-            raise BadInput(f"{path} holds no segments of a corpus either: {troubles[-1]}")
-        sources += found
-    return Corpus(sources, sorted(purposes), crawls, troubles)
-
-
-def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> None:
-    """Raise JobdirError if the state counts other documents than its segments hold: some would be missing."""
-    named = sum(segment.entries for segment in segments)
-    counted = crawl.counts.get("total/documents", named)
-    if named != counted:
-        raise JobdirError(
-            f"{crawl.database} is damaged: it counts {counted:,} documents, but the segments that it names hold "
-            f"{named:,}. With --salvage all are written that the files hold."
-        )
-
-
-def _purposes_beside(path: Path) -> set[str]:
-    """The purposes in the manifest of the export that made the file *path*."""
-    for beside in path.parent.glob("*.json"):
-        if not path.name.startswith(split_name(beside.stem)[0]):
-            continue
-        with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
-            manifest = json.loads(beside.read_text("utf-8"))
-            if path.name in [file["name"] for file in manifest["files"]]:
-                return {purpose for purpose in manifest.get("purposes", []) if isinstance(purpose, str)}
-    return set()
-
-
-# -- the export
 
 
 def export(
@@ -183,3 +111,89 @@ def _manifest(corpus: Corpus, summary: Summary, plan: Plan) -> Manifest:
         "selection": plan.selection.described(),
         "crawls": corpus.crawls,
     }
+
+
+# -- the files
+
+
+class _Shard:
+    """A file that is being written."""
+
+    def __init__(self, path: Path, format_name: str) -> None:
+        """Raises BadInput if *path* exists."""
+        if path.exists():
+            raise BadInput(f"{path} exists; remove it, or give another name.")
+        self.path = path
+        self.part = part_of(path)
+        self.documents = 0
+        try:
+            self.writer = writer(self.part, path.name, format_name)
+        except OSError:
+            with suppress(OSError):
+                self.part.unlink(missing_ok=True)
+            raise
+
+
+class Parts:
+    """Distributes documents to files; memory grows neither with their number nor with their size."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._open: dict[str, _Shard] = {}
+        self._complete: list[_Shard] = []
+        self._numbers: Counter[str] = Counter()
+        """How many files each part has."""
+        if not plan.splits:
+            self._begin("")  # a corpus without documents makes a file, too
+
+    def add(self, document: StoredDocument) -> None:
+        """Raises BadInput and OSError."""
+        name = self._plan.part_of(document.attributes)
+        shard = self._open.get(name) or self._begin(name)
+        shard.writer.add(document)
+        shard.documents += 1
+        if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.part.stat().st_size:
+            self._close(name)
+        if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
+            mean = MAX_WAITING_CHARS / len(self._open)
+            for one in self._open.values():
+                if one.writer.waiting >= mean:
+                    one.writer.flush()
+
+    def _begin(self, name: str) -> _Shard:
+        """The next file of the part *name*, to be written to."""
+        plan = self._plan
+        if plan.format_name == "parquet" and len(self._open) >= MAX_OPEN:
+            raise BadInput(
+                f"the split makes more than {MAX_OPEN} files, too many for Parquet; take another format, or "
+                "select a part of the corpus with --where."
+            )
+        stem, ending = split_name(plan.out.name)
+        if plan.shard_bytes:
+            self._numbers[name] += 1
+            ending = f"-{self._numbers[name]:05d}{ending}"
+        path = plan.out.with_name(f"{stem}.{name}{ending}" if name else stem + ending)
+        self._open[name] = _Shard(path, plan.format_name)
+        return self._open[name]
+
+    def _close(self, name: str) -> None:
+        shard = self._open[name]
+        shard.writer.close()
+        self._complete.append(shard)
+        del self._open[name]
+
+    def commit(self) -> list[Written]:
+        """Complete all files and give them their names; raises OSError."""
+        for name in list(self._open):
+            self._close(name)
+        for shard in self._complete:
+            sync_file(shard.part)
+        for shard in self._complete:
+            shard.part.replace(shard.path)
+        sync_directory(self._plan.out.parent)
+        return sorted(Written(s.path.name, s.documents, s.path.stat().st_size) for s in self._complete)
+
+    def abort(self) -> None:
+        """Remove what is not complete."""
+        for shard in [*self._open.values(), *self._complete]:
+            shard.part.unlink(missing_ok=True)

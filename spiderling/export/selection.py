@@ -14,7 +14,7 @@ import xxhash
 
 from spiderling.base.errors import BadInput
 from spiderling.base.lists import DropList
-from spiderling.export.records import number
+from spiderling.export.formats import number
 
 _CONDITION = re.compile(r"\s*([\w:.-]+?)\s*(<=|>=|!=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
 from spiderling.engine.component import Component
@@ -12,9 +14,6 @@ from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
 from spiderling.items import PageItem
 from spiderling.text.prevertical import written
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 CAPTURED = "spiderling_captured"
 """Meta key of pages from an archive: when they were fetched, in seconds since 1970."""

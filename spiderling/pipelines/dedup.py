@@ -8,7 +8,8 @@ its document, so a page that is fetched again after a kill is not its own duplic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import xxhash
 
@@ -19,9 +20,6 @@ from spiderling.frontier.storage.seen import digest_key
 from spiderling.items import PageItem
 from spiderling.text import measure_clean
 from spiderling.text.quality import parse_quality
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class DedupPipeline(Component):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
+from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from spiderling.base.options import Options
-    from spiderling.text import Page
+from spiderling.text import Page
 
 
 class LanguagePipeline(Component):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
+from spiderling.text import Page
 from spiderling.text.quality import parse_quality
 from spiderling.text.spam import GOOGLE
-
-if TYPE_CHECKING:
-    from spiderling.base.options import Options
-    from spiderling.text import Page
 
 
 class QualityPipeline(Component):

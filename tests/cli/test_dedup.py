@@ -21,7 +21,7 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.corpus.reader import Source, parsed, read_documents
 from spiderling.export import deduplication
 from spiderling.export.deduplication import Deduplication, Rule
-from spiderling.export.export import Corpus, corpus_of
+from spiderling.export.sources import Corpus, corpus_of
 from spiderling.text.prevertical import rendered
 from webs.recorded import read_pages
 
@@ -264,7 +264,7 @@ def test_what_cannot_go_on_says_why(tmp_path):
     corpus = written_to(tmp_path / "c.prevert", CHAIN)
     run = Deduplication(corpus, Rule(), tmp_path / "work", GB)
     script = "import sys, pathlib as p\nfrom spiderling.export.deduplication import Deduplication, Rule\n"
-    script += "from spiderling.export.export import corpus_of\n"
+    script += "from spiderling.export.sources import corpus_of\n"
     script += "Deduplication(corpus_of(sys.argv[1:2]), Rule(), p.Path(sys.argv[2]), 10**9)"
     other = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "c.prevert"), str(tmp_path / "work")],

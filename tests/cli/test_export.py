@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.corpus.reader import Source, documents, stored_documents
-from spiderling.export.export import Corpus, corpus_of, export
+from spiderling.export.export import export
 from spiderling.export.selection import Plan
+from spiderling.export.sources import Corpus, corpus_of
 from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
 from spiderling.text.prevertical import escape, written

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.corpus.reader import Source, StoredDocument, stored_documents
-from spiderling.export import parts
-from spiderling.export.export import corpus_of, export
-from spiderling.export.formats import FORMATS, ParquetWriter, TextWriter, format_of, split_name
-from spiderling.export.records import COLUMNS, schema
+from spiderling.export import export as exporting
+from spiderling.export.export import export
+from spiderling.export.formats import COLUMNS, FORMATS, ParquetWriter, TextWriter, format_of, schema, split_name
 from spiderling.export.selection import Plan, Selection
+from spiderling.export.sources import corpus_of
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.tokens import tokens
 
@@ -267,14 +267,14 @@ def test_names_of_parts_stay_in_the_directory(tmp_path):
 
 
 def test_too_many_parquet_files_are_refused(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MAX_OPEN", 5)
+    monkeypatch.setattr(exporting, "MAX_OPEN", 5)
     with pytest.raises(BadInput, match="more than 5 files"):
         exported(corpus, tmp_path / "c.parquet", splits=("host",))
     assert not list(tmp_path.glob("c.*"))
 
 
 def test_memory_is_bounded_by_what_waits(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MAX_WAITING_CHARS", 2000)
+    monkeypatch.setattr(exporting, "MAX_WAITING_CHARS", 2000)
     docs = [rendered({"id": f"{n}", "host": f"h{n % 10}"}, [("slovo " * 20, GOOD)]) for n in range(400)]
     (tmp_path / "many.prevert").write_text("".join(docs))
     flushed: list[int] = []

@@ -14,8 +14,7 @@ from conftest import scrapy
 from spiderling.base.errors import DamageError
 from spiderling.corpus.reader import Source, stored_documents
 from spiderling.corpus.segments import SegmentWriter
-from spiderling.export.export import Corpus, corpus_of
-from spiderling.export.salvage import Salvage
+from spiderling.export.sources import Corpus, Salvage, corpus_of
 from spiderling.frontier.storage.sqlite import Changes, SqliteStore
 from spiderling.text.prevertical import rendered
 

@@ -11,7 +11,7 @@ from test_foreign_project import TEN_LINES, project
 
 from spiderling.corpus.reader import read_documents
 from spiderling.export.feeds import ParquetExporter, PrevertExporter
-from spiderling.export.records import COLUMNS
+from spiderling.export.formats import COLUMNS
 from webs.web import FixedWeb
 
 

@@ -1,21 +1,28 @@
-"""Reads the documents of every whole frame of a damaged corpus, and says what it left out.
+"""Where the documents of an export come from: directories of crawls and files, whole or damaged.
 
-A frame is whole if its checksum is right and it holds prevertical and nothing else.  Behind a damaged one the search
-goes on at the next four bytes with which a frame of zstd begins, so damage costs the frames that it stands in.
+Salvage reads the documents of every whole frame of a damaged corpus, and says what it left out.  A frame is whole if
+its checksum is right and it holds prevertical and nothing else.  Behind a damaged one the search goes on at the next
+four bytes with which a frame of zstd begins, so damage costs the frames that it stands in.
 """
 
 from __future__ import annotations
 
+import json
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from spiderling.base.errors import DamageError, SpiderlingError
+from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
 from spiderling.corpus.reader import Source, StoredDocument, attributes_of, stored_documents
 from spiderling.corpus.segments import SUFFIX, frames
-from spiderling.jobdir.inspection import Segment
+from spiderling.export.formats import split_name
+from spiderling.frontier.storage.soundness import noted
+from spiderling.jobdir.card import Manifest, provenance
+from spiderling.jobdir.inspection import Inspection, Segment
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 """RFC 8878, 3.1.1: the first bytes of a zstd frame."""
@@ -24,6 +31,99 @@ _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
 _MOST_BYTES = 1 << 30
 """Text of a frame from which it counts as damaged (chosen: a batch of a crawl has some MB at most)."""
+
+
+class Corpus(NamedTuple):
+    """Where documents come from."""
+
+    sources: list[Source]
+    purposes: list[str]
+    """What the documents were collected for, as far as is known (base/opt_outs.py)."""
+    crawls: Sequence[Manifest] = ()
+    """How the crawls among the sources were made (jobdir/card.py)."""
+    troubles: Sequence[str] = ()
+    """Why the states of some crawls cannot be read."""
+
+    @property
+    def documents(self) -> int:
+        """How many there are; 0 if some source does not say."""
+        entries = [source.entries for source in self.sources]
+        return 0 if None in entries else sum(filter(None, entries))
+
+    def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = stored_documents) -> Iterator[StoredDocument]:
+        """The documents in order, as *read* finds them in each source; raises BadInput and DamageError."""
+        return chain.from_iterable(map(read, self.sources))
+
+
+def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
+    """The corpus in crawl directories and files; raises BadInput when one is neither.
+
+    A crawl may be running: its corpus is what was acknowledged, or, with *is_salvage*, whatever text there is.
+    """
+    sources: list[Source] = []
+    purposes: set[str] = set()
+    crawls: list[Manifest] = []
+    troubles: list[str] = []
+    for path in map(Path, names):
+        if path.is_file():
+            sources.append(Source(path))
+            purposes |= _purposes_beside(path)
+            continue
+        if not path.is_dir():
+            raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
+        segments: list[Segment] = []
+        try:
+            with closing(Inspection(path)) as crawl:
+                segments = crawl.segments("corpus")
+                if not is_salvage:
+                    _refuse_missing_segments(crawl, segments)
+                purposes |= set(noted(crawl.meta, "purposes", list[str]()))
+                crawls.append(provenance(crawl))
+        except SpiderlingError as error:
+            if not is_salvage:
+                raise
+            troubles.append(str(error))
+        found = salvaged_sources(path, segments) if is_salvage else [Source(*segment) for segment in segments]
+        if troubles and not found:
+            raise BadInput(f"{path} holds no segments of a corpus either: {troubles[-1]}")
+        sources += found
+    return Corpus(sources, sorted(purposes), crawls, troubles)
+
+
+def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> None:
+    """Raise JobdirError if the state counts other documents than its segments hold: some would be missing."""
+    named = sum(segment.entries for segment in segments)
+    counted = crawl.counts.get("total/documents", named)
+    if named != counted:
+        raise JobdirError(
+            f"{crawl.database} is damaged: it counts {counted:,} documents, but the segments that it names hold "
+            f"{named:,}. With --salvage all are written that the files hold."
+        )
+
+
+def _purposes_beside(path: Path) -> set[str]:
+    """The purposes in the manifest of the export that made the file *path*."""
+    for beside in path.parent.glob("*.json"):
+        if not path.name.startswith(split_name(beside.stem)[0]):
+            continue
+        with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
+            manifest = json.loads(beside.read_text("utf-8"))
+            if path.name in [file["name"] for file in manifest["files"]]:
+                return {purpose for purpose in manifest.get("purposes", []) if isinstance(purpose, str)}
+    return set()
+
+
+# -- salvage
+
+
+def salvaged_sources(directory: Path, segments: Iterable[Segment]) -> list[Source]:
+    """The files of a crawl's corpus, and those of the *segments* named by its state that are gone.
+
+    Whole frames behind the length that the state records for a segment are text as well, and are read.
+    """
+    known = {segment.path: Source(*segment) for segment in segments}
+    files = {path for path in directory.glob(f"corpus/*{SUFFIX}") if _SEGMENT.fullmatch(path.name)}
+    return [known.get(path, Source(path)) for path in sorted(files | known.keys())]
 
 
 class Loss(TypedDict):
@@ -35,16 +135,6 @@ class Loss(TypedDict):
     """An estimate: those that seem to begin in these bytes."""
     documents: int | None
     """By the state's record, else an estimate from the whole frames; None: there is neither."""
-
-
-def salvaged_sources(directory: Path, segments: Iterable[Segment]) -> list[Source]:
-    """The files of a crawl's corpus, and those of the *segments* named by its state that are gone.
-
-    Whole frames behind the length that the state records for a segment are text as well, and are read.
-    """
-    known = {segment.path: Source(*segment) for segment in segments}
-    files = {path for path in directory.glob(f"corpus/*{SUFFIX}") if _SEGMENT.fullmatch(path.name)}
-    return [known.get(path, Source(path)) for path in sorted(files | known.keys())]
 
 
 class Salvage:

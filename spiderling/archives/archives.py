@@ -195,7 +195,11 @@ class Archives:
         if record.reason in MENTIONS:
             self._crawl.pages.refuse(record.reason)
             if record.reason is Reason.DAMAGED:
-                self._tell_damage(source, record.position)
+                place = self._places[source]
+                place.damaged += 1
+                if place.damaged <= _MOST_TOLD:
+                    begin = max(record.position.member, 0)
+                    logger.warning("%s is damaged in the part that begins at byte %d", source, begin)
             return None
         if record.is_robots and record.reason is None:
             self._crawl.pages.robots_txt(record.url, record.status, record.body, self._crawl.now())
@@ -220,12 +224,6 @@ class Archives:
             place.size = batch.size
             self._crawl.note(_KEY + batch.source, place.saved)
 
-    def _tell_damage(self, source: str, position: Position) -> None:
-        place = self._places[source]
-        place.damaged += 1
-        if place.damaged <= _MOST_TOLD:
-            logger.warning("%s is damaged in the part that begins at byte %d", source, max(position.member, 0))
-
     def _is_full(self) -> bool:
         """Whether as many pages are in work as the text workers need."""
         return len(self._in_work) > self._most_pages or sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
@@ -236,9 +234,7 @@ class Archives:
 
 
 def _is_done(source: str, place: Place) -> bool:
+    """Whether *source* was read to its end, and has not grown since."""
     if place.size is None or not place.is_idle:
         return False
-    try:
-        return is_url(source) or os.path.getsize(source) == place.size
-    except OSError:
-        return False
+    return is_url(source) or (os.path.exists(source) and os.path.getsize(source) == place.size)

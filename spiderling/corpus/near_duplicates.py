@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,17 +160,12 @@ def _see_own(found: Shingles, seen: NDArray[np.bool_], counted: NDArray[np.bool_
     """Mark in *seen* what earlier paragraphs of the same document hold, unless they are duplicates themselves."""
     own: set[int] = set()
     hashes = found.hashes.tolist()
-    start = 0
-    for count in found.counts.tolist():
-        part = hashes[start : start + count]
-        here = slice(start, start + count)
-        if not own.isdisjoint(part):
-            seen[here] |= [hashed in own for hashed in part]
-        known = np.count_nonzero(seen[here] & counted[here])
-        number = np.count_nonzero(counted[here])
-        if known <= MAX_SEEN_SHARE * number:
-            own.update(part)
-        start += count
+    for start, end in pairwise([0, *np.cumsum(found.counts).tolist()]):
+        here = slice(start, end)
+        if not own.isdisjoint(hashes[here]):
+            seen[here] |= [hashed in own for hashed in hashes[here]]
+        if np.count_nonzero(seen[here] & counted[here]) <= MAX_SEEN_SHARE * np.count_nonzero(counted[here]):
+            own.update(hashes[here])
 
 
 def _shares(

@@ -51,12 +51,9 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
     Raises BadInput when it cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            file.seek(start)
-            part = file if end is None else io.BufferedReader(io.BytesIO(file.read(max(0, end - start))))
-            yield from documents(io.TextIOWrapper(_unpacked(part, path.suffix), "utf-8", "replace", newline="\n"))
-    except (OSError, EOFError, zstd.ZstdError) as error:
-        raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        yield from documents(_lines(Source(path, end), start, "replace"))
+    except DamageError as error:
+        raise BadInput(str(error)) from error
 
 
 class Source(NamedTuple):
@@ -98,14 +95,20 @@ def stored_documents(source: Source) -> Iterator[StoredDocument]:
         raise DamageError(f"{source.path} breaks off in the middle of a document.")
 
 
-def _lines(source: Source) -> Iterator[str]:
+def _lines(source: Source, start: int = 0, errors: str = "strict") -> Iterator[str]:
+    """The lines of a file; those of a segment, of which a length is known, from byte *start* on."""
     if source.length is not None:
-        for text in frames(source.path, source.length):
+        for text in frames(source.path, source.length, start):
             yield from io.StringIO(text, newline="\n")
         return
     try:
         with source.path.open("rb") as file:
-            yield from io.TextIOWrapper(_unpacked(file, source.path.suffix), "utf-8", newline="\n")
+            unpacked: Any = file
+            if source.path.suffix == ".zst" and file.peek(1):  # zstd takes an empty file for one that is cut
+                unpacked = zstd.ZstdFile(file)
+            elif source.path.suffix == ".gz":
+                unpacked = gzip.GzipFile(fileobj=file)
+            yield from io.TextIOWrapper(unpacked, "utf-8", errors, newline="\n")
     except (OSError, EOFError, UnicodeDecodeError, zstd.ZstdError) as error:
         raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
@@ -122,13 +125,6 @@ def frames(segment: Path, length: int, start: int = 0) -> Iterator[str]:
             yield frame.data.decode()
     except UnicodeDecodeError as error:
         raise DamageError(f"{segment} is damaged: {error}.") from error
-
-
-def _unpacked(file: Any, suffix: str) -> Any:
-    """A stream of what is packed in *file*."""
-    if suffix == ".zst" and file.peek(1):  # zstd takes an empty file for one that is cut
-        return zstd.ZstdFile(file)
-    return gzip.GzipFile(fileobj=file) if suffix == ".gz" else file
 
 
 def attributes_of(tag: str) -> dict[str, str]:

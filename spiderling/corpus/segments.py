@@ -72,26 +72,24 @@ class SegmentWriter:
         self._directory = directory
         self._prefix = prefix
         self._max_bytes = max_bytes
-        rows = {row.name: row for row in known if row.kind == self.kind.name}
-        self._known = {name: row.length_bytes for name, row in rows.items()}
-        for row in rows.values():
+        self._rows = sorted(row for row in known if row.kind == self.kind.name)
+        for row in self._rows:
             path = directory / row.name
             size = refuse_lost(path, row.length_bytes)
             if size > row.length_bytes:
                 acknowledged = f"only {row.length_bytes} were acknowledged, so nothing is added to it"
                 raise StorageError(f"{path} has {size} bytes, but {acknowledged}.")
-        names = sorted(rows)
-        self._written = [directory / name for name in names]
-        self._number = max((number_of(name) or 0 for name in names), default=0)
-        last = rows[names[-1]] if names else None
-        self._current = last if last is not None and last.name.endswith(self.kind.suffix) else None
+        self._written = [directory / row.name for row in self._rows]
+        self._number = max((number_of(row.name) or 0 for row in self._rows), default=0)
+        is_open = bool(self._rows) and self._rows[-1].name.endswith(self.kind.suffix)
+        self._current = self._rows[-1] if is_open else None
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
         """Byte of the segment at which the last batch begins."""
 
     def lengths(self) -> dict[str, int]:
         """Recorded length of each segment when the writer was opened."""
-        return dict(self._known)
+        return {row.name: row.length_bytes for row in self._rows}
 
     def append(self, entries: Sequence[Any]) -> SegmentRow | None:
         """Write *entries*, durably; the segment's new row, or None for no entries.

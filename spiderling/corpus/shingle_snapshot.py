@@ -107,8 +107,8 @@ class ShingleState:
         try:
             yield
         except OSError as error:
-            reason = error.strerror or error
-            raise StorageError(f"the snapshot in {self._directory} could not be written: {reason}.") from error
+            what = f"the snapshot in {self._directory}"
+            raise StorageError(f"{what} could not be written: {error.strerror or error}.") from error
 
     def _read(self) -> tuple[ShingleFilter, dict[str, int]]:
         if not (self._directory / _INDEX).exists():

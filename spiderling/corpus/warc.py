@@ -48,12 +48,13 @@ class WarcKind(SegmentKind):
 
     def __init__(self, compression: str, about: Mapping[str, str]) -> None:
         """*compression*: gzip or zstd; *about*: what the ``warcinfo`` record of each file says."""
-        super().__init__("warc", f".warc.{'zst' if compression == 'zstd' else 'gz'}")
+        is_zstd = compression == "zstd"
+        super().__init__("warc", ".warc.zst" if is_zstd else ".warc.gz")
         self._pack: Callable[[bytes], bytes] = _gzip
-        if compression == "zstd":
+        if is_zstd:
             self._pack = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).compress
-        self._about = {"software": f"Spiderling/{__version__}", "format": "WARC File Format 1.1"}
-        self._about |= {"conformsTo": _CONFORMS, **about}
+        software = {"software": f"Spiderling/{__version__}", "format": "WARC File Format 1.1", "conformsTo": _CONFORMS}
+        self._about = {**software, **about}
         self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Payload digest -> URL and date of the response that holds it."""
         self._indexer = ThreadPoolExecutor(1, thread_name_prefix="cdxj")

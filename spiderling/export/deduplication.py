@@ -200,16 +200,16 @@ class Deduplication:
             return
         documents, first, *_ = self._totals()
         texts = progress(self._corpus.stored(), "documents read", self._corpus.documents)
-        for chunk in _chunks(islice(texts, documents, None), self._rule):
-            documents += chunk.documents
-            units = np.arange(first, first + len(chunk.sizes))
+        for number, hashes, sizes in _chunks(islice(texts, documents, None), self._rule):
+            documents += number
+            units = np.arange(first, first + len(sizes))
             first += len(units)
             with self._committed("chunk", documents):
-                self._connection.register("hashes", {"hash": chunk.hashes, "unit": np.repeat(units, chunk.sizes)})
-                self._connection.register("sizes", {"unit": units, "shingles": chunk.sizes})
+                self._connection.register("hashes", {"hash": hashes, "unit": np.repeat(units, sizes)})
+                self._connection.register("sizes", {"unit": units, "shingles": sizes})
                 self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
                 self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
-                self._execute("INSERT INTO chunk VALUES (?, ?, ?)", chunk.documents, len(units), len(chunk.hashes))
+                self._execute("INSERT INTO chunk VALUES (?, ?, ?)", number, len(units), len(hashes))
         with self._committed("collected"):
             pass
 
@@ -293,15 +293,10 @@ class Deduplication:
         return StoredDocument(attributes, text)
 
 
-class _Chunk(NamedTuple):
-    documents: int
-    hashes: NDArray[np.uint64]
-    sizes: NDArray[np.int64]
-    """Shingles of each unit."""
-
-
-def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]:
-    """The shingles of some documents at a time."""
+def _chunks(
+    documents: Iterable[StoredDocument], rule: Rule
+) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.int64]]]:
+    """Some documents at a time: their number, their shingles, and how many of these each unit has."""
     hashes = [np.zeros(0, np.uint64)]
     sizes = [np.zeros(0, np.int64)]
     number = 0
@@ -312,10 +307,10 @@ def _chunks(documents: Iterable[StoredDocument], rule: Rule) -> Iterator[_Chunk]
         sizes.append(counts if rule.unit == "paragraph" else counts.sum(keepdims=True))
         number += len(found.hashes)
         if number >= CHUNK_SHINGLES:
-            yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
+            yield len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes)
             del hashes[1:], sizes[1:]
             number = 0
-    yield _Chunk(len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes))
+    yield len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes)
 
 
 def _duplicates(

@@ -155,9 +155,8 @@ class Parts:
         if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.part.stat().st_size:
             self._close(name)
         if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
-            mean = MAX_WAITING_CHARS / len(self._open)
             for one in self._open.values():
-                if one.writer.waiting >= mean:
+                if one.writer.waiting >= MAX_WAITING_CHARS / len(self._open):  # as much as the mean, or more
                     one.writer.flush()
 
     def _begin(self, name: str) -> _Shard:

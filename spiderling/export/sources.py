@@ -148,10 +148,7 @@ class Salvage:
         if source.length is None and _is_whole(source):
             yield from stored_documents(source)
             return
-        lost = 0
-        frames = 0
-        read = 0
-        taken = 0
+        lost = frames = read = taken = 0
         for part in _parts(source.path):
             if part.documents:
                 yield from part.documents
@@ -184,22 +181,22 @@ def _parts(path: Path) -> Iterator[_Part]:
     if not path.exists() or not path.stat().st_size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        begin = at = number = 0
+        begin = at = 0
         while at < len(data):
-            part = None
-            if data[at : at + len(_MAGIC)] == _MAGIC:
-                part = _frame(path, at, len(data))
-                number += 1
+            part = _frame(path, at, len(data)) if data[at : at + len(_MAGIC)] == _MAGIC else None
             if part is None:
-                at = data.find(_MAGIC, at + 1) % (len(data) + 1)  # -1, for none, becomes the end
+                at = data.find(_MAGIC, at + 1) % (len(data) + 1)  # where there is none, -1 becomes the end
                 continue
             if at > begin:
-                yield _Part(begin, at - begin, frames=max(1, number - 1))
+                yield _damaged(data, begin, at)
             yield part
             begin = at = at + part.length
-            number = 0
         if at > begin:
-            yield _Part(begin, at - begin, frames=max(1, number))
+            yield _damaged(data, begin, at)
+
+
+def _damaged(data: mmap.mmap, begin: int, end: int) -> _Part:
+    return _Part(begin, end - begin, frames=max(1, data[begin:end].count(_MAGIC)))
 
 
 def _frame(path: Path, begin: int, size: int) -> _Part | None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
 
 from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
-from spiderling.engine.component import Component
 from spiderling.engine.requests import fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
 from spiderling.items import PageItem
+from spiderling.pipelines.page_pipeline import PagePipeline
+from spiderling.text import Page
 from spiderling.text.prevertical import written
 
 CAPTURED = "spiderling_captured"
 """Meta key of pages from an archive: when they were fetched, in seconds since 1970."""
 
 
-class CorpusPipeline(Component):
+class CorpusPipeline(PagePipeline):
     """Sets ``item.attributes``, ``item.document`` and ``item.kept_bytes``; the checkpoint writes the document."""
 
     @classmethod
@@ -27,19 +27,14 @@ class CorpusPipeline(Component):
         feeds.register()
         return cls(crawler)
 
-    def process_item(self, item: Any) -> Any:
-        if not isinstance(item, PageItem) or item.page is None:
-            return item
-        item.kept_bytes = item.page.clean_bytes - item.duplicate_bytes
-        item.attributes |= self._attributes(item)
+    def process_page(self, item: PageItem, page: Page) -> None:
+        item.kept_bytes = page.clean_bytes - item.duplicate_bytes
+        item.attributes |= self._attributes(item, page)
         head = f"<doc{written(item.attributes)}>\n".encode("utf-8", "replace")
-        item.document = b"%s%s</doc>\n" % (head, item.page.kept_elements())
-        return item
+        item.document = b"%s%s</doc>\n" % (head, page.kept_elements())
 
-    def _attributes(self, item: PageItem) -> dict[str, object]:
+    def _attributes(self, item: PageItem, page: Page) -> dict[str, object]:
         response = item.response
-        page = item.page
-        assert page is not None
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
         weight = self.crawl.frontier.sample_weight(page.batch.number)

@@ -9,46 +9,41 @@ its document, so a page that is fetched again after a kill is not its own duplic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import xxhash
 
 from spiderling.base.reasons import Reason
-from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.items import PageItem
-from spiderling.text import measure_clean
+from spiderling.pipelines.page_pipeline import PagePipeline
+from spiderling.text import Page, measure_clean
 from spiderling.text.quality import parse_quality
 
 
-class DedupPipeline(Component):
+class DedupPipeline(PagePipeline):
     """Sets ``item.digests``; takes known paragraphs out, or marks them; drops pages that have too little new text."""
 
-    def process_item(self, item: Any) -> Any:
+    def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
-        if not isinstance(item, PageItem) or item.page is None or self.crawl.options.dedup == "off":
-            return item
         crawl = self.crawl
-        if crawl.frontier.is_copy(item.response.url, item.page.sketch):
+        if crawl.options.dedup == "off":
+            return
+        if crawl.frontier.is_copy(item.response.url, page.sketch):
             raise DropPage(Reason.SOFT_NOT_FOUND)
-        digests: tuple[int, ...] = (digest_key(item.page.raw_digest), digest_key(item.page.text_digest))
-        known = crawl.known_digests
-        if not known.isdisjoint(digests):
+        digests: tuple[int, ...] = (digest_key(page.raw_digest), digest_key(page.text_digest))
+        if not crawl.known_digests.isdisjoint(digests):
             raise DropPage(Reason.DUPLICATE)
         if crawl.near is not None:
-            duplicate = crawl.near.judge(id(item), item.page.shingles)
+            duplicate = crawl.near.judge(id(item), page.shingles)
             if duplicate.any():
-                digests += (self._without(item, duplicate.tolist()),)
-        known.update(digests)
+                digests += (self._without(item, page, duplicate.tolist()),)
+        crawl.known_digests.update(digests)
         item.digests = digests
-        return item
 
-    def _without(self, item: PageItem, duplicate: Sequence[bool]) -> int:
+    def _without(self, item: PageItem, page: Page, duplicate: Sequence[bool]) -> int:
         """Take the duplicates among the kept paragraphs out of the clean text, or mark them; the text's digest."""
         options = self.crawl.options
-        page = item.page
-        assert page is not None
         marks = options.dedup == "mark"
         flags = iter(duplicate)
         page.paragraphs = [

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
+from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page
 
 
-class LanguagePipeline(Component):
+class LanguagePipeline(PagePipeline):
     """Sets ``item.language``; drops pages of other languages."""
 
-    def process_item(self, item: Any) -> Any:
+    def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(WRONG_LANGUAGE)."""
-        if not isinstance(item, PageItem) or item.page is None:
-            return item
-        check_language(item.page, self.crawl.codes, self.crawl.options)
-        item.language = item.page.language
-        return item
+        check_language(page, self.crawl.codes, self.crawl.options)
+        item.language = page.language
 
 
 def check_language(page: Page, accepted: Collection[str], options: Options) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
+from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page
 from spiderling.text.quality import parse_quality
 from spiderling.text.spam import GOOGLE
 
 
-class QualityPipeline(Component):
+class QualityPipeline(PagePipeline):
     """Drops pages that are too short or too bad."""
 
-    def process_item(self, item: Any) -> Any:
+    def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(BAD_QUALITY)."""
-        if not isinstance(item, PageItem) or item.page is None:
-            return item
-        check_quality(item.page, self.crawl.options)
-        return item
+        check_quality(page, self.crawl.options)
 
 
 def check_quality(page: Page, options: Options) -> None:

@@ -45,7 +45,9 @@ _MOST_NAMED = 5
 
 
 class _Work(NamedTuple):
-    source: str
+    """The record of a page that is in work."""
+
+    place: Place
     position: Position
     bytes: int
 
@@ -73,7 +75,7 @@ class Archives:
     def __init__(self, sources: Sequence[str], options: Options, crawl: CrawlSide) -> None:
         """Raises BadInput for a list of URLs that cannot be read."""
         saved = {key.removeprefix(_KEY): json.loads(value) for key, value in crawl.meta.items() if key.startswith(_KEY)}
-        self._places = {source: Place(saved.get(source)) for source in sources}
+        self._places = {source: Place(saved.get(source, {}), source) for source in sources}
         self._options = options
         self._crawl = crawl
         self._only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
@@ -92,7 +94,7 @@ class Archives:
     @property
     def unread(self) -> list[str]:
         """Archives that have not been read to their end, or have grown since."""
-        return [source for source, place in self._places.items() if not _is_done(source, place)]
+        return [source for source, place in self._places.items() if not _is_done(place)]
 
     @property
     def is_ahead(self) -> bool:
@@ -135,7 +137,7 @@ class Archives:
                 for record in batch.records:
                     if is_stopping():
                         return
-                    fetch = self._judged(batch.source, record)
+                    fetch = self._judged(place, record)
                     if fetch is None:
                         continue
                     # as many as the text workers need; this one is among them
@@ -144,7 +146,7 @@ class Archives:
                     if is_stopping():
                         return
                     yield fetch, record
-                self._note_end(batch)
+                self._note_end(place, batch)
         finally:
             readers.stop()
 
@@ -157,11 +159,11 @@ class Archives:
 
         To be called in one step with the frontier's report and the checkpoint's ``add``.
         """
-        work = self._in_work.pop(outcome.url_id, None) if outcome.url_id is not None else None
-        if work is not None and outcome.url_id is not None:
+        if outcome.url_id in self._in_work:
+            work = self._in_work.pop(outcome.url_id)
             self._crawl.pages.enter(outcome.url_id)
             self._freed.set()
-            self._end(work.source, work.position)
+            self._end(work.place, work.position)
         return replace(outcome, links=NONE, links_cut=0)
 
     def _open(self, source: str) -> Raw:
@@ -176,53 +178,51 @@ class Archives:
     def _records(self, source: str, raw: Raw) -> Iterator[Record]:
         return self._reader.records(raw, self._places[source].last)
 
-    def _judged(self, source: str, record: Record) -> Fetch | None:
+    def _judged(self, place: Place, record: Record) -> Fetch | None:
         """The page of *record*; None if it is no page or was done before."""
-        if not self._places[source].begin_record(record.position):
+        if not place.begin_record(record.position):
             return None
-        fetch = self._begun(source, record)
-        if fetch is None:
-            self._end(source, record.position)
+        fetch = self._begun(place, record)
+        if not isinstance(fetch, Fetch):
+            self._end(place, record.position)
             return None
-        self._in_work[fetch.id] = _Work(source, record.position, len(record.body))
+        self._in_work[fetch.id] = _Work(place, record.position, len(record.body))
         if record.reason is None:
             return fetch
         size = record.length
         self._crawl.finish(Outcome(fetch.id, fetch.url, record.reason, record.status, wire_bytes=size, body_bytes=size))
         return None
 
-    def _begun(self, source: str, record: Record) -> Fetch | None:
+    def _begun(self, place: Place, record: Record) -> Fetch | Reason | None:
+        """The fetch that stands for *record*; anything else if it is no page."""
+        if record.reason is Reason.DAMAGED:
+            place.damaged += 1
+            if place.damaged <= _MOST_TOLD:
+                begin = max(record.position.member, 0)
+                logger.warning("%s is damaged in the part that begins at byte %d", place.source, begin)
         if record.reason in MENTIONS:
             self._crawl.pages.refuse(record.reason)
-            if record.reason is Reason.DAMAGED:
-                place = self._places[source]
-                place.damaged += 1
-                if place.damaged <= _MOST_TOLD:
-                    begin = max(record.position.member, 0)
-                    logger.warning("%s is damaged in the part that begins at byte %d", source, begin)
-            return None
-        if record.is_robots and record.reason is None:
+        elif record.is_robots and record.reason is None:
             self._crawl.pages.robots_txt(record.url, record.status, record.body, self._crawl.now())
-            return None
-        fetch = self._crawl.pages.begin(record.url)
-        return fetch if isinstance(fetch, Fetch) else None
+        else:
+            return self._crawl.pages.begin(record.url)
+        return None
 
-    def _end(self, source: str, position: Position) -> None:
-        place = self._places[source]
+    def _end(self, place: Place, position: Position) -> None:
         place.end_record(position)
-        self._crawl.note(_KEY + source, place.saved)
+        self._crawl.note(_KEY + place.source, place.saved)
 
-    def _note_end(self, batch: Batch) -> None:
-        place = self._places[batch.source]
+    def _note_end(self, place: Place, batch: Batch) -> None:
+        """Note what *batch* says of the end of its archive."""
         error = batch.error
         if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
-            error = f"Nothing could be read of {batch.source}: it is no WARC file, or damaged throughout."
+            error = f"Nothing could be read of {place.source}: it is no WARC file, or damaged throughout."
         if error:
-            self.errors[batch.source] = error
+            self.errors[place.source] = error
             logger.error("%s The same command tries it again.", error)
         elif batch.size is not None:
             place.size = batch.size
-            self._crawl.note(_KEY + batch.source, place.saved)
+            self._crawl.note(_KEY + place.source, place.saved)
 
     def _is_full(self) -> bool:
         """Whether as many pages are in work as the text workers need."""
@@ -233,8 +233,8 @@ class Archives:
         await self._freed.wait()
 
 
-def _is_done(source: str, place: Place) -> bool:
-    """Whether *source* was read to its end, and has not grown since."""
+def _is_done(place: Place) -> bool:
+    """Whether the archive was read to its end, and has not grown since."""
     if place.size is None or not place.is_idle:
         return False
-    return is_url(source) or (os.path.exists(source) and os.path.getsize(source) == place.size)
+    return is_url(place.source) or (os.path.exists(place.source) and os.path.getsize(place.source) == place.size)

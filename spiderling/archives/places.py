@@ -7,6 +7,8 @@ which everything is done, and the few records behind it that are done.  After a 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
@@ -26,9 +28,9 @@ BEGIN = Position(-1)
 class Place:
     """The records of one archive: in work, done, still to come."""
 
-    def __init__(self, saved: dict[str, Any] | None = None) -> None:
-        """Go on from *saved*, which the method ``saved`` returned."""
-        saved = saved or {}
+    def __init__(self, saved: Mapping[str, Any] = MappingProxyType({}), source: str = "") -> None:
+        """Go on in the archive *source* from *saved*, which the method ``saved`` returned."""
+        self.source = source
         self.last = Position(*saved.get("last", BEGIN))
         """Everything up to here is done."""
         self._done = {Position(*position) for position in saved.get("done", ())}

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from spiderling.base.digits import whole_number
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.host_lists import numbered_entries
 from spiderling.base.options import Options
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
@@ -62,8 +63,8 @@ def _expanded(entry: str, in_list: bool = False) -> Iterator[str]:
             raise BadInput(f"-a warc=: there is no {', '.join(_SUFFIXES)} in the directory {entry}; {_EXAMPLE}.")
         yield from map(_readable, inside)
     elif entry.endswith(_LISTS) and not in_list:
-        lines = (line.partition("#")[0].strip() for line in _lines(path))
-        yield from (source for line in lines for source in _expanded(line, in_list=True))
+        for _, line in numbered_entries(str(path), "-a warc=: the list"):
+            yield from _expanded(line.partition("#")[0].strip(), in_list=True)
     elif path.exists():
         yield _readable(str(path))
     else:
@@ -71,14 +72,6 @@ def _expanded(entry: str, in_list: bool = False) -> Iterator[str]:
         if not matches:
             raise BadInput(f"-a warc=: no file is or matches {entry!r}; {_EXAMPLE}.")
         yield from map(_readable, matches)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise BadInput(f"-a warc=: the list {path} cannot be read ({reason}); write one archive a line.") from None
 
 
 def _readable(path: str) -> str:
@@ -157,7 +150,8 @@ class UrlRaw:
                 continue
             self._offset += len(data)
             self.bytes_read += len(data)
-            self._failures = 0 if data else self._failures
+            if data:
+                self._failures = 0
             return data
 
     def seek(self, offset: int) -> None:

@@ -236,7 +236,7 @@ def test_what_is_done_is_not_done_again_and_what_was_in_work_is():
 @settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_a_place_saved_at_any_moment_gives_each_record_once(rng: random.Random):
-    positions, ended, saved = [Position(number) for number in range(30)], [], None
+    positions, ended, saved = [Position(number) for number in range(30)], [], {}
     for _ in range(4):
         place, in_work = Place(saved), []
         for position in positions[: rng.randrange(31)]:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from spiderling.base.digits import whole_number
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.host_lists import numbered_entries
+from spiderling.base.lists import numbered_entries
 from spiderling.base.options import Options
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")

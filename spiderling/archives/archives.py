@@ -31,7 +31,7 @@ from spiderling.frontier.discovery.archive_pages import ArchivePages
 logger = logging.getLogger(__name__)
 
 _KEY = "archive:"
-"""Before an archive's name in the store's table ``meta``."""
+"""Begins the key of an archive in the store's table ``meta``; its name follows."""
 _PAGES_PER_WORKER = 6
 """Pages in work for each text worker (chosen: none of them waits)."""
 _MOST_BYTES = 64_000_000
@@ -39,9 +39,9 @@ _MOST_BYTES = 64_000_000
 _MOST_SPREAD = 10_000
 """Records of an archive that may be done behind one that is not (chosen: each checkpoint names them)."""
 _MOST_TOLD = 3
-"""Damages of one archive that are logged one by one."""
+"""Damages of one archive that are logged one by one (chosen)."""
 _MOST_NAMED = 5
-"""Archives that a progress line names."""
+"""Archives that a progress line names (chosen)."""
 
 
 class _Work(NamedTuple):

@@ -1,7 +1,7 @@
 """How far one archive is done; small enough to be written with every checkpoint.
 
-Pages come back from the pipelines in another order than they were read.  So a place consists of the last record up to
-which everything is done, and the few records behind it that are done.  After a kill all other records are read again.
+Pages come back from the pipelines in another order than they were read.  So a place is the last record up to which all
+is done, and the few records behind it that are done.  After a kill all other records are read again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Position(NamedTuple):
 
 
 BEGIN = Position(-1)
-"""Before every record."""
+"""A position before every record."""
 
 
 class Place:

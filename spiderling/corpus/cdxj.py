@@ -23,7 +23,6 @@ from spiderling.corpus.segments import frames
 
 _WWW = re.compile(r"www\d*\.")
 _PORTS = {"http": 80, "https": 443}
-_NO_DIGITS = re.compile("[^0-9]+")
 _SLASHES = re.compile("//+")
 
 
@@ -31,7 +30,7 @@ class Record(NamedTuple):
     """One WARC record."""
 
     headers: dict[str, str]
-    """By lower-case name."""
+    """Its keys are in lower case."""
     block: bytes
     offset: int
     """Where its member or frame begins in the file."""
@@ -95,7 +94,7 @@ def _lines(path: Path) -> Iterator[str]:
                 "offset": str(record.offset),
                 "filename": path.name,
             }
-            time = _NO_DIGITS.sub("", headers["warc-date"])[:14]
+            time = re.sub(r"\D", "", headers["warc-date"], flags=re.ASCII)[:14]
             yield f"{surt(values['url'])} {time} {json.dumps(values)}\n"
 
 

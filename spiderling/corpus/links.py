@@ -47,7 +47,7 @@ class LinkLine(NamedTuple):
     badness: float = 0.0
     page_language: str = ""
     sketch: int | None = None
-    """None: not recorded."""
+    """It is None where it was not recorded."""
     text_key: int = 0
     said: Sequence[int] = ()
 

@@ -25,7 +25,9 @@ from spiderling.frontier.storage.protocol import SegmentRow
 
 SUFFIX = ".prevert.zst"
 _LEVEL = 3
+"""Level of zstd (chosen: its default)."""
 _PIECE_BYTES = 65536
+"""Bytes that are read at a time (chosen)."""
 _NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\.warc\.zst)")
 
 
@@ -77,8 +79,10 @@ class SegmentWriter:
             path = directory / row.name
             size = refuse_lost(path, row.length_bytes)
             if size > row.length_bytes:
-                acknowledged = f"only {row.length_bytes} were acknowledged, so nothing is added to it"
-                raise StorageError(f"{path} has {size} bytes, but {acknowledged}.")
+                raise StorageError(
+                    f"{path} has {size} bytes, but only {row.length_bytes} were acknowledged, so nothing is added to "
+                    "it."
+                )
         self._written = [directory / row.name for row in self._rows]
         self._number = max((number_of(row.name) or 0 for row in self._rows), default=0)
         is_open = bool(self._rows) and self._rows[-1].name.endswith(self.kind.suffix)
@@ -99,16 +103,16 @@ class SegmentWriter:
         if not entries:
             return None
         try:
-            row = self._open()
-            assert self._file is not None
+            row, file = self._open()
             data = b"" if row.length_bytes else self.kind.begin(row.name)
             data += self.kind.pack(entries)
-            self._file.write(data)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         except OSError as error:
-            what = f"the {self.kind.name} in {self._directory}"
-            raise StorageError(f"{what} could not be written: {error.strerror}.") from error
+            raise StorageError(
+                f"the {self.kind.name} in {self._directory} could not be written: {error.strerror}."
+            ) from error
         self.frame_offset = row.length_bytes
         self._current = row._replace(length_bytes=row.length_bytes + len(data), documents=row.documents + len(entries))
         return self._current
@@ -124,8 +128,8 @@ class SegmentWriter:
         self.close()
         self.kind.finish(self._written)
 
-    def _open(self) -> SegmentRow:
-        """The row of the segment to append to, its file open; a new one when the last is full."""
+    def _open(self) -> tuple[SegmentRow, IO[bytes]]:
+        """The row of the segment to append to, and its open file; a new one when the last is full."""
         row = self._current
         if row is None or row.length_bytes >= self._max_bytes:
             self.close()
@@ -137,7 +141,7 @@ class SegmentWriter:
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
             sync_directory(self._directory)
-        return row
+        return row, self._file
 
     def _next(self) -> Path:
         """The next segment that does not exist or is empty, so that nothing is added to a file of somebody else."""

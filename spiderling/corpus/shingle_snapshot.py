@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,8 @@ class ShingleState:
         """The filter of a corpus whose segments have *lengths*; made from all its text if no snapshot can be read."""
         seen = ShingleFilter(self._max_bytes)
         covered = dict[str, int]()
-        try:
-            seen, covered = self._read()
-        except (OSError, EOFError, ValueError, KeyError, zstd.ZstdError):
-            self.loaded = []
+        with suppress(OSError, EOFError, ValueError, KeyError, zstd.ZstdError):
+            seen, covered, self.loaded = self._read()
         if any(covered[name] > lengths.get(name, 0) for name in covered):
             seen = ShingleFilter(self._max_bytes)
             covered = {}
@@ -110,22 +108,19 @@ class ShingleState:
             what = f"the snapshot in {self._directory}"
             raise StorageError(f"{what} could not be written: {error.strerror or error}.") from error
 
-    def _read(self) -> tuple[ShingleFilter, dict[str, int]]:
-        if not (self._directory / _INDEX).exists():
-            return ShingleFilter(self._max_bytes), {}
+    def _read(self) -> tuple[ShingleFilter, dict[str, int], list[str]]:
         index = json.loads((self._directory / _INDEX).read_bytes())
         layers = [_read_layer(self._directory / entry["file"], entry) for entry in index["layers"]]
-        self.loaded = list(index["loaded"])
-        return ShingleFilter(self._max_bytes, layers, int(index["forgotten"])), dict(index["covered"])
+        seen = ShingleFilter(self._max_bytes, layers, int(index["forgotten"]))
+        return seen, dict(index["covered"]), list(index["loaded"])
 
 
 def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | None = None) -> int:
     """Remember the new paragraphs of the documents in *path* from byte *start* to *end*; returns their number."""
     number = 0
     for document in read_documents(path, start, end):
-        both = zip(document.paragraphs, document.details, strict=True)
-        new = [text for text, attributes in both if "dup" not in attributes]
-        found = shingles(new)
+        paragraphs = zip(document.paragraphs, document.details, strict=True)
+        found = shingles([text for text, attributes in paragraphs if "dup" not in attributes])
         seen.remember(found.hashes[seen.counted(found)])
         number += 1
     return number

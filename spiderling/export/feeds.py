@@ -79,7 +79,7 @@ class PrevertExporter(BaseItemExporter):
         self.file.write(self._document(item).encode("utf-8", "replace"))
 
     def _document(self, item: Any) -> str:
-        """As it stands in the corpus, unless the feed wants only some fields."""
+        """*item* as a document of the corpus, whole unless the feed wants only some fields."""
         if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
             return item.document.decode()
         fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
@@ -94,14 +94,12 @@ class ParquetExporter(PrevertExporter):
 
     def start_exporting(self) -> None:
         """What a file holds already stays, and nothing is added: Parquet cannot be appended to."""
-        self._writer: ParquetWriter | None = None
-        if self.file.tell():
+        self._writer = None if self.file.tell() else ParquetWriter(self.file)
+        if self._writer is None:
             logger.error(
                 "The Parquet feed is not written: its file exists, and Parquet cannot be appended to. Add "
                 "'overwrite': True to the feed, or %%(time)s to its name; scrapy export makes one of the corpus."
             )
-        else:
-            self._writer = ParquetWriter(self.file)
 
     def export_item(self, item: Any) -> None:
         if self._writer is not None:

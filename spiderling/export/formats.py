@@ -85,7 +85,7 @@ def as_json(record: dict[str, Any]) -> str:
 
 
 def schema() -> pa.Schema:
-    """Of Parquet files."""
+    """The schema of Parquet files."""
     import pyarrow as pa
 
     text = pa.string()

@@ -109,7 +109,7 @@ class Selection:
         return xxhash.xxh3_64_intdigest(key.encode("utf-8", "replace")) < self._share * 2**64
 
     def described(self) -> dict[str, object]:
-        """For the manifest."""
+        """The conditions and what they left out, for the manifest."""
         conditions = [condition.text for condition in self.conditions]
         return {"where": conditions, "sample": self._share, "seed": self._seed, "left_out": dict(self.left_out)}
 

@@ -34,7 +34,7 @@ _MOST_BYTES = 1 << 30
 
 
 class Corpus(NamedTuple):
-    """Where documents come from."""
+    """The files that documents come from, and what is known of them."""
 
     sources: list[Source]
     purposes: list[str]
@@ -134,7 +134,7 @@ class Loss(TypedDict):
     frames: int
     """An estimate: those that seem to begin in these bytes."""
     documents: int | None
-    """By the state's record, else an estimate from the whole frames; None: there is neither."""
+    """What the state records, else an estimate from the whole frames; None if there is neither."""
 
 
 class Salvage:
@@ -171,7 +171,7 @@ class _Part(NamedTuple):
     offset: int
     length: int
     documents: Sequence[StoredDocument] = ()
-    """At least one in a whole frame."""
+    """A whole frame has at least one."""
     frames: int = 0
     """Frames that seem to begin in a stretch that is not whole."""
 

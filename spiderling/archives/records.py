@@ -123,8 +123,8 @@ class RecordReader:
                     yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
                 if record is None or not record.is_cut:
                     return
-            except BaseException as error:
-                if not _is_parsers(error):
+            except BaseException as error:  # the parser's PanicException is nothing better
+                if not isinstance(error, (OSError, ValueError)) and type(error).__name__ != "PanicException":
                     raise
             if member.ending is not Ending.DAMAGED and not (record and record.reason is Reason.DAMAGED):
                 yield Record(Position(member.offset, behind), reason=Reason.DAMAGED)
@@ -207,11 +207,6 @@ class RecordReader:
         if decoder.understood:
             record.headers.pop(b"Content-Encoding", None)
         return content
-
-
-def _is_parsers(error: BaseException) -> bool:
-    """Whether FastWARC raised *error* about the data; its PanicException is a BaseException only."""
-    return isinstance(error, (OSError, ValueError)) or type(error).__name__ == "PanicException"
 
 
 def _joined(body: bytes) -> bytes:

@@ -94,7 +94,7 @@ def _lines(path: Path) -> Iterator[str]:
                 "offset": str(record.offset),
                 "filename": path.name,
             }
-            time = re.sub(r"\D", "", headers["warc-date"], flags=re.ASCII)[:14]
+            time = re.sub("[^0-9]+", "", headers["warc-date"])[:14]
             yield f"{surt(values['url'])} {time} {json.dumps(values)}\n"
 
 

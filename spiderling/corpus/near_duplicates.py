@@ -145,7 +145,8 @@ class NearDuplicates:
         owner = np.repeat(np.arange(len(found.counts)), found.counts)
         if found.repeats:
             _see_own(found, seen, counted)
-        duplicate = _shares(owner, seen, counted, len(found.counts)) > MAX_SEEN_SHARE
+        number = np.bincount(owner[counted], minlength=len(found.counts))
+        duplicate = np.bincount(owner[counted & seen], minlength=len(found.counts)) > MAX_SEEN_SHARE * number
         self._pending[key] = found.hashes[counted & ~duplicate[owner]]
         return duplicate
 
@@ -166,12 +167,3 @@ def _see_own(found: Shingles, seen: NDArray[np.bool_], counted: NDArray[np.bool_
             seen[here] |= [hashed in own for hashed in hashes[here]]
         if np.count_nonzero(seen[here] & counted[here]) <= MAX_SEEN_SHARE * np.count_nonzero(counted[here]):
             own.update(hashes[here])
-
-
-def _shares(
-    owner: NDArray[np.int64], seen: NDArray[np.bool_], counted: NDArray[np.bool_], paragraphs: int
-) -> NDArray[np.float64]:
-    """The share of each paragraph's shingles that was seen; 0 for one of which none counts."""
-    number = np.bincount(owner[counted], minlength=paragraphs)
-    known = np.bincount(owner[counted & seen], minlength=paragraphs)
-    return known / np.maximum(number, 1)

@@ -78,12 +78,6 @@ def record_of(document: Document) -> dict[str, Any]:
     return record
 
 
-def as_json(record: dict[str, Any]) -> str:
-    """One line of JSONL; times as ISO 8601."""
-    time = record["crawl_date"]
-    return json.dumps(record | {"crawl_date": time and f"{time:%Y-%m-%dT%H:%M:%SZ}"}, ensure_ascii=False) + "\n"
-
-
 def schema() -> pa.Schema:
     """The schema of Parquet files."""
     import pyarrow as pa
@@ -144,7 +138,10 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def _jsonl(document: StoredDocument) -> str:
-    return as_json(record_of(parsed(document)))
+    """One line; times as ISO 8601."""
+    record = record_of(parsed(document))
+    time = record["crawl_date"]
+    return json.dumps(record | {"crawl_date": time and f"{time:%Y-%m-%dT%H:%M:%SZ}"}, ensure_ascii=False) + "\n"
 
 
 def _text(document: StoredDocument) -> str:

@@ -99,14 +99,11 @@ class Selection:
         failed = [condition for condition in self.conditions if not condition.holds(attributes)]
         if self._distance is not None and (not failed or failed == [self._distance]):
             self._words[attributes.get("lang", ""), bool(failed)] += int(number(attributes.get("words", "")) or 0)
-        if not failed and self._is_drawn(attributes):
+        key = f"{self._seed}\n{attributes.get('id') or attributes.get('url', '')}".encode("utf-8", "replace")
+        if not failed and xxhash.xxh3_64_intdigest(key) < self._share * 2**64:
             return True
         self.left_out[failed[0].text if failed else "sample"] += 1
         return False
-
-    def _is_drawn(self, attributes: Mapping[str, str]) -> bool:
-        key = f"{self._seed}\n{attributes.get('id') or attributes.get('url', '')}"
-        return xxhash.xxh3_64_intdigest(key.encode("utf-8", "replace")) < self._share * 2**64
 
     def described(self) -> dict[str, object]:
         """The conditions and what they left out, for the manifest."""

@@ -107,14 +107,14 @@ class Archives:
 
     def standing(self) -> str:
         """How far the archives are read, and which are damaged, in one line for the user."""
-        total = len(self._places)
-        unread = self.unread
         damaged = {source: place.damaged for source, place in self._places.items() if place.damaged}
-        parts = [f"{total - len(unread):,} of {total:,} read, {self.records:,} records"]
-        for what, names in (
-            ("damaged", [f"{os.path.basename(source)} ({number:,} parts)" for source, number in damaged.items()]),
-            ("not read to the end", [os.path.basename(source) for source in self.errors]),
-        ):
+        named = {
+            "damaged": [f"{os.path.basename(source)} ({number:,} parts)" for source, number in damaged.items()],
+            "not read to the end": [os.path.basename(source) for source in self.errors],
+        }
+        total = len(self._places)
+        parts = [f"{total - len(self.unread):,} of {total:,} read, {self.records:,} records"]
+        for what, names in named.items():
             if names:
                 parts.append(f"{what}: {', '.join(names[:_MOST_NAMED])}{' ...' if len(names) > _MOST_NAMED else ''}")
         return "; ".join(parts)

@@ -62,11 +62,7 @@ class Record:
 
 
 class Refused(Exception):
-    """A record that is no page."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.value)
-        self.reason = reason
+    """A record that is no page; the argument is the Reason."""
 
 
 class RecordReader:
@@ -135,7 +131,7 @@ class RecordReader:
         try:
             self._fill(record, found)
         except Refused as refused:
-            record.reason = refused.reason
+            record.reason = refused.args[0]
         return record
 
     def _fill(self, record: Record, found: Any) -> None:

@@ -16,7 +16,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -92,26 +91,25 @@ class FileRaw(io.FileIO):
 
     def __init__(self, path: str) -> None:
         """Raises ArchiveUnread."""
-        with _told(path):
+        try:
             super().__init__(path)
             self.size: int | None = os.path.getsize(path)
             """Bytes of the whole, if that is known."""
+        except OSError as error:
+            raise self._unread(path, error) from error
         self.bytes_read = 0
 
     def read(self, size: int | None = -1) -> bytes:
         """Some of the next bytes, none at the end; raises ArchiveUnread."""
-        with _told(self.name):
+        try:
             data: bytes = super().read(size)
+        except OSError as error:
+            raise self._unread(self.name, error) from error
         self.bytes_read += len(data)
         return data
 
-
-@contextmanager
-def _told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ArchiveUnread(f"{path} cannot be read: {error.strerror or error}.") from error
+    def _unread(self, path: str, error: OSError) -> ArchiveUnread:
+        return ArchiveUnread(f"{path} cannot be read: {error.strerror or error}.")
 
 
 class UrlRaw:

@@ -103,12 +103,13 @@ class SegmentWriter:
         if not entries:
             return None
         try:
-            row, file = self._open()
+            row = self._open()
+            assert self._file is not None
             data = b"" if row.length_bytes else self.kind.begin(row.name)
             data += self.kind.pack(entries)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            self._file.write(data)
+            self._file.flush()
+            os.fsync(self._file.fileno())
         except OSError as error:
             raise StorageError(
                 f"the {self.kind.name} in {self._directory} could not be written: {error.strerror}."
@@ -128,8 +129,8 @@ class SegmentWriter:
         self.close()
         self.kind.finish(self._written)
 
-    def _open(self) -> tuple[SegmentRow, IO[bytes]]:
-        """The row of the segment to append to, and its open file; a new one when the last is full."""
+    def _open(self) -> SegmentRow:
+        """The row of the segment to append to, its file open; a new one when the last is full."""
         row = self._current
         if row is None or row.length_bytes >= self._max_bytes:
             self.close()
@@ -141,7 +142,7 @@ class SegmentWriter:
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
             sync_directory(self._directory)
-        return row, self._file
+        return row
 
     def _next(self) -> Path:
         """The next segment that does not exist or is empty, so that nothing is added to a file of somebody else."""

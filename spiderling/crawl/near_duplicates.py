@@ -6,8 +6,7 @@ import asyncio
 import logging
 
 from spiderling.base.options import Options
-from spiderling.corpus.near_duplicates import NearDuplicates
-from spiderling.corpus.shingle_filter import ShingleFilter
+from spiderling.corpus.near_duplicates import NearDuplicates, ShingleFilter
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.frontier.storage.protocol import State

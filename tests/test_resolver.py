@@ -229,7 +229,7 @@ async def test_look_ups_run_together_up_to_the_bound():
 
 async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
     monkeypatch.setattr(spiderling.fetch.resolver, "QUERIES_PER_CHANNEL", 10)
-    async with resolving() as (resolver, _):
+    async with resolving(values={"TIMEOUT_S": 20}) as (resolver, _):
         results = await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
         assert len(results) == 200
 

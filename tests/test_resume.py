@@ -199,7 +199,8 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
         running.until(lambda: any(entry.path == "/robots.txt" for entry in server.log_entries))
         time.sleep(0.5)  # the page is on its way now, and would be for a minute
         began = time.monotonic()
-        assert running.stop().code == 0
+        result = running.stop()
+        assert result.code == 0 and result.lines("Stopping: requests in transit (1) have 0.5 s to finish")
         assert time.monotonic() - began > 0.4
         state = crawl.state()
         state.check()

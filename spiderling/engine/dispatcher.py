@@ -182,7 +182,7 @@ class Dispatcher:
         asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, send, signals.transfers_cut)
         if self.in_transit:
             logger.info(
-                "Stopping: %d requests in transit have %g s to finish; what has come is still judged and saved",
+                "Stopping: requests in transit (%d) have %g s to finish; what has come is still judged and saved",
                 len(self.in_transit),
                 STOP_TIMEOUT_S,
             )

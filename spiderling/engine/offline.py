@@ -144,7 +144,9 @@ class Offline:
     async def _probe(self) -> None:
         """Probe until the network is there, or has been away for too long."""
         while not (self._is_there or self._crawl.stopping):
-            left_s = self._left_s()
+            left_s = LONGEST_PAUSE_S
+            if self._known.network is Network.AWAY:
+                left_s = self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.clock.now()
             if left_s <= 0:
                 standing = self._crawl.frontier.network_trouble()
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
@@ -178,12 +180,6 @@ class Offline:
     @property
     def _is_there(self) -> bool:
         return self._known.network is Network.THERE
-
-    def _left_s(self) -> float:
-        """Seconds that may still be waited."""
-        if self._known.network is not Network.AWAY:
-            return LONGEST_PAUSE_S
-        return self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.clock.now()
 
     async def _ask(self, target: CanonicalUrl, host: Host | None) -> bool:
         """Ask for the name of *target* and then *host* for its robots.txt, and note what answers.

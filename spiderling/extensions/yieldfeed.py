@@ -54,9 +54,8 @@ class YieldFeed(Component):
             self._end(item, Reason.ITEM_ERROR)
 
     def _spider_error(self, response: Any) -> None:
-        request = (
-            response.request if isinstance(response, Response) else None
-        )  # an error in an errback comes with a Failure
+        # an error in an errback comes with a Failure
+        request = response.request if isinstance(response, Response) else None
         # a page that was yielded before the error is settled by its own signal
         if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
             self._settle(of_response(response, Reason.SPIDER_ERROR))

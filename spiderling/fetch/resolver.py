@@ -65,8 +65,10 @@ class Resolver:
     """Answers from the host map, from the name itself when it is an address, else from DNS."""
 
     def __init__(self, options: Options, host_map: HostMap) -> None:
-        """As many queries run at once as the options say, any number may wait: all answers come through one UDP socket,
-        whose default buffer holds a burst of a few hundred.  Raises BadInput for a name server that is no address.
+        """Raises BadInput for a name server that is no address.
+
+        The options bound how many queries run at once, because all answers come through one UDP socket, whose default
+        buffer holds a burst of a few hundred.  Any number of them may wait.
         """
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
@@ -170,12 +172,8 @@ class Resolver:
         except aiodns.error.DNSError as error:
             if not error.args or error.args[0] != aiodns.error.ARES_EBADRESP:
                 raise
-        async with self._alone:
-            channel = self._new_channel()
-            try:
-                return await channel.query_dns(name, record_type)
-            finally:
-                await channel.close()
+        async with self._alone, self._new_channel() as channel:
+            return await channel.query_dns(name, record_type)
 
     def _new_channel(self) -> aiodns.DNSResolver:
         return aiodns.DNSResolver(self._servers, timeout=TIMEOUT_S, tries=TRIES)
@@ -209,8 +207,7 @@ def _is_dns_name(name: str) -> bool:
 
 def _servers(option: str) -> list[str]:
     servers = []
-    for part in (piece.strip() for piece in option.split(",")):
-        if part:
-            address, port = parse_endpoint(part, "SPIDERLING_NAMESERVERS")
-            servers.append(f"[{address}]:{port or 53}" if ":" in address else f"{address}:{port or 53}")
+    for part in filter(None, map(str.strip, option.split(","))):
+        address, port = parse_endpoint(part, "SPIDERLING_NAMESERVERS")
+        servers.append(f"[{address}]:{port or 53}" if ":" in address else f"{address}:{port or 53}")
     return servers

@@ -160,14 +160,19 @@ def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
 
 def of_url(crawl: Inspection, story: Story) -> Iterator[str]:
     """Why a URL is in the corpus, waits, or is not in it."""
-    yield from _lines({"url": story.url, "verdict": verdict(story)})
-    if story.host is not None:
-        yield _line("host", f"{story.host['name']}, {story.host['state']}, distance {story.host['distance']}")
-    if story.found is not None:
-        where = story.page or ("an unknown page" if story.found.page else "no page: a seed, or put in by hand")
-        yield from _lines({"found on": where, "found at": _time(story.found.time)})
-    if story.row is not None:
-        yield _line("rank", f"{story.row.rank} (0 is fetched first), {story.row.tries} failed attempts")
+    host = story.host
+    found = story.found
+    no_page = "an unknown page" if found and found.page else "no page: a seed, or put in by hand"
+    yield from _lines(
+        {
+            "url": story.url,
+            "verdict": verdict(story),
+            "host": f"{host['name']}, {host['state']}, distance {host['distance']}" if host else "",
+            "found on": (story.page or no_page) if found else "",
+            "found at": _time(found.time) if found else "",
+            "rank": _rank(story.row.rank, story.row.tries) if story.row else "",
+        }
+    )
     if story.ended is not None:
         yield from _end_lines(crawl, story.ended)
 
@@ -190,19 +195,20 @@ def verdict(story: Story) -> str:
 def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
     end = ended.end
     is_kept = end.reason == Reason.KEPT.value
-    known = {
-        "ended at": _time(ended.time),
-        "rank": f"{end.rank} (0 is fetched first), {end.tries} failed attempts",
-        "answer": f"{end.status}, {end.body_bytes:,} bytes" if end.status else "",
-        "because": end.detail,
-        "text": f"{end.kept_bytes:,} bytes, {end.words:,} words, {end.language}" if is_kept else "",
-    }
-    yield from _lines({name: value for name, value in known.items() if value})
+    yield from _lines(
+        {
+            "ended at": _time(ended.time),
+            "rank": _rank(end.rank, end.tries),
+            "answer": f"{end.status}, {end.body_bytes:,} bytes" if end.status else "",
+            "because": end.detail,
+            "text": f"{end.kept_bytes:,} bytes, {end.words:,} words, {end.language}" if is_kept else "",
+        }
+    )
     document = crawl.text_of(ended)
     if document is not None:
         yield _line("document", f"number {end.document} of the frame at byte {ended.offset} of {ended.segment}")
         yield ""
-        yield from _lines(document.attributes)
+        yield from (_line(name, value) for name, value in document.attributes.items())
         yield ""
         yield from document.paragraphs
 
@@ -218,8 +224,13 @@ def _time(seconds: float) -> str:
         return "never"
 
 
+def _rank(rank: int, tries: int) -> str:
+    return f"{rank} (0 is fetched first), {tries} failed attempts"
+
+
 def _lines(values: Mapping[str, object]) -> Iterator[str]:
-    return (_line(name, value) for name, value in values.items())
+    """A line for each of *values* but the empty ones."""
+    return (_line(name, value) for name, value in values.items() if value != "")
 
 
 def _line(name: str, value: object) -> str:

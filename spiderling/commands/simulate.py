@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
@@ -140,7 +139,6 @@ def _terms(opts: argparse.Namespace) -> Terms:
     if not opts.rate >= 0 or opts.pages == float("inf"):
         raise BadInput(f"--pages is finite and --rate is 0 or more; not {opts.pages:,g}, {opts.rate:g}.")
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
-    options: dict[str, Any] = {name: getattr(given, name) for name in names}
     return Terms(
         int(opts.pages),
         opts.links,
@@ -149,7 +147,7 @@ def _terms(opts: argparse.Namespace) -> Terms:
         opts.hours,
         concurrency=opts.concurrency,
         pages_per_s=opts.rate,
-        options=options,
+        options={name: getattr(given, name) for name in names},
     )
 
 

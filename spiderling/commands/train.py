@@ -115,9 +115,12 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"--out: {out} cannot be written ({error.strerror}).") from None
-    lines = [f"Model from {len(whole)} pages of {len(hosts)} hosts, written to {out} ({len(text) / 1000:.0f} kB)."]
-    if len(hosts) < GOOD_HOSTS:
-        lines.append(f"WARNING: less than {GOOD_HOSTS} hosts; compare it with the bundled model before you use it.")
-    lines += ["F1 on hosts that the fit did not see (jusText's rules without stop words):"]
-    lines += [f"  {group:<24}{value:.3f}  ({rules[group]:.3f})" for group, value in scores.items()]
-    return "\n".join([*lines, f"  {'mean':<24}{boilerplate_fit.mean(scores):.3f}  ({boilerplate_fit.mean(rules):.3f})"])
+    warning = f"WARNING: less than {GOOD_HOSTS} hosts; compare it with the bundled model before you use it."
+    lines = [
+        f"Model from {len(whole)} pages of {len(hosts)} hosts, written to {out} ({len(text) / 1000:.0f} kB).",
+        *([warning] if len(hosts) < GOOD_HOSTS else []),
+        "F1 on hosts that the fit did not see (jusText's rules without stop words):",
+        *(f"  {group:<24}{value:.3f}  ({rules[group]:.3f})" for group, value in scores.items()),
+        f"  {'mean':<24}{boilerplate_fit.mean(scores):.3f}  ({boilerplate_fit.mean(rules):.3f})",
+    ]
+    return "\n".join(lines)

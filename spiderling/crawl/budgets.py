@@ -11,13 +11,13 @@ from spiderling.base.options import Options
 _STEPS = 20
 """Steps in which the window of the marginal yield moves on.  Chosen."""
 _LIMITS = {
-    "words": "max_words",
-    "documents": "max_documents",
-    "pages": "max_pages",
-    "downloaded_bytes": "max_downloaded_bytes",
-    "time_s": "max_time_s",
+    "words": ("max_words", "budget-words"),
+    "documents": ("max_documents", "budget-documents"),
+    "pages": ("max_pages", "budget-pages"),
+    "downloaded_bytes": ("max_downloaded_bytes", "budget-downloaded"),
+    "time_s": ("max_time_s", "budget-time"),
 }
-"""A total of the ledger -> the option that bounds it."""
+"""A total of the ledger -> the option that bounds it, and the finish reason when it is reached."""
 
 
 class Spent(NamedTuple):
@@ -45,15 +45,16 @@ class Budgets:
 
     def spent(self, totals: Mapping[str, int]) -> Spent | None:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""
-        for total, option in _LIMITS.items():
+        for total, (option, reason) in _LIMITS.items():
             limit = getattr(self._options, option)
             if 0 < limit <= totals.get(total, 0):
-                name = option.removeprefix("max_").removesuffix("_s").removesuffix("_bytes")
-                message = f"{PREFIX}{option.upper()}={limit:g} is reached; a larger one lets the crawl go on"
-                return Spent(f"budget-{name}", message)
+                return Spent(
+                    reason, f"{PREFIX}{option.upper()}={limit:g} is reached; a larger one lets the crawl go on"
+                )
         if any(totals.get(total, 0) >= limit for total, limit in self._control.items()):
-            message = "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
-            return Spent("budget", message)
+            return Spent(
+                "budget", "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
+            )
         return self._marginal(totals) if self._options.marginal_bytes else None
 
     def _marginal(self, totals: Mapping[str, int]) -> Spent | None:
@@ -71,9 +72,9 @@ class Budgets:
         rate = (kept - self.marks[0][1]) / downloaded
         if rate >= self._options.marginal_yield:
             return None
-        message = (
+        return Spent(
+            "marginal-yield",
             f"the last {downloaded / 1e6:,.1f} MB gave {rate:.4f} of their bytes, less than "
             f"{PREFIX}MARGINAL_YIELD={self._options.marginal_yield:g}; a smaller one, or a larger "
-            f"{PREFIX}MARGINAL_BYTES, lets the crawl go on"
+            f"{PREFIX}MARGINAL_BYTES, lets the crawl go on",
         )
-        return Spent("marginal-yield", message)

@@ -82,7 +82,7 @@ def learning(counts: Counts, is_off: bool) -> Patches:
     """AdaGrad moves the weights of the estimators."""
     strategy = part("ranking.strategies").Spiderling
     yield patch.object(strategy, "learns", strategy.learns and not is_off)
-    yield _counting(part("ranking.worth").Worth, "_step", counts, "learning", lambda moved: True)
+    yield _counting(part("ranking.weights").Weights, "_step", counts, "learning", lambda moved: True)
 
 
 def _estimator(name: str) -> Callable[[Counts, bool], Patches]:

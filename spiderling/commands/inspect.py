@@ -19,7 +19,7 @@ from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.ranking.strategies import Heidix, parse
 from spiderling.frontier.ranking.strategy import STATE
-from spiderling.frontier.ranking.worth import learnt_of
+from spiderling.frontier.ranking.weights import learnt_of
 from spiderling.frontier.storage.soundness import to_check
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Ended, Inspection, Story

@@ -173,7 +173,7 @@ class Frontier:
         due = self._intervals.earliest_start(fetch.host, fetch.address)
         if due > now:
             return due - now
-        self._intervals.granted(fetch.host, fetch.address, now)
+        self._intervals.permitted(fetch.host, fetch.address, now)
         return 0.0
 
     def connect_in(self, fetch: Fetch, now: float) -> float:

@@ -161,8 +161,8 @@ def test_a_batch_is_ranked_by_the_formulas(
     for link in links:
         said = {WANTED: 1, FOREIGN: -1}.get(link.said, 0)
         values = plain.values(page, link_to(frontier, link), usual) | {"hreflang": said}
-        weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights)]  # noqa: B905 - the bias
-        odds = sum(weighed) + strategy.worth.weights[-1]
+        weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights.values)]  # noqa: B905 - the bias
+        odds = sum(weighed) + strategy.worth.weights.values[-1]
         expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / fruitful)) / math.log(1.7))
     for times in (1, 25):  # a few links are ranked one by one, many side by side
         batch = gathered(links * times)

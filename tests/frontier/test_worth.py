@@ -117,7 +117,7 @@ def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_li
 def test_weights_are_options() -> None:
     def weights(strategy: str, estimators: str) -> dict[str, float]:
         worth = Frontier(Options(lang="cs", strategy=strategy, estimators=estimators)).strategy.worth  # type: ignore
-        return dict(zip(worth.names, worth.weights, strict=False))
+        return dict(zip(worth.names, worth.weights.values, strict=False))
 
     given_weights = weights("spiderling", "host=5, section=0,hreflang=2.5,")
     assert given_weights["host"] == 5 and given_weights["hreflang"] == 2.5
@@ -214,7 +214,7 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
     for _ in range(2):
         for link in links:
             strategy.worth.learn(page_of, "/", link.target.url, 30_000, 9000)
-        assert strategy.worth.steps == len(links) // 3, "one for each URL that was ranked"
+        assert strategy.worth.weights.steps == len(links) // 3, "one for each URL that was ranked"
 
 
 def learnt(pays: str, learning: str = "on") -> Worth:
@@ -234,14 +234,14 @@ def learnt(pays: str, learning: str = "on") -> Worth:
 
 def test_weights_follow_what_pays() -> None:
     def weight(worth: Worth, name: str) -> float:
-        return worth.weights[worth.names.index(name)]
+        return worth.weights.values[worth.names.index(name)]
 
     by_block, by_anchor = learnt("block"), learnt("anchor")
     assert weight(by_block, "block-outside") > 1.5 > 0.5 > weight(by_anchor, "block-outside")
     assert weight(by_anchor, "anchor") > 1 > weight(by_block, "anchor")
-    assert by_block.errors[0] < 0.7 * by_block.errors[1], "better than to expect the mean of each page"
+    assert by_block.weights.errors[0] < 0.7 * by_block.weights.errors[1], "better than to expect the mean of each page"
     first = learnt("block", learning="off")
-    assert first.weights[:-1] == [weight for _, weight in ESTIMATORS.values()]
+    assert first.weights.values[:-1] == [weight for _, weight in ESTIMATORS.values()]
 
 
 def untaught(weights: Mapping[str, float]) -> Worth:
@@ -252,22 +252,22 @@ def untaught(weights: Mapping[str, float]) -> Worth:
 def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it() -> None:
     worth = learnt("block")
     again = untaught(WEIGHTS)
-    again.restore(worth.state())
-    assert (again.weights, again.steps) == (worth.weights, worth.steps)
-    assert json.loads(worth.state())["weights"].keys() == {*ESTIMATORS, "bias"}
+    again.weights.restore(worth.weights.state())
+    assert (again.weights.values, again.weights.steps) == (worth.weights.values, worth.weights.steps)
+    assert json.loads(worth.weights.state())["weights"].keys() == {*ESTIMATORS, "bias"}
     frontier, store = VirtualCrawl({f"http://a.cz/{n}": page(f"http://a.cz/{n + 1}") for n in range(9)}), MemoryStore()
     frontier.run("http://a.cz/0")
     store.commit(frontier.frontier.drain(frontier.now))
     resumed = Frontier(Options(), store=store)
     resumed.restore(store.load(), frontier.now)
-    assert strategy_of(resumed).worth.weights == strategy_of(frontier.frontier).worth.weights
-    assert strategy_of(resumed).worth.steps > 5
+    assert strategy_of(resumed).worth.weights.values == strategy_of(frontier.frontier).worth.weights.values
+    assert strategy_of(resumed).worth.weights.steps > 5
     fewer = untaught({"host": 3.0})
-    fewer.restore(worth.state())
-    assert (fewer.names, fewer.steps) == (["host"], 0)
+    fewer.weights.restore(worth.weights.state())
+    assert (fewer.names, fewer.weights.steps) == (["host"], 0)
     other = untaught({name: weight + 1 for name, weight in WEIGHTS.items()})
-    other.restore(worth.state())
-    assert other.steps == 0, "whoever gives other weights means them"
+    other.weights.restore(worth.weights.state())
+    assert other.weights.steps == 0, "whoever gives other weights means them"
 
 
 JSON = st.recursive(
@@ -279,13 +279,16 @@ JSON = st.recursive(
 @given(st.sampled_from(["weights", "gradients", "steps", "errors"]), JSON, st.integers(0, 400))
 def test_what_was_learnt_and_is_damaged_is_learnt_anew(name: str, value: object, cut: int) -> None:
     """A crawl must not stop for it, nor rank by what is no number."""
-    damaged = json.dumps(json.loads(untaught(WEIGHTS).state()) | {name: value})
+    damaged = json.dumps(json.loads(untaught(WEIGHTS).weights.state()) | {name: value})
     for state in (damaged, damaged[:cut], damaged[cut:], json.dumps(value), "[" * 100_000):
         worth = untaught(WEIGHTS)
-        worth.restore(state)
-        assert all(-8 <= weight <= 8 for weight in worth.weights) and len(worth.weights) == len(ESTIMATORS) + 1
-        assert all(0 < gradient < 1e308 for gradient in json.loads(worth.state())["gradients"])
-        assert worth.steps >= 0 and all(0 <= error < 1e308 for error in worth.errors)
+        worth.weights.restore(state)
+        assert (
+            all(-8 <= weight <= 8 for weight in worth.weights.values)
+            and len(worth.weights.values) == len(ESTIMATORS) + 1
+        )
+        assert all(0 < gradient < 1e308 for gradient in json.loads(worth.weights.state())["gradients"])
+        assert worth.weights.steps >= 0 and all(0 <= error < 1e308 for error in worth.weights.errors)
 
 
 EXTREMES = st.lists(st.sampled_from([-8.0, 8.0]), min_size=len(WEIGHTS) + 1, max_size=len(WEIGHTS) + 1)
@@ -299,17 +302,17 @@ def test_weights_are_bounded(weights: list[float], block: bool, kept_bytes: int)
     strategy, linking = strategy_of(frontier), LinkingPage(frontier.hosts.by_id(1), Reason.KEPT)
     worth = strategy.worth
     extreme = {"weights": dict(zip([*WEIGHTS, "bias"], weights, strict=True)), "gradients": [1e-9] * len(weights)}
-    worth.restore(json.dumps(json.loads(worth.state()) | extreme))
-    assert worth.weights == weights
+    worth.weights.restore(json.dumps(json.loads(worth.weights.state()) | extreme))
+    assert worth.weights.values == weights
     link = found(frontier, "http://b.cz/forum/1", block, 0.9, 60)
     strategy.ranker(linking)(link)
     worth.learn(linking, "/forum/1", link.target.url, 30_000, kept_bytes)
-    assert worth.steps == 1
-    assert all(-8 <= weight <= 8 for weight in worth.weights)
+    assert worth.weights.steps == 1
+    assert all(-8 <= weight <= 8 for weight in worth.weights.values)
 
 
 def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.ranking.worth._WATCHED", 100)
+    monkeypatch.setattr("spiderling.frontier.ranking.weights._SAMPLE", 100)
     frontier = Frontier(Options(lang="cs"))
     frontier.put_seed("http://a.cz/", 0.0)
     rank_of = strategy_of(frontier).ranker(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT))
@@ -319,7 +322,7 @@ def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     worth = strategy_of(frontier).worth
     for link in links:
         worth.learn(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT), "/", link.target.url, 30_000, 9000)
-    assert 20 < worth.steps <= 100
+    assert 20 < worth.weights.steps <= 100
 
 
 # -- words of URLs

@@ -1,7 +1,7 @@
-"""Learned state as a log: one line of notes for each batch, and a snapshot of the tables every LINES batches.
+"""What a strategy learns, kept as a log: a line of notes for each batch, a snapshot of the tables every LINES batches.
 
-The notes of a batch's pages are much shorter than the tables that they change.  A restart reads the snapshot and then
-the later lines in order, which gives the tables as they were at the last commit.
+The notes of a batch are much shorter than the tables that they change.  A restart reads the snapshot and then the later
+lines in order, which gives the tables as they were at the last commit.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol
 import zstandard
 
 KEY = "learnt"
-"""Of the tables in the store's ``meta``; the lines stand under it with a number."""
+"""The key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it."""
 LINES = 128
+"""Batches from one snapshot to the next; chosen: a restart reads the lines in well under a second."""
 _DAMAGES = (
     ValueError,
     TypeError,
@@ -28,7 +29,7 @@ _DAMAGES = (
 )
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
 _MOST = 1e6
-"""Yield rate; that of packed documents may be above 1."""
+"""A yield rate above any that a host has; it is above 1 for packed documents."""
 _compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
 
 
@@ -39,7 +40,7 @@ class Note(NamedTuple):
     section: int
     """``section_of`` its path (base/url_features.py)."""
     rate: float
-    """Yield rate of its host, not 0."""
+    """The yield rate of its host, above 0."""
     kept_bytes: int
     body_bytes: int
     repeats: bool
@@ -47,19 +48,20 @@ class Note(NamedTuple):
     is_wanted: bool | None
     """Whether it is in a wanted language; None: nobody knows."""
     words: list[int]
-    """Of its URL (base/url_features.py), if that is known."""
+    """The words of its URL (base/url_features.py); empty if the language is not known."""
 
 
 class Tables(Protocol):
-    """What is made of notes."""
+    """The tables that are made of notes."""
 
-    def take(self, note: Note) -> None: ...
+    def take(self, note: Note) -> None:
+        """Count what a page gave."""
 
     def columns(self) -> Sequence[bytes]:
-        """All of it."""
+        """All tables, packed for the store."""
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        """Take up what ``columns`` gave; raises ValueError for what that cannot be."""
+        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
 
     def forget(self) -> None:
         """Be as before the first note."""
@@ -72,11 +74,12 @@ class Notes:
         self._tables = tables
         self._line: list[Note] = []
         self._number = 0
-        """Of the last batch that had notes."""
+        """The number of the last batch that had notes."""
         self._is_whole = True
-        """Whether the store plus the current line equals the tables."""
+        """Whether a restart from the store would give the tables, the current line apart."""
 
     def add(self, note: Note) -> None:
+        """Count what a page gave, and keep it for the next line."""
         self._tables.take(note)
         self._line.append(note)
 
@@ -86,7 +89,7 @@ class Notes:
             return {}
         self._number += 1
         entries = {f"{KEY}:{self._number % LINES}": json.dumps([self._number, self._line])}
-        if not self._is_whole:  # what stands there is of no use to anybody
+        if not self._is_whole:  # the lines that stand there are damaged, or follow one that is
             entries = {f"{KEY}:{place}": "null" for place in range(LINES)}
         if not self._is_whole or self._number % LINES == 0:
             entries[KEY] = json.dumps(_packed(self._number, self._tables.columns()))
@@ -95,7 +98,7 @@ class Notes:
         return entries
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        """Take up what ``entries`` gave; where that is damaged all is learnt anew."""
+        """Restore what ``entries`` returned; if that is damaged, everything is learnt anew."""
         try:
             if KEY in meta:
                 self._number, columns = _unpacked(json.loads(meta[KEY]))

@@ -100,10 +100,10 @@ class Heidix(Strategy):
         self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
 
     def state(self) -> dict[str, str]:
-        return ({STATE: self.worth.state()} if self.worth.steps else {}) | self.worth.notes.entries()
+        return ({STATE: self.worth.weights.state()} if self.worth.weights.steps else {}) | self.worth.notes.entries()
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        self.worth.restore(meta.get(STATE, ""))
+        self.worth.weights.restore(meta.get(STATE, ""))
         self.worth.notes.restore(meta)
 
 

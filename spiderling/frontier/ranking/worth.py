@@ -1,21 +1,18 @@
-"""What a link and a host are worth: the estimators of estimators.py weighed, by weights that the crawl learns.
+"""What a link and a host are worth: the sum of the estimators (estimators.py), each with its weight (weights.py).
 
-The model is a logistic regression of a page's yield (kept / downloaded bytes) on what the
-estimators said of its link, fitted while the crawl goes on (AdaGrad, one step a page) and
-drawn towards the weights it began with; |weight| is bounded.  A sample of the links that
-wait is remembered for that.  Worth beside the mean of the hosts that gave text makes the rank.
+The sum is a log-odds, whose probability is the yield rate that the link's page promises.  Compared with the yield rate
+of the hosts that gave text, it makes the rank.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +20,11 @@ from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of, url_hash
 from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.ranking.estimators import ESTIMATORS, HIGHEST_WEIGHT, OF_HOST, Cues, page_quality
+from spiderling.frontier.ranking.estimators import ESTIMATORS, OF_HOST, Cues, page_quality
 from spiderling.frontier.ranking.host_languages import HostLanguages
 from spiderling.frontier.ranking.notes import Note, Notes
 from spiderling.frontier.ranking.url_words import UrlWords
+from spiderling.frontier.ranking.weights import Weights
 
 if TYPE_CHECKING:
     from spiderling.frontier.hosts.yields import YieldAccount
@@ -36,45 +34,43 @@ if TYPE_CHECKING:
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
 _USUAL_RATE = 0.03
-"""Yield rate that a crawl is given before it has downloaded anything."""
+"""Yield rate that a crawl is taken to have before it has downloaded anything (chosen)."""
 _USUAL_BYTES = 1_000_000
-"""Weight of `_USUAL_RATE`, in downloaded bytes."""
-_FRUITFUL_BYTES = 100_000
-"""Prior weight (bytes) of the mean rate of fruitful hosts."""
+"""Downloaded bytes for which `_USUAL_RATE` counts in the crawl's yield rate (chosen)."""
 _FRUITFUL_RATE = 0.001
-"""A host is fruitful from this yield rate on."""
+"""Yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)."""
+_FRUITFUL_BYTES = 100_000
+"""Downloaded bytes for which `_USUAL_RATE` counts in the yield rate of fruitful hosts (chosen)."""
 _YOUNG_PAGES = 1.5
-"""Weight of a host's promised rate, in pages: after so many its own rate counts half."""
+"""Pages after which a host's own yield rate counts as much as the promised one (chosen)."""
 _SECTION_PAGES = 4.0
-"""Weight of the host's yield rate in that of one of its sections, in pages."""
+"""Pages for which the host's yield rate counts in that of one of its sections (chosen)."""
 _USUAL_PAGE_BYTES = 27_000
-"""Size that a page is given before any was read."""
+"""Size that a page is taken to have before any was read (chosen)."""
 _USUAL_PAGES = 20
-"""Weight of `_USUAL_PAGE_BYTES`, in pages."""
+"""Pages for which `_USUAL_PAGE_BYTES` counts in the mean size (chosen)."""
 _SECTIONS = 50_000
+"""Sections that are remembered (chosen); the one that came first is forgotten first."""
 _SCALE = 3.0
-"""Log-odds that stand for certainty, 1 or -1."""
-_WATCHED = 20_000
+"""The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
 _MOST = 2**50
-"""Bytes or pages, far beyond any crawl."""
+"""More bytes or pages than any crawl has; larger numbers in a state are damage."""
 _BEST = math.log(6.0)
-"""Rank 1 begins at six times the yield rate of fruitful hosts."""
+"""The logarithm of how many times the yield rate of fruitful hosts a link of rank 1 promises at least (chosen)."""
 _STEP = math.log(1.7)
-"""Each rank is worth 1.7 times the next."""
+"""The logarithm of how many times as much as the next a rank promises (chosen)."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
-"""The yield rate of such hosts over that of a link is above these from rank 2, 3 ... on."""
-_RATE = 0.3
-"""Learning rate of AdaGrad."""
-_PULL = 0.0005
-"""Strength of the pull towards the first weights."""
-_BOUND = HIGHEST_WEIGHT
+"""For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
 _FEW = 24
-"""Pages with at most 24 links are ranked one by one; numpy pays off above."""
+"""Links of a page up to which they are ranked one by one; with more, numpy is faster (measured)."""
 _Hosts = dict[int, tuple[bool, float, float, list[float]]]
-"""What is the same for all links to a host, by its id: same_host and trust as in Cues, the log-odds by the estimators
-OF_HOST and the bias, and what those say, with 0 in place of the others."""
+"""Id of a host -> what is the same for all links of a page to it.
+
+That is ``same_host`` and ``trust`` of Cues, the weighted sum of the estimators in OF_HOST and the bias, and what each
+estimator says, with 0 for those that are not in OF_HOST.
+"""
 _SECTION = Struct("=6d")
-"""``section`` and ``repeats`` as in Cues; kept and downloaded bytes, pages, and those that repeated others."""
+"""A section: ``section`` and ``repeats`` of Cues, kept and downloaded bytes, pages, pages that repeat others."""
 _CUES = Struct("=2d")
 """The first two values of `_SECTION`."""
 _NOTHING = bytes(_SECTION.size)
@@ -95,8 +91,10 @@ class Worth:
         languages: Iterable[str] = (),
         top_level_domains: Iterable[str] = (),
     ) -> None:
-        """*weights*: those to begin with; estimators without are switched off.  *languages*: codes of wanted ones,
-        whose URLs have them as words or are under *top_level_domains*.
+        """*weights*: those to begin with; an estimator without a weight is switched off.
+
+        *languages*: codes of the wanted ones; a URL that has one as a word, or that is under one of
+        *top_level_domains*, is guessed to be in a wanted language.
         """
         self._crawl = crawl
         self._learns = learns
@@ -104,15 +102,8 @@ class Worth:
         estimators = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names)]
         self._of_hosts = [(at, of) for at, of in estimators if self.names[at] in OF_HOST]
         self._of_links = [(at, of) for at, of in estimators if self.names[at] not in OF_HOST]
-        self._first = [*(weights[name] for name in self.names), _logit(_USUAL_RATE)]
-        self.weights = list(self._first)
-        """In the order of ``names``; the bias last."""
-        self._gradients = [1e-3] * len(self.weights)
-        self.steps = 0
-        self.errors = [0.0, 0.0]
-        """Sums of squared errors of the model, and of the crawl's mean, over all steps."""
-        self._watched: dict[int, bytes] = {}
-        self._every = 1
+        first = [*(weights[name] for name in self.names), _logit(_USUAL_RATE)]
+        self.weights = Weights(self.names, first)
         self._known = tuple(languages), tuple(top_level_domains)
         self.forget()
         self.notes = Notes(self)
@@ -143,7 +134,10 @@ class Worth:
         return (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
-        """By what it gave (its first bytes: by what its links promise), and to a quarter by what its next one does."""
+        """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
+
+        The promise counts like the first page and a half that it gives, and a quarter beside all that it gave.
+        """
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
         young = _YOUNG_PAGES * self.page_bytes
@@ -154,7 +148,7 @@ class Worth:
     # -- links
 
     def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
-        """Those of links of *page*: many are worked out side by side, a few faster one by one."""
+        """The ranks of *links*, which are those of *page*."""
         quality = page_quality(page.reason, page.is_relevant, page.badness)
         cues = Cues(quality=quality, distance=page.host.distance)
         hosts: _Hosts = {}
@@ -167,7 +161,7 @@ class Worth:
                 said = [0.0] * len(self.names)
                 for at, estimator in self._of_hosts:
                     said[at] = estimator(cues)
-                odds = math.fsum(map(mul, self.weights, said)) + self.weights[-1]
+                odds = math.fsum(map(mul, self.weights.values, said)) + self.weights.values[-1]
                 hosts[host_id] = cues.same_host, cues.trust, odds, said
         rank = self._singly if len(links) <= _FEW else self._side_by_side
         return rank(links, cues, hosts, self.fruitful)
@@ -176,14 +170,14 @@ class Worth:
         guess = self._words.guesser()
         ranks = []
         estimators = [of for _, of in self._of_links]
-        weights = [self.weights[at] for at, _ in self._of_links]
+        weights = [self.weights.values[at] for at, _ in self._of_links]
         for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
             cues.same_host, cues.trust, odds, of_host = hosts[host_id]
             cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
             cues.url = guess(words, 1.0 - cues.trust)
             said = [estimator(cues) for estimator in estimators]
-            if self._learns and not key % self._every:
-                self._watch(key, of_host, said)
+            if self._learns and not key % self.weights.every:
+                self._remember(key, of_host, said)
             odds += math.fsum(map(mul, weights, said))
             ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
         return ranks
@@ -200,9 +194,9 @@ class Worth:
         cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
         said = np.array([estimator(cues) for _, estimator in self._of_links]).reshape(-1, len(keys))
         for at, (key, host_id, _) in enumerate(keys if self._learns else ()):
-            if not key % self._every:
-                self._watch(key, hosts[host_id][3], said[:, at].tolist())
-        odds = odds + np.array([self.weights[at] for at, _ in self._of_links]) @ said
+            if not key % self.weights.every:
+                self._remember(key, hosts[host_id][3], said[:, at].tolist())
+        odds = odds + np.array([self.weights.values[at] for at, _ in self._of_links]) @ said
         return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
@@ -216,7 +210,7 @@ class Worth:
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
 
     def _of_language(self, host_id: int) -> float:
-        """How much oftener its pages are expected in a wanted language than those of the crawl; 0 for unread hosts."""
+        """``Cues.language`` of a host; 0 if no page of it was read."""
         expected = self._languages.expected(host_id)
         return 0.0 if expected is None else _beside(expected, self._languages.mean)
 
@@ -235,37 +229,18 @@ class Worth:
         words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
         repeats = page.reason in _REPEATS
         self.notes.add(Note(host.id, section_of(line), rate, kept_bytes, body_bytes, repeats, is_wanted, words))
-        values = self._watched.pop(url_hash(url), None)
-        if values is not None and body_bytes:
-            self._step([*array("d", values), 1.0], min(1.0, kept_bytes / body_bytes))
+        self.weights.learn(url_hash(url), body_bytes, kept_bytes, self.usual)
 
-    def _watch(self, key: int, of_host: list[float], of_link: list[float]) -> None:
-        """Remember what was said of a link, by its URL's hash, in a sample that is halved whenever it is full."""
-        if len(self._watched) >= _WATCHED:
-            self._every *= 2
-            self._watched = {key: value for key, value in self._watched.items() if not key % self._every}
-        values = of_host.copy()
+    def _remember(self, key: int, of_host: list[float], of_link: list[float]) -> None:
+        said = of_host.copy()
         for (at, _), value in zip(self._of_links, of_link, strict=True):
-            values[at] = value
-        self._watched[key] = array("d", values).tobytes()
-
-    def _step(self, values: list[float], given: float) -> None:
-        weights = self.weights
-        usual = self.usual
-        odds = math.fsum(map(mul, weights, values))
-        error = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, odds)))) - given
-        self.steps += 1
-        self.errors[0] += error * error
-        self.errors[1] += (usual - given) ** 2
-        for at, value in enumerate(values):
-            gradient = error * value + _PULL * (weights[at] - self._first[at])
-            self._gradients[at] += gradient * gradient
-            moved = weights[at] - _RATE * gradient / math.sqrt(self._gradients[at])
-            weights[at] = max(-_BOUND, min(_BOUND, moved))
+            said[at] = value
+        self.weights.remember(key, said)
 
     # -- tables of what pages gave
 
     def forget(self) -> None:
+        """Be as before the first note."""
         self._words = UrlWords(*self._known)
         self._sections: dict[int, bytes] = {}
         self._languages = HostLanguages()
@@ -273,6 +248,7 @@ class Worth:
         self._read = [0, 0]
 
     def take(self, note: Note) -> None:
+        """Count what a page gave."""
         key = note.host_id << 32 | note.section
         _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
@@ -289,6 +265,7 @@ class Worth:
             self._words.count_page(note.words, note.is_wanted)
 
     def columns(self) -> list[bytes]:
+        """All tables, packed for the store."""
         return [
             array("Q", self._fruitful + self._read).tobytes(),
             array("Q", self._sections).tobytes(),
@@ -298,6 +275,7 @@ class Worth:
         ]
 
     def fill(self, columns: Sequence[bytes]) -> None:
+        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
         kinds = (np.uint64, np.uint64, np.float64)
         sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
         rows = values.reshape(len(keys), 6)
@@ -315,62 +293,12 @@ class Worth:
         self._languages.fill(columns[3:6])
         self._words.fill(columns[6:])
 
-    # -- kept with the crawl
-
-    def state(self) -> str:
-        """What was learnt, as JSON."""
-        learnt = dict(zip([*self.names, "bias"], self.weights, strict=True))
-        return json.dumps(
-            {
-                "weights": learnt,
-                "gradients": self._gradients,
-                "steps": self.steps,
-                "errors": self.errors,
-                "first": self._first,
-            }
-        )
-
-    def restore(self, state: str) -> None:
-        """Take up what ``state`` gave, unless the weights began otherwise then, or it is damaged: learnt anew."""
-        saved = learnt_of(state)
-        if saved is not None and list(saved.weights) == [*self.names, "bias"] and saved.first == self._first:
-            self.weights = list(saved.weights.values())
-            self._gradients = saved.gradients
-            self.steps = saved.steps
-            self.errors = saved.errors
-
-
-class Learnt(NamedTuple):
-    """What a crawl keeps of a Worth."""
-
-    weights: dict[str, float]
-    gradients: list[float]
-    steps: int
-    errors: list[float]
-    first: list[float]
-    """Weights to begin with."""
-
-
-def learnt_of(state: str) -> Learnt | None:
-    """What ``Worth.state`` gave; None for anything that it cannot have given."""
-    try:
-        saved = json.loads(state)
-        weights = {str(name): float(weight) for name, weight in saved["weights"].items()}
-        lists = ([float(value) for value in saved[name]] for name in ("gradients", "errors", "first"))
-        gradients, errors, first = lists
-        learnt = Learnt(weights, gradients, int(saved["steps"]), errors, first)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return None
-    fits = len(gradients) == len(weights) and len(errors) == 2 and learnt.steps >= 0
-    bounded = all(abs(weight) <= _BOUND for weight in weights.values()) and all(value > 0 for value in gradients)
-    return learnt if fits and bounded and all(0 <= value < math.inf for value in gradients + errors) else None
-
 
 def _is_foreign(page: LinkingPage) -> bool:
-    """Whether a page that is not relevant is known to be in another language, though it may have no text to keep."""
+    """Whether a page that is not relevant is known to be in another language; it may have no text to keep."""
     return page.reason is Reason.WRONG_LANGUAGE or (page.reason is Reason.BOILERPLATE_ONLY and page.language != "")
 
 
 def _beside(rate: float, usual: float) -> float:
-    """log(rate / usual) on a scale of -1 to 1, which stand for a twentieth and for twenty times."""
+    """How *rate* compares with *usual*, from -1 (a twentieth of it or less) to 1 (twenty times or more)."""
     return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))

@@ -15,20 +15,23 @@ from collections.abc import Callable
 from spiderling.frontier.hosts.host import Host
 
 TURNS = 16
-"""Requests after which a host makes room for those in the backlog."""
+"""Requests after which a host gives its place to one in the backlog (chosen)."""
 RICH_TURNS = 256
-"""The same for a rich host."""
+"""The same for a rich host (chosen)."""
 MIN_PAGES = 8
-"""Judged responses before which no host is rich."""
+"""Judged responses before which no host is rich; those before which none is retired (Suchomel & Pomikálek 2012)."""
 _FEWEST = 32
+"""Places that are never taken away (chosen)."""
 _SAMPLE = 64
-"""Requests between two changes of the number of places."""
+"""Requests between two changes of the number of places (chosen)."""
 _LATE = 1.0
-"""Mean lateness, in intervals of a host, above which places are taken away."""
+"""Mean lateness, in intervals of a host, above which places are taken away (chosen)."""
 _EARLY = 0.25
-"""Mean lateness, in intervals of a host, below which places are added."""
+"""Mean lateness, in intervals of a host, below which places are added (chosen)."""
 _SHRINK = 0.9
+"""Factor on the number of places when hosts are late (chosen)."""
 _GROW = 1.1
+"""The same when they are not (chosen)."""
 
 
 class Crowd:

@@ -1,8 +1,12 @@
 """When a host and an address may be asked again: the intervals between the starts of requests.
 
-A host is due again one interval after the start of its last request, an address one interval after the start of the
-last request to it.  The start is the moment at which the connection is being opened (``started``).  Between the
-permission for a request (``granted``) and that moment, the permission counts as the start.
+A request has three moments, each a method of the same name here and in the Frontier, in this order:
+
+- ``handed_out``: both intervals count from here, so that nobody else is handed out meanwhile;
+- ``permitted``, at the last gate before the connection: they count from here;
+- ``started``, when the connection is being opened: they count from here in the end.
+
+A host is due again one interval after that, and so is its address.
 """
 
 from __future__ import annotations
@@ -56,37 +60,37 @@ class Intervals:
 
     # -- the request
 
-    def charge(self, host: Host, address: str, now: float) -> None:
-        """A request to *host* at *address* is handed out."""
-        self._workbench.charge(address, now + self.ip_s)
+    def handed_out(self, host: Host, address: str, now: float) -> None:
+        """A request to *host* at *address* is handed out: neither is due again before its interval is over."""
+        self._workbench.postpone(address, now + self.ip_s)
         host.due = now + self.of(host)
 
     def earliest_start(self, host: Host, address: str) -> float:
         """When the next connection to *host* at *address* may be opened."""
-        return max(self._workbench.last_start(address) + self.ip_s, host.last_start + self.of(host))
+        return max(self._workbench.last_permitted(address) + self.ip_s, host.last_start + self.of(host))
 
-    def granted(self, host: Host, address: str, now: float) -> None:
-        """The connection may be opened: both intervals count from here, until it is."""
+    def permitted(self, host: Host, address: str, now: float) -> None:
+        """The connection may be opened: both intervals count from here until it is."""
         host.last_start = now
         host.postpone(now + self.of(host))
-        self._workbench.start(address, now)
-        self._workbench.charge(address, now + self.ip_s)
+        self._workbench.note_permitted(address, now)
+        self._workbench.postpone(address, now + self.ip_s)
 
     def connect_in(self, address: str, now: float) -> float:
-        """Seconds until a granted connection may be opened; above 0 when an earlier one was opened late."""
-        return max(0.0, self._workbench.last_connect(address) + self.ip_s - now)
+        """Seconds until a permitted connection may be opened; above 0 when an earlier one was opened late."""
+        return max(0.0, self._workbench.last_started(address) + self.ip_s - now)
 
     def started(self, host: Host, address: str, now: float) -> None:
         """The connection is being opened: both intervals count from here."""
-        self.granted(host, address, now)
-        self._workbench.connect(address, now)
+        self.permitted(host, address, now)
+        self._workbench.note_started(address, now)
 
     def may_also_start(self, address: str, now: float) -> bool:
         """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
-        if self._workbench.last_start(address) + self.ip_s > now:
+        if self._workbench.last_permitted(address) + self.ip_s > now:
             return False
-        self._workbench.connect(address, now)
-        self._workbench.charge(address, now + self.ip_s)
+        self._workbench.note_started(address, now)
+        self._workbench.postpone(address, now + self.ip_s)
         return True
 
     # -- the answer

@@ -28,8 +28,8 @@ class Address:
 
     name: str
     due: float = 0.0
-    last_start: float = -math.inf
-    last_connect: float = -math.inf
+    last_permitted: float = -math.inf
+    last_started: float = -math.inf
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,7 @@ class Lane:
         heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
         self._schedule(queue)
 
-    def charged(self, address: str) -> None:
+    def address_postponed(self, address: str) -> None:
         """*address* is due later than it was."""
         queue = self._queues.get(address)
         if queue is not None:

@@ -316,10 +316,10 @@ class Schedule:
     # -- requests
 
     def hand_out(self, host: Host, address: str, now: float) -> None:
-        """A request to *host* at *address* was handed out: both are charged."""
+        """A request to *host* at *address* was handed out."""
         self._workbench.remove(host)
         self._workbench.shares.charge(host.domain, address)
-        self.intervals.charge(host, address, now)
+        self.intervals.handed_out(host, address, now)
         host.state = HostState.IN_PROCESS
         host.begin_request()
         host.turns += 1

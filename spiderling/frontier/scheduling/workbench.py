@@ -56,32 +56,33 @@ class Workbench:
         """Take *host* off; nothing happens if it is not there."""
         host.renew_version()
 
-    def charge(self, address: str, due: float) -> None:
+    def postpone(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
         entry = self._address(address)
         if due > entry.due:
             entry.due = due
             for lane in self._lanes.values():
-                lane.charged(address)
+                lane.address_postponed(address)
 
-    def start(self, address: str, now: float) -> None:
+    def note_permitted(self, address: str, now: float) -> None:
         """A connection to *address* may be opened."""
-        self._address(address).last_start = now
+        self._address(address).last_permitted = now
 
-    def connect(self, address: str, now: float) -> None:
+    def note_started(self, address: str, now: float) -> None:
         """A connection to *address* is being opened."""
         entry = self._address(address)
-        entry.last_start = entry.last_connect = now
+        entry.last_permitted = now
+        entry.last_started = now
 
-    def last_start(self, address: str) -> float:
-        """When a connection to *address* was last allowed or opened; -inf once that is over by its interval."""
+    def last_permitted(self, address: str) -> float:
+        """When a connection to *address* was last permitted or opened; -inf when that is long over."""
         entry = self._addresses.get(address)
-        return entry.last_start if entry else -math.inf
+        return entry.last_permitted if entry else -math.inf
 
-    def last_connect(self, address: str) -> float:
-        """When a connection to *address* was last opened, as in ``last_start``."""
+    def last_started(self, address: str) -> float:
+        """When a connection to *address* was last opened; -inf when that is long over."""
         entry = self._addresses.get(address)
-        return entry.last_connect if entry else -math.inf
+        return entry.last_started if entry else -math.inf
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host that is due at *now*, the one of its rank that has waited longest, and its address; it leaves."""

@@ -50,7 +50,9 @@ class Intake:
         if links.size:
             self._put_columns(source, links, rank_of, now, page, visit)
         for url, _, flags, _, _ in links.others:
-            self._put_other(source, url, flags, rank_of, now, page, visit)
+            mention = self._mention(source, url, flags, rank_of, page)
+            if mention is not None and self._core.put(mention, now) is None and visit is not None:
+                visit.found(mention.target)
 
     def _put_columns(
         self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
@@ -157,23 +159,20 @@ class Intake:
                 self._schedule.wake(host_id, now, entry[0])
                 visit.found(links.target(entry[2]))
 
-    def _put_other(
-        self, source: Host, url: str, flags: int, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
-    ) -> None:
+    def _mention(self, source: Host, url: str, flags: int, rank_of: BatchRanker, page: int) -> Mention | None:
+        """A link that is not in the columns of the batch, with its rank; None if it is refused."""
         target = canonicalize(url)
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
-            return
+            return None
         link = FoundLink.to(target, self._url_states.hosts.find(target.host), bool(flags & TEXT_BLOCK))
         if (rank := rank_of(NewLinks.of(link))[0]) == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
-            return
-        mention = Mention(target, source.distance + (target.host != source.name), rank, page)
-        if self._core.put(mention, now) is None and visit is not None:
-            visit.found(target)
+            return None
+        return Mention(target, source.distance + (target.host != source.name), rank, page)
 
     def _leaving(self, links: LinkBatch, visit: Visit) -> LinkBatch:
-        """The links of a copy that lead out of its domain."""
+        """The links of a copy that lead out of its domain; the others are refused."""
         stays = [visit.refuses(name) for name in links.hosts]
         places = [at for at, number in enumerate(array("H", links.of_host)) if not stays[number]]
         others = tuple(other for other in links.others if not visit.refuses(other[1]))

@@ -137,9 +137,15 @@ def serving(web, serve=serve):
         loop.close()
 
 
+def unknown(query: bytes) -> bytes:
+    """The answer of a name server that the name in *query* does not exist."""
+    question = query[12 : query.index(0, 12) + 5]
+    return query[:2] + b"\x81\x83" + query[4:6] + b"\0" * 6 + question
+
+
 @contextmanager
-def nameserver():
-    """A name server on loopback that knows no name; gives its address:port."""
+def nameserver(answer=unknown):
+    """A name server on loopback that gives *answer* to each query; gives its address:port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.84.0.53", 0))
 
@@ -148,8 +154,7 @@ def nameserver():
                 query, client = sock.recvfrom(4096)
                 if not query:
                     return
-                question = query[12 : query.index(0, 12) + 5]
-                sock.sendto(query[:2] + b"\x81\x83" + query[4:6] + b"\0" * 6 + question, client)  # NXDOMAIN
+                sock.sendto(answer(query), client)
 
         thread = threading.Thread(target=serve_names, daemon=True)
         thread.start()
@@ -171,6 +176,13 @@ class Ended(NamedTuple):
     """Standard output."""
     log: str
     """Standard error."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the command refused what it was given: the last line, and no output."""
+        assert (self.code, self.out) == (1, ""), self
+        assert "Traceback" not in self.log, self.log
+        return re.sub(r"^scrapy \w+: ", "", self.log.splitlines()[-1])
 
     @property
     def errors(self) -> list[str]:

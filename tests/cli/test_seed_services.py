@@ -128,12 +128,6 @@ def found(tmp_path):
     return lambda: [line for line in (tmp_path / "seeds.txt").read_text().splitlines() if not line.startswith("#")]
 
 
-def refusal(ended) -> str:
-    assert (ended.code, ended.out) == (1, ""), ended
-    assert "Traceback" not in ended.log
-    return ended.log.splitlines()[-1].removeprefix("scrapy seeds: ")
-
-
 def test_wikipedia_by_its_api_waits_when_told_to(service, seeds, found):
     ended = seeds("wikipedia", "--api", f"{service}/w/api.php")
     assert ended.code == 0, ended.log
@@ -150,7 +144,7 @@ def test_wikipedia_by_its_api_waits_when_told_to(service, seeds, found):
     ],
 )
 def test_api_that_refuses(service, seeds, tmp_path, path, message):
-    assert message in refusal(seeds("wikipedia", "--api", f"{service}/{path}"))
+    assert message in seeds("wikipedia", "--api", f"{service}/{path}").refusal
     assert (tmp_path / "seeds.txt.state").is_dir(), "the same request is made again"
     before = len(Service.asked)
     seeds("wikipedia", "--api", f"{service}/{path}")
@@ -180,7 +174,7 @@ def test_wikipedia_by_its_dump(seeds, found, tmp_path, pack):
 def test_half_a_dump(seeds, tmp_path, content, message):
     path = tmp_path / "x.sql.gz"
     path.write_bytes(content)
-    assert message in refusal(seeds("wikipedia", str(path)))
+    assert message in seeds("wikipedia", str(path)).refusal
 
 
 def test_search_is_repeatable(service, seeds, found, tmp_path):
@@ -204,14 +198,13 @@ def test_search_with_words_of_a_text(service, seeds, tmp_path):
     assert seeds("search", "--endpoint", f"{service}/search", "--queries", "1", "--text", str(text)).code == 0
     assert Service.asked[0].count("slovo") == 3
     text.write_text("jen pár slov")
-    assert refusal(seeds("search", "--endpoint", service, "--text", str(text))).startswith("only 3 words of middle")
+    assert seeds("search", "--endpoint", service, "--text", str(text)).refusal.startswith("only 3 words of middle")
 
 
 def test_search_that_refuses(service, seeds):
-    assert "refuses JSON (403): put json into search.formats" in refusal(
-        seeds("search", "--endpoint", f"{service}/closed", "--queries", "1")
-    )
-    assert refusal(seeds("search")).startswith("search needs --endpoint")
+    ended = seeds("search", "--endpoint", f"{service}/closed", "--queries", "1")
+    assert "refuses JSON (403): put json into search.formats" in ended.refusal
+    assert seeds("search").refusal.startswith("search needs --endpoint")
 
 
 def test_common_crawl_by_its_server(service, seeds, found):
@@ -229,7 +222,7 @@ def test_common_crawl_by_a_cdx_file(seeds, found, tmp_path):
     assert seeds("commoncrawl", str(path)).code == 0
     assert sorted(found()) == HOMES
     path.write_bytes(gzip.compress(b"no index\n"))
-    assert "line 1: no line of a CDXJ index" in refusal(seeds("commoncrawl", str(path)))
+    assert "line 1: no line of a CDXJ index" in seeds("commoncrawl", str(path)).refusal
 
 
 def test_common_crawl_by_a_columnar_file(seeds, found, tmp_path):
@@ -257,4 +250,4 @@ def test_common_crawl_by_a_columnar_file(seeds, found, tmp_path):
     assert found()[0] == "http://one.cz/", "the host with most pages first"
     assert sorted(found()) == HOMES
     path.write_bytes(b"PAR1 nonsense")
-    assert "cannot be read as a columnar index" in refusal(seeds("commoncrawl", str(path)))
+    assert "cannot be read as a columnar index" in seeds("commoncrawl", str(path)).refusal

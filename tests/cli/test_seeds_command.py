@@ -101,12 +101,6 @@ def urls(path) -> list[str]:
     return [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
 
 
-def refusal(ended) -> str:
-    assert (ended.code, ended.out) == (1, ""), ended
-    assert "Traceback" not in ended.log
-    return ended.log.splitlines()[-1].removeprefix("scrapy seeds: ")
-
-
 # -- sitemaps
 
 
@@ -132,7 +126,7 @@ def test_what_is_known_is_not_added_again(seeds, tmp_path):
 
 @pytest.mark.parametrize("name", ["no.test", "shut.test"])
 def test_site_without_a_sitemap(seeds, name):
-    message = refusal(seeds("sitemap", f"http://{name}"))
+    message = seeds("sitemap", f"http://{name}").refusal
     assert message.startswith("sitemap gave no seeds")
 
 
@@ -232,15 +226,15 @@ def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):
     ],
 )
 def test_bad_input(seeds, arguments, message):
-    assert refusal(seeds(*arguments)).startswith(message)
+    assert seeds(*arguments).refusal.startswith(message)
 
 
 def test_unknown_language(seeds):
-    assert refusal(seeds("sitemap", "http://a.test", lang="zz")).startswith("there is no model for the language 'zz'")
+    assert seeds("sitemap", "http://a.test", lang="zz").refusal.startswith("there is no model for the language 'zz'")
 
 
 def test_unwritable_output(seeds):
-    assert "cannot be written" in refusal(seeds("sitemap", "http://a.test", output="none/seeds.txt"))
+    assert "cannot be written" in seeds("sitemap", "http://a.test", output="none/seeds.txt").refusal
 
 
 @pytest.mark.parametrize("arguments", [(), ("nothing",)])

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from conftest import DEADLINE_S
 
@@ -218,10 +218,18 @@ class HostileWeb:
         await case.serve(Visit(case, path, head, reader, writer, self._visits[case.name]))
 
 
+class Served(Protocol):
+    """What ``in_thread`` starts and stops."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
 @contextmanager
-def hosting(cases: Mapping[str, Case]) -> Iterator[HostileWeb]:
-    """The *cases* served from a thread of this process."""
-    web, loop, started = HostileWeb(cases), asyncio.new_event_loop(), Event()
+def in_thread(web: Served) -> Iterator[None]:
+    """*web* is served from a thread of this process."""
+    loop, started = asyncio.new_event_loop(), Event()
     loop.set_exception_handler(lambda loop, context: None)  # clients that hang up in the middle of TLS
 
     def run() -> None:
@@ -235,7 +243,15 @@ def hosting(cases: Mapping[str, Case]) -> Iterator[HostileWeb]:
     thread.start()
     assert started.wait(DEADLINE_S), "the hostile web could not be served"
     try:
-        yield web
+        yield
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+
+
+@contextmanager
+def hosting(cases: Mapping[str, Case]) -> Iterator[HostileWeb]:
+    """The *cases*, served."""
+    web = HostileWeb(cases)
+    with in_thread(web):
+        yield web

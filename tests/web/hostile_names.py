@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Event, Thread
 from typing import Any
 
-from conftest import DEADLINE_S, document
+from conftest import document
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
+from hostile import in_thread
 
 from spiderling.base.reasons import Reason
 
@@ -192,21 +192,7 @@ class NamesWeb:
 
 @contextmanager
 def naming() -> Iterator[NamesWeb]:
-    """The cases of names, served from a thread of this process."""
-    web, loop, started = NamesWeb(), asyncio.new_event_loop(), Event()
-
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(web.start())
-        started.set()
-        loop.run_forever()
-        loop.run_until_complete(web.stop())
-
-    thread = Thread(target=run, daemon=True)
-    thread.start()
-    assert started.wait(DEADLINE_S), "the names could not be served"
-    try:
+    """The cases of names, served."""
+    web = NamesWeb()
+    with in_thread(web):
         yield web
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)

@@ -12,13 +12,12 @@ import itertools
 import socket
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
-from conftest import page
+from conftest import nameserver, page
 from dnslib import RR, A, DNSRecord
 from hostile_pages import context
 
@@ -149,30 +148,18 @@ async def serve_both(web: Web) -> AsyncIterator[Server]:
         await server.stop()
 
 
-@contextmanager
-def moving_names() -> Iterator[str]:
+def moving_names() -> AbstractContextManager[str]:
     """A name server on loopback that gives each name another of two addresses each time; its address:port."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.84.40.53", 0))
+    numbers = itertools.count()
 
-        def serve_names() -> None:
-            for number in itertools.count():
-                query, client = sock.recvfrom(4096)
-                if not query:
-                    return
-                asked = DNSRecord.parse(query)
-                answer = asked.reply()
-                if asked.q.qtype == 1:
-                    answer.add_answer(RR(asked.q.qname, rdata=A(address_of(number // 2 % 2)), ttl=1))
-                sock.sendto(answer.pack(), client)
+    def answer(query: bytes) -> bytes:
+        asked = DNSRecord.parse(query)
+        answer = asked.reply()
+        if asked.q.qtype == 1:
+            answer.add_answer(RR(asked.q.qname, rdata=A(address_of(next(numbers) % 2)), ttl=1))
+        return answer.pack()
 
-        thread = Thread(target=serve_names, daemon=True)
-        thread.start()
-        try:
-            yield "{}:{}".format(*sock.getsockname())
-        finally:
-            sock.sendto(b"", sock.getsockname())
-            thread.join(5)
+    return nameserver(answer)
 
 
 # -- what the logs say

@@ -130,7 +130,8 @@ class Checkpoint:
         """Write the rest and release the files; raises SpiderlingError, with the files released all the same."""
         try:
             await self.flush()
-            await asyncio.get_running_loop().run_in_executor(self._writer, self._end)
+            for segments in self._writers:
+                await asyncio.get_running_loop().run_in_executor(self._writer, segments.finish)
         finally:
             self._writer.shutdown()
             for writer in self._writers:
@@ -165,10 +166,6 @@ class Checkpoint:
             self._still_here()  # a directory that has gone is the better message
             raise
         return rows
-
-    def _end(self) -> None:
-        for writer in self._writers:
-            writer.finish()
 
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
         """Tell the frontier of the batch before another is cut off: it would take the wrong one for written."""

@@ -59,31 +59,28 @@ class CommonCrawlSource:
             return  # no captures
         try:
             if step == "collections":
-                found = self._counts(str(json.loads(response.body)[0]["cdx-api"]))
+                api = str(json.loads(response.body)[0]["cdx-api"])
+                found: list[Found] = [
+                    Request(f"{api}?{_query(tld)}&showNumPages=true", meta={_STEP: "count"})
+                    for tld in self._wanted.tlds
+                ]
             elif step == "count":
-                found = self._spread(response.url, int(json.loads(response.body)["pages"]))
+                found = list(self._spread(response.url, int(json.loads(response.body)["pages"])))
             else:
-                found = self._homes(response.body)
-            yield from list(found)
+                homes = (self._wanted.home(json.loads(line)) for line in response.body.splitlines() if line.strip())
+                found = list(dict.fromkeys(home for home in homes if home is not None))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise SpiderlingError(
                 f"{response.url} answered {response.status} with something that is no answer of an index of Common "
                 "Crawl; repeat the command later, and it goes on, or give files of the index."
             ) from None
-
-    def _counts(self, api: str) -> Iterator[Found]:
-        for tld in self._wanted.tlds:
-            yield Request(f"{api}?{_query(tld)}&showNumPages=true", meta={_STEP: "count"})
+        yield from found
 
     def _spread(self, url: str, pages: int) -> Iterator[Found]:
         base = url.replace("&showNumPages=true", "")
         wanted = min(pages, self._pages)
         for number in range(wanted):
             yield Request(f"{base}&page={number * pages // wanted}", meta={_STEP: "page"})
-
-    def _homes(self, body: bytes) -> Iterator[Found]:
-        homes = (self._wanted.home(json.loads(line)) for line in body.splitlines() if line.strip())
-        yield from dict.fromkeys(home for home in homes if home is not None)
 
 
 def _query(tld: str) -> str:

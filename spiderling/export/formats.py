@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import zstandard
 
@@ -27,9 +27,6 @@ from spiderling.base.printing import hint
 from spiderling.corpus.reader import Document, StoredDocument, parsed, unescape
 from spiderling.text.prevertical import escape
 from spiderling.text.tokens import tokens
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FRAME_CHARS = 1_000_000
 """Text that is packed at once (chosen)."""
@@ -78,8 +75,8 @@ def record_of(document: Document) -> dict[str, Any]:
     return record
 
 
-def schema() -> pa.Schema:
-    """The schema of Parquet files."""
+def schema() -> Any:
+    """The pyarrow.Schema of Parquet files."""
     import pyarrow as pa
 
     text = pa.string()

@@ -19,16 +19,17 @@ from spiderling.archives.sources import Raw
 from spiderling.base.zstd import zstd
 
 _PIECE_BYTES = 1 << 14
-"""Compressed bytes that are read at a time."""
+"""Compressed bytes that are read at a time (chosen)."""
 _MOST_BYTES = 1 << 20
-"""Decompressed bytes that are given out at a time."""
+"""Decompressed bytes that are given out at a time (chosen)."""
 _TAIL_BYTES = 1 << 18
-"""Decompressed bytes that are kept, to find the next record if one is damaged; the parser reads less ahead."""
+"""Decompressed bytes that are kept, to find the next record if one is damaged (chosen: the parser reads less ahead)."""
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000
+"""A larger skippable frame is passed over, since it can be no dictionary (chosen)."""
 _MARK = b"WARC/"
 _PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
 """Compressed bytes in which a member shows how it begins; zstd gives out whole blocks."""
@@ -158,7 +159,7 @@ class Members:
         return bool(data)
 
     def _pass_over(self, number: int) -> bytes:
-        """The next *number* bytes, as far as they are ready, which are behind then."""
+        """Pass over the next *number* bytes, as far as they are ready; returns them."""
         data = self._ready[: max(0, number)]
         self._ready = self._ready[len(data) :]
         self.offset += len(data)
@@ -198,7 +199,7 @@ class Member:
     """One member, with the two methods of a file that FastWARC calls: ``read`` and ``tell``."""
 
     def __init__(self, members: Members, codec: _Gzip | zstd.ZstdDecompressor | _Plain, start: int = 0) -> None:
-        """Begin at the decompressed byte *start*, which ``members`` has looked up if nothing is compressed."""
+        """Begin at the decompressed byte *start*; in a plain archive *members* has gone there already."""
         self._members = members
         self._codec = codec
         self._is_plain = isinstance(codec, _Plain)

@@ -31,7 +31,7 @@ _EXAMPLE = "give files, globs, directories or URLs with commas, such as -a warc=
 _SKIPPED_BYTES = 1 << 20
 """Bytes that are skipped at a time (chosen)."""
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
-"""HTTP statuses after which another attempt may succeed."""
+"""HTTP statuses after which another attempt may succeed (chosen)."""
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 

@@ -29,12 +29,12 @@ FIRST_BYTES = 1 << 20
 BYTES_PER_SHINGLE = 2.5
 """Bytes of a full layer for each of its shingles; one in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
 _LARGEST_SHARE = 4
-"""A layer takes at most one part in this many of ``max_bytes``, so that no more is forgotten at once."""
+"""A layer takes at most one part in this many of ``max_bytes``, so that no more is forgotten at once (chosen)."""
 _MIN_SAMPLED = 8
-"""Paragraphs with fewer shingles are not sampled: they could well have none in the sample."""
+"""Paragraphs with fewer shingles are not sampled, for they could well have none in the sample (chosen)."""
 _SAMPLE_SHIFT = np.uint64(30)
 _SAMPLE_MASK = np.uint64(3)
-"""A shingle is in the sample if these two bits of its hash are zero: one in four."""
+"""A shingle is in the sample if these two bits of its hash are zero, as one in four has them (chosen)."""
 
 Hashes = NDArray[np.uint64]
 

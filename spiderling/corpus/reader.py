@@ -1,4 +1,4 @@
-"""Reading prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or paragraph a line (text/prevertical.py)."""
+"""Reads prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or paragraph a line (text/prevertical.py)."""
 
 from __future__ import annotations
 

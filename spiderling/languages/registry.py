@@ -136,9 +136,8 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
     """
     models = _directories(dirs)
     wanted = [info.code for info in (*accepted, *(find_languages(extra, dirs) if extra.strip() else ()))]
-    wanted += [code for info in accepted for code in info.neighbours if code in models]
-    wanted += [code for code in BIG_WEB_LANGUAGES if code in models]
-    return list(dict.fromkeys(wanted))
+    others = (*(code for info in accepted for code in info.neighbours), *BIG_WEB_LANGUAGES)
+    return list(dict.fromkeys((*wanted, *(code for code in others if code in models))))
 
 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:

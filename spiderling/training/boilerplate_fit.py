@@ -112,14 +112,10 @@ def held_out(every: Sequence[Sample]) -> dict[int, Array]:
     found: dict[int, Array] = {}
     for fold in range(FOLDS):
         rest = [sample for sample in every if sample.fold != fold]
-        if not any(sample.truth is not None for sample in rest):
-            continue
-        model = fit(rest)
-        found |= {
-            place: model.of_features(one.rows, one.blocks, one.tree)
-            for place, one in enumerate(every)
-            if one.fold == fold
-        }
+        if any(sample.truth is not None for sample in rest):
+            guess = fit(rest).of_features
+            held = {place: one for place, one in enumerate(every) if one.fold == fold}
+            found |= {place: guess(one.rows, one.blocks, one.tree) for place, one in held.items()}
     return found
 
 

@@ -186,9 +186,7 @@ def _chances(mass: _Mass, out: Array) -> None:
     total = float(both.sum()) + _TINY
     high = float(both.max()) + _TINY
     until = np.cumsum(both)
-    page[0] = (until - both) / total
-    page[1] = 1 - until / total
-    page[2] = both / total
+    page[:3] = (until - both) / total, 1 - until / total, both / total
     of_page = (total, chance.max(), chance.mean(), math.log1p(total * float(mass.words.sum())) / 10)
     page[3:7] = np.array(of_page)[:, None]
     page[7:, (0, -1)] = 0

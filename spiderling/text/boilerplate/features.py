@@ -114,17 +114,12 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     marks = _counts(texts, chars)
     words = marks[:, _SPACE] + 1 + _WIDE_WORD * marks[:, _WIDE]
     density = np.minimum(1, link_chars / chars)
-    columns[0] = np.log1p(words) / 5
-    columns[1] = np.log1p(chars) / 7
-    columns[2] = density
-    columns[3] = link_chars == 0
+    columns[:4] = np.log1p(words) / 5, np.log1p(chars) / 7, density, link_chars == 0
     columns[4:6] = np.minimum(1, 4 * marks[:, (_STOP, _COMMA)].T / words)
-    columns[6] = [not _ENDS.isdisjoint(text[-2:]) for text in texts]
-    columns[7] = headings
+    columns[6:8] = [not _ENDS.isdisjoint(text[-2:]) for text in texts], headings
     columns[8:11] = marks[:, (_DIGIT, _UPPER, _SYMBOL)].T / chars
     columns[11] = ["©" in text for text in texts]
-    columns[12] = np.minimum(2, piece_counts / words)
-    columns[13] = np.minimum(1, words * (1 - density) / 60)
+    columns[12:14] = np.minimum(2, piece_counts / words), np.minimum(1, words * (1 - density) / 60)
     columns[[_TAG_COLUMNS.get(tag, _LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
     columns[_ZONES] = _ZONE_BITS[:, zones[np.array(elements)]]
     return words
@@ -153,11 +148,13 @@ def _place(words: Array, density: Array, columns: Array) -> None:
     columns = columns[len(_LADDER) :]
     columns[: len(_LINK_LADDER)] = density > _LINK_STEPS
     columns = columns[len(_LINK_LADDER) :]
-    columns[0] = np.arange(number) / number
-    columns[1] = (until - text) / total
-    columns[2] = (total - until) / total
-    columns[3] = text / total
-    columns[4] = text / max(1.0, float(text.max()))
+    columns[:5] = (
+        np.arange(number) / number,
+        (until - text) / total,
+        (total - until) / total,
+        text / total,
+        text / max(1.0, float(text.max())),
+    )
     columns[5] = math.log1p(total) / 10
     columns[6] = float(words @ density) / max(1.0, float(words.sum()))
 

@@ -35,8 +35,7 @@ class CosineGuesses:
 
     def _cosines(self, rows: Sequence[int] | None) -> Array:
         """Cosine of the texts *rows* together with each language."""
-        chosen = range(len(self.texts)) if rows is None else rows
-        trigrams = [self.texts[row] for row in chosen]
+        trigrams = self.texts if rows is None else [self.texts[row] for row in rows]
         counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
         norm = max(1.0, float(np.linalg.norm(counts)))
         used = np.flatnonzero(counts)

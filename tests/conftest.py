@@ -65,7 +65,7 @@ DEFAULTS = {
     "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
 DEADLINE_S = 240
-"""After which a process that has not ended is given up; a machine that is busy is no reason to fail."""
+"""Seconds after which a process that has not ended is given up; it is generous, for the machine may be busy."""
 SENTENCES = (
     "Když se vlak rozjel, zůstala na nástupišti jen stará paní s kufrem a pes, který se za ním ještě dlouho díval.",
     "V neděli ráno jsme šli na houby, ale bylo tak sucho, že jsme v celém lese nenašli ani jednu.",

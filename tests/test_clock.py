@@ -9,7 +9,7 @@ from spiderling.base.clock import Clock
 
 
 def test_the_machines_clock_is_read_once_and_may_jump_afterwards(monkeypatch):
-    """By twenty years forward or back: the crawl's own goes on by the time that has passed."""
+    """It is set by twenty years, forward or back; the crawl's own clock goes on by the time that has passed."""
     crawl_clock = Clock()
     began, before = crawl_clock.now(), time.monotonic()
     for jump_s in (6e8, -6e8):

@@ -54,7 +54,7 @@ def awaiting(value):
 
 
 def ancient(self, request, spider):
-    """With the argument of old."""
+    """A method that takes the spider, as methods of old did."""
     return Response("http://answer.test/", flags=[spider.name])
 
 

@@ -96,7 +96,7 @@ def test_stopped_and_resumed_gives_the_corpus_of_an_uninterrupted_crawl(server, 
 
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(server, reference, tmp_path):
-    """From outside and at each step of a checkpoint, of a start and of a recovery; benchmarks/faults.py does more."""
+    """Kills come from outside and at each step of a checkpoint, a start and a recovery."""
     crawl, rng, kills = Crawl(tmp_path / "job", server, **SETTINGS), random.Random(7), 0
     for kind in ("write", "recover", "transaction", "worker", "commit", "rotate", "fsync", "load", "all", "committed"):
         kills += session(crawl, server, kind, rng)

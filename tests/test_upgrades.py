@@ -51,7 +51,7 @@ def database(job: Path) -> Path:
 
 
 def migrate(path: Path) -> Path | None:
-    """As a start does it whose crawl is found usable: where the old file is then."""
+    """Do what a start does once the crawl is found usable; returns where the old file is then."""
     new = migration.upgraded(path)
     return None if new is None else migration.take_over(path, new)
 

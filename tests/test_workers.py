@@ -317,7 +317,7 @@ async def test_a_worker_that_cannot_start_says_why(function, message):
 
 
 async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch):
-    """By a person, or by the kernel for want of memory: that says nothing of the model, and ends no crawl."""
+    """A person does it, or the kernel for want of memory; that says nothing of the model, and ends no crawl."""
     started, popen = [], worker_module.start_process
 
     def killed_twice(sock):

@@ -32,7 +32,7 @@ def record(
 
 
 def zstd_with_dictionary(records: list[bytes], is_packed: bool) -> bytes:
-    """As Archive Team writes them: a skippable frame with the dictionary, then a frame for each record."""
+    """*records* as Archive Team writes them: a skippable frame with the dictionary, then a frame for each record."""
     samples = [record(f"http://s.test/{n}", f"<p>ukázka {n * 7919}</p>".encode() * 9) for n in range(300)]
     dictionary = zstandard.train_dictionary(4096, samples)
     content = zstandard.compress(dictionary.as_bytes()) if is_packed else dictionary.as_bytes()

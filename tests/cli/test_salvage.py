@@ -19,7 +19,7 @@ from spiderling.frontier.storage.sqlite import Changes, SqliteStore
 from spiderling.text.prevertical import rendered
 
 FRAMES, DOCUMENTS = 4, 3
-"""Of each segment, and of each frame."""
+"""Frames of each segment, documents of each frame."""
 
 
 def url(segment: int, frame: int, place: int) -> str:

@@ -21,7 +21,7 @@ PER_PAGE = 0.4
 
 @pytest.mark.slow
 def test_no_kind_of_object_grows_with_the_pages(tmp_path: Path) -> None:
-    """In the last third of a web whose URLs are all known there are as many of each type as in the one before.
+    """The last third of a web whose URLs are all known has as many objects of each type as the one before.
 
     One that is kept of each page, or of each request, would be five hundred more.
     """
@@ -40,7 +40,7 @@ def test_no_kind_of_object_grows_with_the_pages(tmp_path: Path) -> None:
 
 
 def fewest(lines: list[dict[str, Any]], first: int) -> Counter[str]:
-    """Of each type, from page *first* on for a third of them."""
+    """The least number of objects of each type while a third of the pages was read, from page *first* on."""
     within = [Counter(line["objects"]) for line in lines if first <= line["pages"] <= first + HOSTS * PAGES // 3]
     assert len(within) >= 2
     return functools.reduce(operator.and_, within)

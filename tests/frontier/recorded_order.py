@@ -20,7 +20,7 @@ from spiderling.simulation.pages import PageWeb
 from spiderling.simulation.replay import Replay, world
 
 PAGES = 3000
-"""Of each generated web."""
+"""Pages of each generated web."""
 TIMES_EVERY = 50
 """The time of every 50th fetch is kept, which is enough to see a clock that drifts."""
 HOSTS_AT_ONE_ADDRESS = 16

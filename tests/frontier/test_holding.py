@@ -44,7 +44,7 @@ def held_for(holding: Holding, host: Host, rank: int) -> float | None:
 
 
 def seconds(*ranks: int, read: bool = True) -> list[float | None]:
-    """For each rank once, from the best one on."""
+    """How long a host of each of *ranks* is held back, the best rank first."""
     holding, hosts = counted(*ranks, read=read)
     return [held_for(holding, hosts[ranks.index(rank)], rank) for rank in sorted(set(ranks))]
 

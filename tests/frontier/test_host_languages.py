@@ -10,7 +10,7 @@ from spiderling.frontier.ranking.host_languages import HostLanguages
 
 
 def crawled(alpha: float, beta: float, hosts: int = 400, pages: int = 8) -> HostLanguages:
-    """After pages of hosts whose shares of wanted ones are drawn from a beta distribution."""
+    """What is known after pages of hosts whose shares of wanted pages are drawn from a beta distribution."""
     chance, known = random.Random(1), HostLanguages()
     for host in range(1, hosts + 1):
         share = chance.betavariate(alpha, beta)

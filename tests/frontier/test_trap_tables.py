@@ -67,7 +67,7 @@ def test_one_host_with_any_number_of_traps(crawl: VirtualCrawl, monkeypatch: pyt
 
 
 def test_domains_of_made_up_names_are_forgotten(crawl: VirtualCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of twenty domains where every name answers with one page, as many are remembered as there is room for."""
+    """Every name of twenty domains answers with one page; five of the domains are remembered."""
     monkeypatch.setattr(module, "MOST_DOMAINS", 5)
     traps = traps_of(crawl)
     for domain in range(20):

@@ -218,7 +218,7 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
 
 
 def learnt(pays: str, learning: str = "on") -> Worth:
-    """From 2000 links, half of them in text and half with a long text; those that *pays* names lead to text."""
+    """What is learnt from 2000 links: half stand in text, half are long; those that *pays* names lead to text."""
     frontier = Frontier(Options(lang="cs", learning=learning))
     frontier.put_seed("http://a.cz/", 0.0)
     host, strategy = frontier.hosts.by_id(1), strategy_of(frontier)

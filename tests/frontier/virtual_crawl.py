@@ -35,7 +35,7 @@ class Answer:
     retry_after_s: float | None = None
     transit_s: float = 0.2
     body: bytes = b""
-    """Of a robots.txt."""
+    """The content of a robots.txt."""
     reason: Reason | None = None
     sketch: int = 0
 

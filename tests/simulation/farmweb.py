@@ -12,7 +12,7 @@ from spiderling.simulation.pages import PageWeb
 
 FARM = "farm.cz"
 _DOORS = 50
-"""Of so many pages of the good web, one leads to the farm."""
+"""One of this many pages of the good web leads to the farm."""
 _BODY_BYTES, _KEPT_BYTES, _WORDS = 30_000, 9_000, 1_285
 
 

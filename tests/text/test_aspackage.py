@@ -1,4 +1,4 @@
-"""With its defects switched on our pass is the package's; each of these defects by name."""
+"""Our pass gives what the justext package gives once the package's defects are switched on, each by its name."""
 
 from __future__ import annotations
 

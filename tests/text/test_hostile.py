@@ -20,7 +20,7 @@ from spiderling.text import Page, TextOptions, clean_text, process
 from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS
 
 CEILING_S = 5.0
-"""Of processor time, several times what the slowest page takes (about 1 s); what is quadratic takes minutes."""
+"""Seconds of processor time: several times what the slowest page takes (about 1 s); a quadratic step takes minutes."""
 MODELS = load(("cs", "en"))
 CS = TextOptions(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3

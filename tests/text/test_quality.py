@@ -91,7 +91,7 @@ def test_marks_are_counted_as_expressions_do(texts):
     st.lists(st.text(st.sampled_from("ab \u00a0\u2028\x1c\x85\u200b\n\t"), max_size=30).map(normal_form), max_size=5)
 )
 def test_words_are_counted_as_they_are_parted(texts):
-    """Of paragraphs in normal form, as all are."""
+    """All paragraphs are in normal form."""
     text = "\n".join(filter(None, texts))
     assert words_in(text) == len(text.split())
 

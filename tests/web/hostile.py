@@ -113,7 +113,7 @@ class Case:
     most_requests: int | None = None
     """How many requests it may cost at most, robots.txt included."""
     found: Reason | None = None
-    """As what at least one URL on one of ``hosts`` ends."""
+    """How at least one URL on one of ``hosts`` ends."""
     scheme: str = "http"
     tls: Callable[[], ssl.SSLContext] | None = None
     raw: bool = False

@@ -209,7 +209,7 @@ class Spacing(NamedTuple):
     pairs: int
     violations: int
     worst_s: float
-    """By how much the closest pair was closer than its interval; negative: it was farther apart."""
+    """How much closer the closest pair was than its interval allows; negative: it was farther apart."""
     uncertain_s: float
     """How much of it at most is not known exactly: the first start's ``took_s``."""
 

@@ -28,7 +28,7 @@ from startlog import EXTENSIONS
 
 REQUESTS = 2400
 TOLERANCE_S = 0.002
-"""For the time in which the crawler reads its clock, beyond what the log of starts tells of it."""
+"""Seconds that the crawler may take to read its clock, beyond what the log of starts tells (chosen)."""
 
 
 @pytest.mark.slow

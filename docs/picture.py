@@ -95,7 +95,7 @@ def _head(page: Page, size: int, parsed: Parsed) -> list[str]:
     encodings = f"declared {page.encoding_declared}, detected {page.encoding_detected}"
     return [
         _text(10, 6, f"http://{HOST}{PATH}: {size} bytes, {encodings} (encoding/)", weight="bold"),
-        _text(10, 24, f"title: {page.title} | html lang: {page.html_lang} | {len(parsed.links)} links (head.py)"),
+        _text(10, 24, f"title: {page.title} | html lang: {page.html_lang} | {len(parsed.links)} links (declared.py)"),
         *(_text(column, TOP - 28, head, weight="bold") for column, head in heads.items()),
         f'<line x1="10" x2="{WIDTH - 10}" y1="{TOP - 8}" y2="{TOP - 8}" stroke="{OTHER}"/>',
     ]

@@ -2,8 +2,8 @@
 
     python benchmarks/report.py [--quick] [--hosts N] [--keep DIR]
 
-The state is made: host sizes and yields spread as in W12 Table 1 (log-normal), states by the default threshold, a
-history of thirty days, 475 seeds and a trail of ten URLs a host.
+The state is made: host sizes and yields spread as in Suchomel & Pomikálek 2012, Table 1 (log-normal), states by the
+default threshold, a history of thirty days, 475 seeds and a trail of ten URLs a host.
 """
 
 from __future__ import annotations

@@ -178,15 +178,16 @@ def _ratios(own: dict[int, Result], others: dict[int, Result], share: float) -> 
 
 def _hours(
     web: str, rate: float, jobs: dict[str, list[Job]], results: dict[Job, Result], before: dict[str, Any]
-) -> float | None:
-    """Hours to 90 % of the words beside those of ALL; None if some are not known."""
+) -> float | str | None:
+    """Hours to 90 % of the words beside those of ALL, where that gets there; None if it does not or is not known."""
     ratios = []
     for job in jobs[DEFAULT]:
-        if job.web == web and job.rate == rate:
+        known = before.get(_name(job._replace(strategy=ALL)), {}).get("points", {}).get("90")
+        if job.web == web and job.rate == rate and known:
             own = results[job].at(0.9)
-            known = before.get(_name(job._replace(strategy=ALL)), {}).get("points", {}).get("90")
-            ratios.append(own.hours / known[1] if own and known else math.nan)
-    return _round(_fmean(ratios))
+            ratios.append(own.hours / known[1] if own else math.inf)
+    mean = _fmean(ratios)
+    return "never" if math.isinf(mean) else _round(mean)
 
 
 def _versus_before(
@@ -215,5 +216,7 @@ def _round(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 3)
 
 
-def _text(value: float | None) -> str:
+def _text(value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"

@@ -43,6 +43,8 @@ from spiderling.simulation.comparison import SHARES
 COUNTED = "counted"
 """In place of a mechanism: nothing is switched off."""
 ALL = "all"
+_LEAST_DECISIONS = 10
+"""Decisions in a crawl below which a mechanism is not judged there (chosen)."""
 Counts = Counter[str]
 Patches = Iterator[Any]
 """Context managers that patch the code."""
@@ -279,7 +281,7 @@ def main() -> None:
             slower = statistics.fmean(hours(*pair) for pair in of_web)
             decided = statistics.fmean(full.counts.get(off, 0) for _, full in of_web)
             told = "" if off == ALL else " gone" if decided < 0 else f" {decided:,.0f}x"
-            if mean < 1 - 2 * error:
+            if mean < 1 - 2 * error and (off == ALL or decided >= _LEAST_DECISIONS):
                 gaining.append(web)
             cells.append(f"{mean:.2f} ±{error:.2f} {slower:.2f}h{told}")
         gains[off] = gaining

@@ -5,11 +5,11 @@
     words.txt       word<TAB>count, most frequent first
     ngrams.zst      counts of the character 1- to 4-grams, in which a space is a word boundary; zstd of
                     one line of JSON: size -> [number of n-grams, bytes of their text]; then for each size
-                    the n-grams joined, in UTF-8, and their counts in four planes: all lowest bytes first
-    seeds.txt       one URL a line under comments that name their kind; see `Seed`
+                    the n-grams joined, in UTF-8, and their counts as four planes of bytes, the lowest first
+    seeds.txt       one URL a line; the comment above names its kind (see `Seed`)
 
-They are read by importlib.resources, so that a model may lie in a zip file.  The same
-model gives the same bytes.
+importlib.resources reads them, so a model may lie in a zip file.  The same model gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NGRAMS = "ngrams.zst"
 SEEDS = "seeds.txt"
 TRUSTED = "trusted"
 _LEVEL = 19
-"""Level of zstd, its highest but for those that need much memory."""
+"""Level of zstd; chosen: the highest that needs no large memory."""
 _MAX_BYTES = 100_000_000
 """Unpacked bytes of n-grams that are read; chosen."""
 _COUNT_BYTES = 4
@@ -49,9 +49,9 @@ class Seed(NamedTuple):
 
     url: str
     kind: str
-    """The section it stands in, such as news."""
+    """The section of the file that it stands in, such as news."""
     trusted: bool
-    """Whether institutions edit pages of that kind; the heading of its section then ends in '(trusted)'."""
+    """Whether institutions edit such pages; the comment above then ends in '(trusted)'."""
 
     @property
     def heading(self) -> str:
@@ -60,9 +60,9 @@ class Seed(NamedTuple):
 
 
 def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
-    """Write a model's files except its seeds; returns their size in bytes.
+    """Write a model's files except its seeds; returns their bytes together.
 
-    *description* adds what is not part of *model*.  Raises BadInput.
+    *description* adds values of language.yaml that *model* does not hold.  Raises BadInput.
     """
     values = {
         "code": model.code,
@@ -86,7 +86,7 @@ def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) 
 
 
 def read_description(directory: Traversable) -> dict[str, Any]:
-    """language.yaml; raises BadInput when it is no table."""
+    """The values of language.yaml; raises BadInput."""
     try:
         given = read_yaml(directory.joinpath(DESCRIPTION).read_bytes())
     except (BadInput, OSError) as error:
@@ -97,7 +97,7 @@ def read_description(directory: Traversable) -> dict[str, Any]:
 
 
 def read_words(directory: Traversable) -> dict[str, int]:
-    """Words with their counts; raises BadInput."""
+    """Word -> count; raises BadInput."""
     fields = _text(directory, WORDS).replace("\n", "\t").split("\t")[:-1]
     try:
         return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
@@ -121,7 +121,7 @@ def read_seeds(directory: Traversable) -> list[Seed]:
 
 
 def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
-    """The seed in each line that is not a comment, with the line's number; its kind is the comment above it."""
+    """(number of the line, seed) for each line with a URL; the seed's kind is the comment above it."""
     kind = ""
     for number, line in enumerate(map(str.strip, lines), 1):
         if line.startswith("#"):
@@ -146,7 +146,7 @@ def pack(ngrams: NgramCounts) -> bytes:
 
 
 def unpack(data: bytes) -> NgramCounts:
-    """The n-grams of `pack`; raises ValueError for anything else."""
+    """Read the bytes of `pack`; raises ValueError for anything else."""
     try:
         raw = zstandard.decompress(data, max_output_size=_MAX_BYTES)
         head, _, body = raw.partition(b"\n")

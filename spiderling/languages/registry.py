@@ -1,7 +1,7 @@
 """Finds, names, groups and loads the languages that have a model.
 
-A model is a directory named by its code; its files are those of model_files.py.  These
-places are searched in turn: the directories of ``SPIDERLING_MODELS``, the package
+A model is a directory with the language's code as name and the files of model_files.py.
+It is searched in turn in: the directories of ``SPIDERLING_MODELS``, the package
 ``spiderling.models`` (an egg), ``models/`` beside the package (a checkout).  In each, a
 directory ``cc-by-sa`` holds the models whose texts have that licence.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
-"""Languages with the most pages; a crawl always recognises them (see `to_recognise`); chosen."""
+"""Languages with the most pages on the web; chosen.  Every crawl recognises them (`to_recognise`)."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "hbs": ("bs", "hr", "sr", "cnr"),
     "kur": ("ku", "ckb"),
@@ -45,16 +45,16 @@ _GROUP_NAMES = {
     "no": "nor",
     "norwegian": "nor",
 }
-"""Other names of groups."""
+"""Other name, in lower case -> code of a group."""
 _NEAR = 3
-"""Languages that the message about an unknown one proposes at most; chosen."""
+"""Most languages that the message about an unknown one proposes; chosen."""
 _SHARED_LICENCE = "cc-by-sa"
 _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageInfo:
-    """The description of one model; `model` reads the model itself."""
+    """The description of a language's model, without the model itself."""
 
     code: str
     """ISO 639-1 where there is one, else ISO 639-3."""
@@ -64,11 +64,11 @@ class LanguageInfo:
     aliases: tuple[str, ...] = ()
     """Further names and codes."""
     scripts: tuple[str, ...] = ()
-    """ISO 15924."""
+    """Codes of ISO 15924."""
     tlds: tuple[str, ...] = ()
-    """National top-level domains, in Unicode, that of its main country first."""
+    """National top-level domains, in Unicode; first that of its main country."""
     neighbours: tuple[str, ...] = ()
-    """Codes of the languages that it is easily confused with."""
+    """Codes of languages with which it is easily confused."""
     encodings: tuple[str, ...] = ()
     spaced: bool = True
     known: float = 1.0
@@ -84,11 +84,11 @@ class LanguageInfo:
         return model_files.read_seeds(self._place)
 
     def words(self) -> dict[str, int]:
-        """Word forms with their counts, most frequent first."""
+        """Word -> count, the most frequent first."""
         return model_files.read_words(self._place)
 
     def model(self) -> LanguageModel:
-        """The model; raises BadInput when a file is missing or damaged."""
+        """Read the model; raises BadInput when a file is missing or damaged."""
         words = self.words()
         return LanguageModel(
             code=self.code,
@@ -109,14 +109,14 @@ class LanguageInfo:
 
 
 def available(dirs: str = "") -> dict[str, LanguageInfo]:
-    """All models by code; of several with one code the first place counts."""
+    """Code -> language, from *dirs* (SPIDERLING_MODELS) and the places above; the first place with a code counts."""
     return {code: _info(directory) for code, directory in _directories(dirs).items()}
 
 
 def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
-    """The languages that 'cs,slk,German' names, each once.
+    """The languages that *text* names, such as 'cs,slk,German', each once.
 
-    Raises BadInput for one without a model, with near matches and how to train one.
+    Raises BadInput for one without a model; the message proposes similar names and tells how to train one.
     """
     places = _directories(dirs)
     wanted = [part.strip() for part in text.split(",") if part.strip()]
@@ -130,9 +130,9 @@ def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
 
 
 def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = "") -> list[str]:
-    """Codes to tell apart: the accepted ones, *extra*, their neighbours and the big languages of the web.
+    """Codes to tell apart: the *accepted* languages, *extra* ones, neighbours of the accepted, BIG_WEB_LANGUAGES.
 
-    Neighbours and big languages count as far as they have a model.
+    Neighbours and big languages without a model are left out.
     """
     models = _directories(dirs)
     wanted = [info.code for info in (*accepted, *(find_languages(extra, dirs) if extra.strip() else ()))]
@@ -141,7 +141,7 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
 
 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
-    """The models of *codes*, ready to tell them apart; raises BadInput for an unknown code."""
+    """The models of *codes*; raises BadInput for an unknown code."""
     return LanguageModels(tuple(info.model() for info in find_languages(",".join(codes), dirs)))
 
 
@@ -160,7 +160,7 @@ def _roots(dirs: str) -> list[Traversable]:
 
 
 def _directories(dirs: str) -> dict[str, Traversable]:
-    """The directory of each model by code; no file is read."""
+    """Code -> directory of its model; reads no file."""
     found: dict[str, Traversable] = {}
     for root in _roots(dirs):
         for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
@@ -194,7 +194,7 @@ def _expected(mean: float, sd: float, limit: float = LIMIT) -> tuple[float, floa
 
 
 def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:
-    """Names of languages and groups in lower case -> their models; a code always means its own language."""
+    """Name of a language or group, in lower case -> languages; a code always means its own language."""
     names: dict[str, list[LanguageInfo]] = {}
     for info in models.values():
         names |= {name.lower(): [info] for name in (*info.aliases, info.native, info.name) if name}
@@ -221,10 +221,7 @@ def _named(
 
 
 def _near(part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]) -> list[LanguageInfo]:
-    """Languages that *part* may mean.
-
-    It may be the TLD of their country (cz), a code with a region or a script (pt-BR), or a misspelt name.
-    """
+    """Languages that *part* may mean: by the TLD of a country (cz), a tag with a region (pt-BR), or a misspelt name."""
     country = [info for info in models.values() if info.tlds[:1] == (part,)]
     tagged = names.get(part.replace("_", "-").partition("-")[0], [])
     similar = [info for name in nearest(part, names, most=3) for info in names[name]]

@@ -1,4 +1,4 @@
-"""Seeds: from a file, from the command line, or from the language models."""
+"""Reads seeds from a file, the command line, or the language models."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from spiderling.languages.model_files import Seed, seeds_in
 logger = logging.getLogger(__name__)
 
 FEW_HOSTS = 100
-"""Seed hosts below which the user is told how to get more; chosen."""
+"""Seed hosts below which `few_hosts` warns; chosen."""
 _WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}
-"""Language -> name of its Wikipedia's database, where that is not its code."""
+"""Language -> name of its Wikipedia's database, where it differs from the code."""
 _MAX_REPORTED_LINES = 20
 """Bad lines of a file that are reported one by one; chosen."""
 _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
@@ -27,8 +27,8 @@ _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
 def read_seeds(argument: str) -> list[Seed]:
     """The seeds in *argument*: a file with one URL a line, or URLs.
 
-    Lines without a URL are reported by number and left out.  Raises BadInput when the
-    file cannot be read or is not text, or when no URL is left.
+    Lines without a URL are logged by number and left out.  Raises BadInput when the file
+    cannot be read or is not text, or when no URL is left.
     """
     if "://" in argument:
         where = "-a seeds="
@@ -55,18 +55,18 @@ def model_seeds(accepted: Sequence[LanguageInfo]) -> list[Seed]:
 
 
 def distances(seeds: Sequence[Seed]) -> Iterator[tuple[str, int]]:
-    """Each seed's URL with its distance: 1 for a seed that is not trusted where others are, else 0.
+    """(URL, distance) of each seed: 0; but 1 for an untrusted seed if any seed is trusted.
 
-    Suchomel & Pomikálek 2012 count distances from seeds that they trust.
+    Suchomel & Pomikálek 2012 count distances from trusted seeds.
     """
     some = any(seed.trusted for seed in seeds)
     return ((seed.url, int(some and not seed.trusted)) for seed in seeds)
 
 
 def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
-    """A warning when politeness to few seed hosts makes the crawl slow, and how to get more seeds; '' for enough hosts.
+    """A warning that politeness to few seed hosts makes the crawl slow, with a way to more seeds; '' for enough hosts.
 
-    For comparison: Pomikálek & Suchomel 2011 began Tajik, the smallest of their languages, with 475 domains.
+    For comparison: Pomikálek & Suchomel 2011 began Tajik, their smallest language, with 475 domains.
     """
     hosts = {target.host for target in map(canonicalize, urls) if target is not None}
     if len(hosts) >= FEW_HOSTS or interval_s <= 0:
@@ -101,7 +101,7 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _valid(seeds: Iterable[tuple[int, Seed]], where: str) -> list[Seed]:
-    """The seeds with a valid URL, each URL once and with a scheme; *where* they come from is for the log."""
+    """The seeds with a valid URL, each URL once and with a scheme; *where* names their source in the log."""
     valid: dict[str, Seed] = {}
     bad = 0
     for number, seed in seeds:

@@ -1,26 +1,26 @@
 """Text: pure functions from the bytes of a page to its clean text, links and metadata.
 
-`process` in cleaning.py is the door; it calls these in turn:
+`process` in cleaning.py is the entry point. The modules:
 
     encoding/        bytes -> text: labels are only evidence, the spelling decides
     html/            one pass over a page: blocks of text, links, metadata
-    boilerplate/     which blocks are running text: a fitted model, jusText's rules, or the justext package
+    boilerplate/     which blocks are running text: by a fitted model, jusText's rules, or the justext package
     documents/       pdf, docx, odt, epub and text from other programs -> blocks of text
     language/        the language of a text, or that it is in none of the known ones
-    ngrams.py        character n-grams as arrays: those of a page, and the counts of those of a language
-    declared.py      what the page says of itself: address, licence, dates, versions in other languages, its language
+    ngrams.py        character n-grams of a page as hashes, and of a language with their counts
+    declared.py      what the page declares: its address, licence, dates, versions in other languages, language
     quality.py       further signals of a document's quality
     spam.py          signs of link farms and of machine-made text
-    shingles.py      hashes that near-duplicates share
-    sketch.py        hashes that soft error pages share
-    optout.py        what the page says of the use of its text
-    page.py          the value that holds what all of them find
+    shingles.py      hashes of word runs: near-duplicates share many
+    sketch.py        one hash of a page's words: soft error pages of a site share it
+    optout.py        what the page says about the use of its text
+    page.py          Page, the value that holds all results
     sitemap.py       the URLs in a sitemap
     tokens.py        words and signs, for vertical files
     prevertical.py   a document as it stands in the corpus
-    unpickling.py    pages from a text worker, read without trust
+    unpickling.py    reads pages from a text worker without trusting it
 
-Nothing here reads the network or a clock, nor any file but the weights of boilerplate/model.py.
+Nothing here uses the network or a clock.  The only files read are the weights for boilerplate/model.py.
 """
 
 from spiderling.text.cleaning import clean_text, measure_clean, process, process_document

@@ -29,20 +29,20 @@ from spiderling.text.sketch import sketch
 from spiderling.text.spam import with_spam_signs
 
 _SAMPLE_BLOCKS = 12
-"""Blocks, the longest of a page, by which its stop words and lengths are chosen; chosen."""
+"""Longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen."""
 _SAMPLE_CHARS = 1000
-"""Characters of each of them that are looked at; chosen."""
+"""Characters of each of these blocks that are read; chosen."""
 _MAX_LINK_SHARE = 0.5
 """Share of a block's characters inside links up to which it may be text; chosen."""
 _PARAGRAPH_LENIENCE = 0.75
-"""Share of the least known share that is enough for one paragraph, for those vary more than documents; chosen."""
+"""Factor of the least known share for a single paragraph, because paragraphs vary more than documents; chosen."""
 
 
 def process(body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions) -> Page:
     """The Page of the *body* at *url*; no content makes it raise.
 
-    A paragraph is kept when it is good and in an accepted language, or too short to
-    tell.  Requires that *models* hold the accepted languages.
+    A good paragraph is kept when it is in an accepted language or too short to tell.
+    Requires that *models* hold the accepted languages.
     """
     text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
@@ -62,7 +62,7 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
 
 
 def measure_clean(page: Page) -> str:
-    """Set the sizes of *page* by its kept paragraphs; returns the clean text."""
+    """Set the sizes of the clean text of *page*; returns that text."""
     clean = clean_text(page.paragraphs)
     page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
     page.clean_chars = len(clean)
@@ -71,7 +71,7 @@ def measure_clean(page: Page) -> str:
 
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> str:
-    """Set what follows from the paragraphs of *page*; returns the clean text."""
+    """Set the fields that depend on the paragraphs of *page*; returns the clean text."""
     page.has_text = any(paragraph.cls == GOOD for paragraph in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     clean = measure_clean(page)
@@ -84,10 +84,10 @@ def _measured(page: Page, options: TextOptions, url: str = "") -> str:
 def process_document(
     document: Document | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
 ) -> Page:
-    """The Page of a document in the file *body*; without text if *document* is None, since it could not be converted.
+    """The Page of a document in the file *body*; without text if *document* is None (it could not be converted).
 
     A document has no navigation, so jusText's rules with the preset 'permissive' judge
-    it, whatever the options say of pages.
+    it, whatever *options* say.
     """
     page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if document is not None:
@@ -104,14 +104,14 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
 
 
 def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None) -> None:
-    """Set the links of *page* with the paragraphs that enclose them.
+    """Set the links of *page*, each with the paragraph that encloses it.
 
-    The paragraphs of the justext package are not the blocks of *parsed*: they are found by their text.
+    The justext package cuts its own paragraphs; the one of a block of *parsed* is found by its text.
     """
     paragraphs = page.paragraphs
     same = len(paragraphs) == len(parsed.blocks)
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
-    good = [*(paragraph.cls == GOOD for paragraph in paragraphs), False]  # the last is for links in no paragraph
+    good = [*(paragraph.cls == GOOD for paragraph in paragraphs), False]  # index -1: links in no paragraph
     chances = [*scores, 0.0] if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
@@ -138,7 +138,7 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
 
 
 def _flag(language: str, options: TextOptions) -> int:
-    """A link's flag by its hreflang; 0 when that names no language ("x-default")."""
+    """WANTED or FOREIGN by a link's hreflang; 0 when that names no language ("x-default")."""
     code = language_of_tag(language)
     return 0 if code is None else WANTED if code in options.accepted else FOREIGN
 
@@ -147,8 +147,8 @@ class _Judge:
     """Finds the classes and languages of a page's blocks.
 
     The language models look at all blocks that may be text before these are classified,
-    because the rules use the stop words of the accepted languages and of the page's own:
-    so an English page is found to be English rather than boilerplate.
+    because jusText's rules need the stop words of the page's own language besides those of the
+    accepted ones.  Otherwise an English page would count as boilerplate, and not as English.
     """
 
     def __init__(self, page: Page, models: LanguageModels, options: TextOptions) -> None:
@@ -157,7 +157,7 @@ class _Judge:
         self._options = options
 
     def judge(self, html: str, blocks: list[Block], tree: Tree) -> list[float] | None:
-        """Set paragraphs, languages, known share and badness; returns the blocks' probabilities in the learned mode."""
+        """Set paragraphs, languages and signals; returns the blocks' probabilities in the learned mode, else None."""
         self._identify(blocks)
         scores = None
         if self._options.boilerplate == "learned":
@@ -190,7 +190,7 @@ class _Judge:
         return [block for block, _ in found], [cls for _, cls in found]
 
     def _identify(self, blocks: Sequence[Block]) -> None:
-        """Find the nearest languages of the blocks that may be text."""
+        """Guess the languages of the blocks that may be text."""
         long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
         identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
         guesses: Guesses | CosineGuesses = identify([blocks[index].text for index in long])
@@ -199,9 +199,9 @@ class _Judge:
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
     def _recognise(self, good: Sequence[int]) -> None:
-        """Set the language of each good block that is sure of one.
+        """Set the language of each good block whose language is sure.
 
-        Its known share must be large enough, and so must that of all blocks with the same language together.
+        Its known share must be large enough, and so must that of all blocks in the language together.
         """
         least = self._options.min_known_share
         lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
@@ -229,7 +229,7 @@ class _Judge:
         return stoplist, rules_for(self._options.preset, scale, bool(stoplist))
 
     def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
-        """Set what the good text as a whole says; blocks too short to tell count as in its nearest language."""
+        """Set languages, badness and quality of the good text; short blocks count as in its nearest language."""
         page = self._page
         self._recognise(good)
         nearest = self._guesses.nearest([self._row[index] for index in good if index in self._row])

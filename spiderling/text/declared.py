@@ -1,9 +1,9 @@
-"""What a page says of itself: address, versions in other languages, licence, dates, and its language.
+"""What a page declares: its address, versions in other languages, licence, dates, language.
 
-It is not trusted.  It becomes an attribute of the document, or a link to be tried.  A declared language is weak
-evidence, because templates declare the language of their authors: for each paragraph it adds `WEIGHT` in favour of the
-language.  In the rule of Somboonviwat et al. (2006) for language-specific web crawling (LSWC), `lswc_language`, it
-counts as much as the text.
+These values are not trusted: they become attributes of the document, or links to be tried.  A declared language is
+weak evidence, because templates declare the language of their authors: it adds `WEIGHT` to the score of that language
+in each paragraph.  In `lswc_language`, the rule of Somboonviwat et al. (2006) for language-specific web crawling
+(LSWC), it counts as much as the text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from spiderling.text.html.links import join
 from spiderling.text.page import Page
 
 WEIGHT = 1.9
-"""Natural logarithm of the odds that ``<html lang>`` is right, as on 370 of 423 pages (benchmarks/declared.py)."""
+"""Natural logarithm of the odds that ``<html lang>`` is right; measured on 423 pages, of which 370 were right."""
 
 _ENGLISH = "en"
 _OTHER_CODES = {"no": "nb", "iw": "he", "in": "id", "jw": "jv", "fil": "tl", "cmn": "zh", "kmr": "ku"}
-"""Codes that pages use -> codes of our models."""
+"""Code that pages use -> code of the model."""
 _CHARSETS = {
     "el": "cp1253 iso8859-7",
     "he": "cp1255 iso8859-8",
@@ -34,7 +34,7 @@ _CHARSETS = {
     "vi": "cp1258",
     "zh": "gb18030 big5hkscs",
 }
-"""Language -> the codecs that it alone is written in."""
+"""Language -> codecs in which only it is written."""
 _LANGUAGES = {codec: code for code, codecs in _CHARSETS.items() for codec in codecs.split()}
 _PUBLISHED = (
     "article:published_time",
@@ -61,11 +61,11 @@ _LICENCE = re.compile(
 )
 """Addresses of free licences; most pages link theirs without rel=license."""
 _LICENCE_PLACES = ("creativecommons.", "gnu.", "opendatacommons.", "opensource.", "rightsstatements.")
-"""What one of them holds in any case; a look for these is fast."""
+"""Each address of _LICENCE holds one of these; a search for them is fast."""
 
 
 def fill_head(page: Page, parsed: Parsed, url: str) -> None:
-    """Set what *parsed* found in the head of the page at *url*."""
+    """Set the declared values of *page*, which is at *url*, from *parsed*."""
     page.title = parsed.title
     page.meta = parsed.meta
     page.html_lang = parsed.html_lang
@@ -90,14 +90,14 @@ def iso_date(text: str) -> str:
 
 
 def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:
-    """The first of the named meta values that is a date, else that of the JSON-LD."""
+    """The first date among the <meta> *names*, else the date under *key* in the JSON-LD; '' for none."""
     data = _JSON[key].search(parsed.data)
     stated = (*(parsed.meta.get(name, "") for name in names), data[1] if data else "")
     return next(filter(None, map(iso_date, stated)), "")
 
 
 def _licence(parsed: Parsed, url: str) -> str | None:
-    """What is marked as the licence, else the first link to a known one."""
+    """URL or text that is marked as the licence, else the first link to a known one."""
     said = parsed.rels.get("license")
     if said:
         return join(url, said.strip()) or said
@@ -116,7 +116,7 @@ def _linked_licence(hrefs: list[str]) -> str | None:
 
 
 def language_of_tag(tag: str | None) -> str | None:
-    """The language of a BCP 47 tag as it stands in ``<html lang>``, by the code that our models have.
+    """The model's code for the language of a BCP 47 tag, as in ``<html lang>``; None if the tag names none.
 
     >>> language_of_tag("cs-CZ"), language_of_tag(" EN_us"), language_of_tag("iw"), language_of_tag("x-default")
     ('cs', 'en', 'he', None)
@@ -127,7 +127,7 @@ def language_of_tag(tag: str | None) -> str | None:
 
 
 def language_of_charset(codec: str | None) -> str | None:
-    """The language that alone is written in *codec* (Python's name); None when there are several.
+    """The only language that is written in *codec* (Python's name); None if there are several.
 
     >>> language_of_charset("cp874"), language_of_charset("cp1250")
     ('th', None)
@@ -141,7 +141,7 @@ def declared_language(page: Page) -> str | None:
 
 
 def table_1(declared: str | None, guessed: str | None, target: str) -> str | None:
-    """The language of a page by table 1 of the paper; None is 'unknown'.
+    """The language of a page by table 1 of Somboonviwat et al. 2006; None is 'unknown'.
 
     It is the *target* if that is declared or guessed, else the declared language, else the guessed one.
     """
@@ -149,7 +149,7 @@ def table_1(declared: str | None, guessed: str | None, target: str) -> str | Non
 
 
 def guess_among(candidates: Sequence[str], target: str) -> str | None:
-    """The one of several guessed languages that the paper takes: the target, else English, else the first."""
+    """The guessed language that the paper takes of several: the target, else English, else the first."""
     return next((wanted for wanted in (target, _ENGLISH, *candidates) if wanted in candidates), None)
 
 
@@ -159,8 +159,8 @@ def lswc_language(page: Page, target: str) -> str | None:
 
 
 def lswc_among(page: Page, targets: Sequence[str]) -> str:
-    """The language by the rule for several target languages: the first target that it finds, else what it finds for the
-    first one; '' for unknown.
+    """The language by the paper's rule for several targets: the first target that the rule confirms, else its answer
+    for the first target; '' for unknown.
     """
     found = [lswc_language(page, target) or "" for target in targets]
     agreed = (target for target, language in zip(targets, found, strict=True) if target == language)

@@ -1,5 +1,5 @@
-"""Character n-grams as arrays: the hashes of those of a page, which are looked up at once, and the counts of those of a
-language, of which a model has tens of thousands."""
+"""Character n-grams as arrays: the n-grams of a page as hashes, which are looked up all at once; the tens of thousands
+of a language with their counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
-"""Marks are vowel signs and tones, part of words though \\w leaves them out: without them Hindi is 'ह न द'."""
+"""Vowel signs, tones and accents: parts of words, though \\w does not match them.  Hindi without them is 'ह न द'."""
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
@@ -22,9 +22,9 @@ Places = npt.NDArray[np.intp]
 _SPACE = np.uint32(ord(" "))
 _ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
 _FIRST_OF_BLOCK = np.array([0, 0x41, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
-"""First code points of stretches of one alphabet (Unicode, Blocks.txt)."""
+"""First code point of each stretch of code points in one alphabet (Unicode, Blocks.txt)."""
 _ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
-"""Number of each stretch's alphabet: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
+"""Alphabet of each stretch: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
 _WRITTEN_SHARE = 0.15
 """Share of a text's n-grams from which on the language counts as written in their alphabet; chosen."""
 
@@ -35,14 +35,14 @@ def normalise(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of `normalise`."""
+    """The words of *text* as in `normalise`."""
     if text.isascii():
         return text.encode().translate(_ASCII_LETTERS).decode().split()
     return _only_letters(text).tobytes().decode("utf-32-le").split()
 
 
 def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
-    """The code points of `normalise` of each text, joined; and where each text begins, and the last one ends."""
+    """Code points of the normalised *texts*, joined; and the place where each text begins, then where the last ends."""
     every = f" {'  '.join(texts)} "
     if _is_special(every):
         texts = [text.lower() for text in texts]
@@ -50,26 +50,26 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
     starts = np.cumsum([0, *(len(text) + 2 for text in texts)])
     chars = _lower_letters().take(codepoints(every), mode="clip")
     kept = chars != _SPACE
-    kept[1:] |= kept[:-1]  # the first of several spaces in a row
-    kept[starts[:-1]] = True  # the space before each text
+    kept[1:] |= kept[:-1]  # keep the first of several spaces in a row
+    kept[starts[:-1]] = True  # keep the space before each text
     sizes = np.add.reduceat(kept, starts[:-1], dtype=np.intp)
     kept[starts[:-1][sizes == 1] + 1] = True  # a text without letters is two spaces
     return chars[kept], np.concatenate(([0], np.cumsum(np.maximum(sizes, 2))))
 
 
 def _only_letters(text: str) -> Hashes:
-    """Code points of *text* in lower case; all that are not letters are spaces."""
+    """Code points of *text*: letters in lower case, spaces for everything else."""
     return _lower_letters().take(codepoints(text.lower() if _is_special(text) else text), mode="clip")
 
 
 def _is_special(text: str) -> bool:
-    """Whether it holds a capital whose lower-case letter depends on its place (sigma), or is two (dotted I)."""
+    """Whether *text* holds a capital sigma (its lower case depends on its place) or dotted I (has two characters)."""
     return "\u03a3" in text or "\u0130" in text
 
 
 @lru_cache(maxsize=1)
 def _lower_letters() -> Hashes:
-    """For each code point its lower-case letter, or a space; takes half the time of ``str.lower``."""
+    """For each code point its lower-case letter, or a space; a look-up takes half the time of ``str.lower``."""
     letters = ~code_points_of(re.compile(r"[\W\d_]+"))
     letters[[ord(mark) for mark in MARKS]] = True
     lower = codepoints(_every_character().replace("\u0130", "\u03a3").lower())
@@ -77,7 +77,7 @@ def _lower_letters() -> Hashes:
 
 
 def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
-    """Whether each code point is in the class of characters whose runs *pattern* matches."""
+    """For each code point, whether *pattern*, which matches runs of one class of characters, matches it."""
     every = _every_character()
     found = np.zeros(len(every), np.bool_)
     for match in pattern.finditer(every):
@@ -98,12 +98,12 @@ def codepoints(text: str) -> Hashes:
 
 
 def hash_rows(grams: Hashes, size: int) -> Hashes:
-    """32-bit hash of each row."""
+    """32-bit hash of each row of *grams* (n-gram, size)."""
     return _hash(list(grams.T), len(grams), size)
 
 
 def windows(chars: Hashes, size: int) -> Hashes:
-    """Hash of the n-gram that begins at each character; the text is padded with zeros."""
+    """32-bit hash of the n-gram that begins at each character; behind the end it is padded with zeros."""
     padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
     return _hash([padded[offset : offset + len(chars)] for offset in range(size)], len(chars), size)
 
@@ -121,17 +121,17 @@ def _hash(columns: Sequence[Hashes], length: int, size: int) -> Hashes:
 
 
 def crossing(starts: Places, size: int) -> Places:
-    """Places of the n-grams that reach into the next text, or over the end."""
+    """Places of the n-grams that reach into the next text or beyond the last."""
     places: Places = np.maximum(starts[1:, None] - np.arange(1, size), 0).ravel()
     return places
 
 
 @dataclass(frozen=True, eq=False)
 class NgramCounts:
-    """The n-grams of a text with their counts."""
+    """The n-grams of a language's text with their counts."""
 
     sizes: Mapping[int, tuple[Hashes, Hashes]]
-    """For each size the n-grams as an array (n-gram, size) of code points, and the count of each."""
+    """Size -> code points (n-gram, size), and counts (n-gram)."""
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> NgramCounts:
@@ -164,7 +164,7 @@ class NgramCounts:
 
     @property
     def letters(self) -> int:
-        """Number of different characters."""
+        """Number of different characters among the 1-grams."""
         return len(self.sizes[1][1]) if 1 in self.sizes else 0
 
     @property
@@ -173,7 +173,7 @@ class NgramCounts:
         return sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in self.sizes.values())
 
     def weights(self) -> dict[int, Array]:
-        """The counts by size, as if the text were written in one alphabet only.
+        """Size -> counts, as if the text were written in one alphabet.
 
         A page is in one alphabet.  So in a language with two, the counts of each alphabet are
         scaled up to the sum of both.
@@ -182,7 +182,7 @@ class NgramCounts:
         return {size: numbers * factors[parts[size]] for size, (_, numbers) in self.sizes.items()}
 
     def _alphabets(self) -> tuple[dict[int, Places], Array]:
-        """The alphabet of each n-gram by size, and the factor of each alphabet's counts."""
+        """Size -> alphabet of each n-gram; and for each alphabet the factor of its counts."""
         parts = {size: _alphabets(grams) for size, (grams, _) in self.sizes.items()}
         totals = np.zeros(int(_ALPHABET.max()) + 1)
         for size, (_, numbers) in self.sizes.items():
@@ -193,7 +193,7 @@ class NgramCounts:
         return parts, factors
 
     def first(self, number: int) -> NgramCounts:
-        """The *number* n-grams of each alphabet with the largest `weights`; ties in the order of size and letters."""
+        """The n-grams with the largest `weights`, *number* for each alphabet; ties in the order of size and letters."""
         _, factors = self._alphabets()
         number *= max(1, int((factors > 1).sum()))
         counts = np.concatenate([np.zeros(0, np.float32), *self.weights().values()])
@@ -217,10 +217,10 @@ def _alphabets(grams: Hashes) -> Places:
 
 
 def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:
-    """The 1- to *order*-grams of normalised *texts*; each size in the order of code points."""
+    """The 1- to *order*-grams of *texts*, which are normalised; each size in the order of code points."""
     chars = codepoints("".join(texts))
     letters = np.flatnonzero(np.bincount(chars)).astype(np.uint32)
-    # a letter's rank has 16 bits, enough for the letters of any text: four ranks make one number
+    # a letter's rank has 16 bits, enough for any text; so an n-gram of four is one 64-bit number
     ranks = np.zeros(int(letters.max(initial=0)) + 1, np.uint64)
     ranks[letters] = np.minimum(np.arange(len(letters)), 0xFFFF)
     ranks = ranks[chars]

@@ -1,7 +1,7 @@
-"""What a page says of the use of its text: robots directives, TDM reservation, usage preferences.
+"""Reads what a page says about the use of its text: robots directives, TDM reservation, usage preferences.
 
 Sources: Google's "Robots meta tag, data-nosnippet, and X-Robots-Tag specifications" (noindex,
-none, nofollow, noarchive, unavailable_after; per agent, the most restrictive counts);
+none, nofollow, noarchive, unavailable_after; for one agent the most restrictive counts);
 DeviantArt's noai and noimageai; the TDM Reservation Protocol (W3C Community Group report,
 10 May 2024); Content-Usage (draft-ietf-aipref-attach-05) and Content-Signal headers.
 """
@@ -17,7 +17,7 @@ from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, 
 from spiderling.base.options import Options
 
 MAX_HEADER_CHARS = 2000
-"""Characters of a header that are read; chosen."""
+"""Characters of a header value that are read; chosen."""
 _EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.IGNORECASE)
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview"))
 _DIRECTIVES = {
@@ -58,7 +58,7 @@ def page_statements(
 
 
 def _directives(agent: str, text: str, options: Options, now: float) -> Iterator[Statement]:
-    """The statements in one header or <meta>; in a header a part may name its agent: ``agent: noindex``."""
+    """The statements to us in one header or <meta>; in a header ``agent: noindex`` names the *agent* from there on."""
     dates = [date.strip() for date in _EXPIRY.findall(text)]
     for part in _EXPIRY.sub("unavailable_after", text).lower().split(","):
         head, colon, rest = map(str.strip, part.partition(":"))
@@ -71,7 +71,7 @@ def _directives(agent: str, text: str, options: Options, now: float) -> Iterator
 
 
 def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[Statement]:
-    """The statements that *agent* is told and that concern us; a refusal to an AI crawler counts as AI_AGENTS."""
+    """Those of *said*, told to *agent*, that concern us; a refusal to an AI crawler counts as one AI_AGENTS."""
     if agent in ("", "*", options.robots_agent.lower()):
         return said
     tokens = (token.strip() for token in options.ai_agents.split(","))
@@ -81,7 +81,7 @@ def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[
 
 
 def _expiry(date: str, now: float) -> Statement:
-    """A date in an unknown form refuses nothing, but is recorded."""
+    """The statement of an unavailable_after; a date in an unknown form refuses nothing, but is recorded."""
     time = _seconds(date)
     if time is None:
         return Statement(Signal.UNAVAILABLE_AFTER, "?")

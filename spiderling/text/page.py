@@ -1,9 +1,9 @@
-"""The values that leave ``text/``: what one page holds.
+"""The results of ``text/`` for one page.
 
-A worker process sends them to the event loop.  Paragraphs and links, of which a page
-has hundreds, travel as packed columns and are unpacked when they are first used: to
-read a pickle of as many objects would cost the event loop more than all else, and half
-of the pages are dropped before anybody uses them.
+A worker process sends a Page to the event loop.  A page has hundreds of paragraphs and
+links; a pickle of that many objects would cost the event loop more time than all else.
+So they travel as packed columns, which `Page` unpacks at first use.  Half of the pages
+are dropped before that.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Paragraph(NamedTuple):
     """One block of text, in the order of the page."""
 
     text: str
-    """Without tags, white space collapsed to single spaces, no control characters."""
+    """In normal form (html/normal.py): no tags, single spaces, no control characters."""
     cls: str
     """'good' (running text) or 'bad'."""
     heading: bool
     language: str | None
-    """Recognised language; None for a paragraph that is not good, too short, or in no language that is sure."""
+    """Recognised language; None if the paragraph is not good or too short, or its language not sure."""
     kept: bool
     """Whether it belongs to the clean text of the page."""
     duplicate: bool = False
-    """Whether most of it was kept before; a crawl sets it, for ``text/`` sees one page alone."""
+    """Whether most of it was kept before.  The crawl sets it, because ``text/`` knows only one page."""
 
 
 class PageLink(NamedTuple):
@@ -73,17 +73,17 @@ class TextOptions:
     block_threshold: float = 0.42
     """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
-    """Rules for the other modes, see boilerplate.parse_rules."""
+    """Rules for the other modes, as `parse_rules` (boilerplate/rules.py) reads them."""
     min_known_share: float = 0.6
-    """A text is in a language only from this known share on; a single paragraph from three quarters of it on.
-    By the method 'cosine': the least cosine of a document."""
+    """Least known share of a text in its language; three quarters of it for a single paragraph.
+    With the method 'cosine': least cosine of a document."""
     language_method: str = "bayes"
     """'bayes' (language/models.py) or 'cosine' (language/cosine.py)."""
     with_shingles: bool = False
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
-        """Take them from the options of a crawl; raises BadInput for a damaged model or unknown rules."""
+        """The text options of a crawl; raises BadInput for a damaged model or unknown rules."""
         parse_rules(options.justext_preset)
         return cls(
             accepted=tuple(accepted),
@@ -104,54 +104,54 @@ class Page:
     file_type: str = "html"
     """'html', or the kind of document (base/media_types.py) that was converted."""
     encoding_declared: str | None = None
-    """Encoding that the HTTP header or else the page names, as Python calls it if it is known."""
+    """Encoding that the HTTP header names, else the page; Python's name of it if Python knows it."""
     encoding_detected: str | None = None
     """The codec that decoded the bytes; None if none could, and then there are no paragraphs.
     Empty for a document that is not HTML."""
     utf8_bytes: int = 0
-    """Size of the body in UTF-8; of an undecodable one as received."""
+    """Bytes of the body in UTF-8; of an undecodable body as received."""
     title: str = ""
     meta: dict[str, str] = field(default_factory=dict)
-    """Lower-case names of <meta> that matter (description, robots, author, dates, og:locale ...)."""
+    """Name in lower case -> content of the <meta> that html/metadata.py keeps (description, robots, dates ...)."""
     canonical: str | None = None
     """Absolute URL that the page names as its own (rel=canonical)."""
     html_lang: str | None = None
     licence: str | None = None
-    """URL or text that is marked as the page's licence, else the first link to a known free licence."""
+    """URL or text that the page marks as its licence, else its first link to a known free licence."""
     published: str = ""
-    """ISO 8601 date, perhaps with time, that the page states; '' for none."""
+    """Date of publication that the page states, in ISO 8601, perhaps with time; '' for none."""
     modified: str = ""
     alternates: dict[str, str] = field(default_factory=dict)
     """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
     batch: LinkBatch = NO_LINKS
-    """The same links in the form that the frontier takes in."""
+    """The same links in the form that the frontier accepts."""
     links_cut: int = 0
-    """Links beyond the limit."""
+    """Number of links left out, beyond MAX_LINKS."""
     languages: dict[str, float] = field(default_factory=dict)
-    """Language -> its share of the good text's characters, largest first; the rest is in no known language."""
+    """Language -> share of the good text's characters, largest first; what is missing to 1 is in no known language."""
     language: str | None = None
-    """The language of the largest share, else the nearest one."""
+    """The language with the largest share; the nearest one if there are no shares."""
     known_share: float = 0.0
-    """Share of the 4-grams in that language's good text that are usual in the language; 1 is as in held-out text of it.
-    By the method 'cosine': the cosine of its trigrams with the language's."""
+    """Known share (language/models.py) of the good text in that language; 1 is as in held-out text.
+    With the method 'cosine': cosine of its trigrams with the language's."""
     candidates: tuple[str, ...] = ()
-    """Languages that the page's long paragraphs together, boilerplate or not, may be in, nearest first."""
+    """Languages that all long paragraphs together, boilerplate included, may be in, nearest first."""
     lswc_language: str = ""
-    """Its language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown.  Strategies use it."""
+    """Language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown; strategies use it."""
     lswc_relevant: bool = False
-    """Whether that is an accepted language."""
+    """Whether `lswc_language` is accepted."""
     badness: float = 0.0
-    """How far the language's function words fall short (language/function_words.py); low is good."""
+    """How far the language's function words fall short (language/function_words.py); 0 is best."""
     quality: Quality = NO_QUALITY
-    """Further signals of the good text (text/quality.py); NO_QUALITY if none of it is kept."""
+    """Other quality signals of the good text (text/quality.py); NO_QUALITY if no paragraph is kept."""
     raw_digest: bytes = b""
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""
     """xxh3_128 of the clean text."""
     sketch: int = 0
-    """Hash of the whole text, apart from numbers and words of the URL (text/sketch.py)."""
+    """Hash of the whole text without numbers and words of the URL (text/sketch.py)."""
     clean_bytes: int = 0
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
     clean_chars: int = 0
@@ -160,7 +160,7 @@ class Page:
     has_text: bool = False
     """Whether a paragraph is good, kept or not."""
     shingles: Shingles = NO_SHINGLES
-    """The shingles of the kept paragraphs (text/shingles.py), if they are asked for."""
+    """Shingles of the kept paragraphs (text/shingles.py); empty unless `TextOptions.with_shingles`."""
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 
@@ -176,7 +176,7 @@ class Page:
         return copyreg.__newobj__, (Page,), (None, values)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def kept_elements(self) -> bytes:
-        """The kept paragraphs as prevertical; ready from the worker, unless the paragraphs were unpacked since."""
+        """The kept paragraphs as prevertical: the worker's bytes, or made anew once the paragraphs are unpacked."""
         ready = self._packed["document"] if "paragraphs" in self._packed else None
         return ready if ready is not None and are_elements(ready) else kept_elements(self.paragraphs)
 
@@ -193,7 +193,7 @@ class Page:
 
 
 def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
-    """The kept ones of *paragraphs* as prevertical."""
+    """The kept *paragraphs* as prevertical."""
     kept = ((p.text, details(p.cls, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
     return elements(kept).encode("utf-8", "replace")
 

@@ -12,17 +12,17 @@ _SPECIAL = re.compile('[&<>"\n\r\t]')
 
 
 def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
-    """One ``<doc>`` with its *paragraphs*: (text, attributes as `written`)."""
+    """One ``<doc>`` with *paragraphs*: (text, attributes as `written` gives them)."""
     return f"<doc{written(attributes)}>\n{elements(paragraphs)}</doc>\n"
 
 
 def elements(paragraphs: Iterable[tuple[str, str]]) -> str:
-    """The paragraphs of a document, as in `rendered`."""
+    """The ``<p>`` elements of a document; *paragraphs* as in `rendered`."""
     return "".join([f"<p{details}>\n{escape(text)}\n</p>\n" for text, details in paragraphs])
 
 
 def are_elements(data: bytes) -> bool:
-    """Whether *data* can come from `elements`: it holds paragraphs, and nothing that ends their document."""
+    """Whether *data* can come from `elements`: it holds only ``<p>`` elements, so it cannot end their document."""
     number = data.count(b"\n</p>\n")
     if not data.count(b"<") / 2 == data.count(b"\n") / 3 == data.count(b"<p") == number:
         return False
@@ -33,17 +33,17 @@ def are_elements(data: bytes) -> bool:
 
 
 def written(attributes: Mapping[str, object]) -> str:
-    """*attributes* as a tag holds them; empty ones are left out."""
+    """*attributes* as text of a tag, with a space before each; empty ones are left out."""
     return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
 
 
 @lru_cache(maxsize=1000)
 def details(cls: str, heading: bool, language: str | None, duplicate: bool) -> str:
-    """The attributes of a paragraph as `written`."""
+    """The attributes of a paragraph, as `written` gives them."""
     marks = {"class": cls, "heading": "1" if heading else "", "lang": language or "", "dup": "1" if duplicate else ""}
     return written(marks)
 
 
 def escape(text: str) -> str:
-    """*text* as XML 1.0 character data or attribute value on one line; characters that XML forbids are dropped."""
+    """*text* as XML 1.0 character data or attribute value on one line, without characters that XML forbids."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))

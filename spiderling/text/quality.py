@@ -2,8 +2,8 @@
 
 They follow the heuristics by which large web corpora are filtered (Rae et al.,
 *Scaling Language Models*, 2021, appendix A; Raffel et al. 2020).  Lists and tables have
-no function words, and endless or tiny sentences; spam repeats itself; code and price
-lists consist of digits and symbols.
+no function words, and very long or very short sentences; spam repeats itself; code and
+price lists consist of digits and symbols.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from spiderling.base.option_values import parse_preset
 from spiderling.text.ngrams import code_points_of, codepoints
 
 _END = 1
-"""It ends a sentence if a _FOLLOWING stands behind it."""
+"""The character ends a sentence if a _FOLLOWING comes after it."""
 _FOLLOWING = 2
 _FULL_STOP = 4
-"""It ends a sentence wherever it stands."""
+"""The character always ends a sentence."""
 _DIGIT = 8
 _SYMBOL = 16
 _DIGITS = re.compile(r"\d+")
@@ -35,7 +35,7 @@ _MARKS = {
     _SYMBOL: "#*|<>{}[]=~^_\\/@+•·»«→←©®™$€%&…",
 }
 _RATES = ("sentence_words", "outlinks")
-"""The fields of Quality that are no shares."""
+"""Fields of Quality that are numbers but no shares."""
 
 
 class Quality(NamedTuple):
@@ -54,13 +54,13 @@ class Quality(NamedTuple):
     good_share: float
     """Characters in good paragraphs / in all paragraphs of the page."""
     packed_share: float = 1.0
-    """Packed / unpacked bytes of the clean text.  This and the following are set by text/spam.py."""
+    """Packed / unpacked bytes of the clean text.  text/spam.py sets this field and those below."""
     top_word_share: float = 0.0
     """The most frequent word that is no stop word / words."""
     outlinks: float = 0.0
     """Addresses on other hosts that running text links to, per 1,000 bytes of text."""
     translated: str = ""
-    """Who translated the page by machine; '' if that does not show."""
+    """Name of the machine translator, as `spam.translated` finds it; '' for none."""
 
     def attributes(self) -> dict[str, str]:
         """The signals as attributes of a document."""
@@ -76,7 +76,7 @@ NO_QUALITY = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From *low* to *high*, both included."""
+    """Values from *low* to *high*, both included."""
 
     low: float = 0.0
     high: float = float("inf")
@@ -87,18 +87,18 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class QualityLimits:
-    """Ranges of measures, by the names that documents have them under; a document outside of one is bad-quality."""
+    """Ranges of measures, under their names in documents; a document outside of one ends as bad-quality."""
 
     page_bytes: Range = Range()
-    """Bytes of the page in UTF-8; the makers of texrex set 2000 or more (Schäfer & Bildhauer 2012)."""
+    """Bytes of the page in UTF-8; no limit here, 2000 or more in texrex (Schäfer & Bildhauer 2012)."""
     text_chars: Range = Range(low=250)
-    """Characters of clean text; chosen.  A page with less new text than that is a near-duplicate."""
+    """Characters of clean text; chosen.  A page with less new text ends as near-duplicate."""
     badness: Range = Range(high=40.0)
-    """Badness (text/language/function_words.py): missing function words; chosen."""
+    """Badness (text/language/function_words.py); chosen."""
     stopword_share: Range = Range(low=0.05)
     """Share of stop words, if the language has a list; chosen."""
     sentence_words: Range = Range(high=200.0)
-    """Words of a sentence, on average; chosen."""
+    """Mean words of a sentence; chosen."""
     repeated_share: Range = Range(high=0.6)
     """Share of the text in repeated paragraphs; chosen."""
     digit_share: Range = Range(high=0.25)
@@ -106,13 +106,13 @@ class QualityLimits:
     symbol_share: Range = Range(high=0.15)
     """Share of symbols; chosen."""
     good_share: Range = Range()
-    """Share of the page's text in good paragraphs."""
+    """Share of the page's text in good paragraphs; no limit."""
     packed_share: Range = Range(low=0.1)
-    """Packed / unpacked bytes: repetitions pack well; benchmarks/spam.py."""
+    """Packed / unpacked bytes, low for repetitions; chosen by benchmarks/spam.py."""
     top_word_share: Range = Range(high=0.2)
-    """Share of the most frequent word that is no stop word; benchmarks/spam.py."""
+    """Share of the most frequent word that is no stop word; chosen by benchmarks/spam.py."""
     outlinks: Range = Range(high=20.0)
-    """Links to other hosts in a kB of text; benchmarks/spam.py."""
+    """Links to other hosts per kB of text; chosen by benchmarks/spam.py."""
 
 
 PRESETS = {"standard": QualityLimits(), "off": QualityLimits(*[Range()] * 12)}
@@ -122,7 +122,7 @@ PRESETS = {"standard": QualityLimits(), "off": QualityLimits(*[Range()] * 12)}
 def parse_quality(text: str) -> QualityLimits:
     """The limits that *text* names: a preset, ranges of measures, or both; raises BadInput.
 
-    The end of a range that is left out is that of the preset.
+    An end of a range that *text* leaves out is that of the preset.
 
     >>> parse_quality("standard,sentence_words=5..").sentence_words
     Range(low=5.0, high=200.0)
@@ -131,7 +131,7 @@ def parse_quality(text: str) -> QualityLimits:
 
 
 def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
-    """The range of *name* that *text* changes in *limits*; raises ValueError."""
+    """The range *text* of the measure *name*; an end left out is that of *limits*.  Raises ValueError."""
     former: Range = getattr(limits, name)
     low, dots, high = text.partition("..")
     try:
@@ -146,7 +146,7 @@ def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
 def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collection[str], page_chars: int) -> Quality:
     """The quality of the good *paragraphs* of a page.
 
-    *words* are their words in lower case, *page_chars* the characters of the page with its boilerplate.
+    *words* are their words in lower case, *page_chars* the number of the page's characters with its boilerplate.
     """
     chars = sum(map(len, paragraphs))
     if not chars:
@@ -173,7 +173,7 @@ def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collectio
 
 
 def words_in(text: str) -> int:
-    """Number of words of paragraphs, which line feeds divide; words are divided by single spaces.
+    """Number of words in *text*: paragraphs divided by line feeds, words by single spaces.
 
     >>> words_in("two words\nthree more words")
     5
@@ -183,7 +183,7 @@ def words_in(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _kinds() -> npt.NDArray[np.uint8]:
-    """The kinds of each code point, as bits."""
+    """The kinds (_END ...) of each code point, as bits."""
     table = np.zeros(0x110000, np.uint8)
     for kind, marks in _MARKS.items():
         table[list(map(ord, marks))] |= kind

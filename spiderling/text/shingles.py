@@ -1,8 +1,8 @@
 """Shingles: hashes of runs of seven words; near-duplicates share many (onion: Suchomel & Pomikálek 2012, section 2).
 
-The window never crosses a paragraph; a paragraph shorter than the window has one
-shingle, of the whole.  In text without spaces between words a shingle is a run of as
-many characters as seven words of its script take on average.
+A run never crosses the end of a paragraph; a shorter paragraph has one shingle, of all
+its words.  In text without spaces between words a shingle is a run of characters, as many
+as seven words of the script take on average.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _MEMO_WORDS = 200_000
 """Words whose hashes are remembered; chosen."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-"""Odd constants of multiplicative hashing, the first 2**64 / golden ratio."""
+"""Odd constants of multiplicative hashing; _MULTIPLIER is 2**64 / golden ratio."""
 _SHIFT = np.uint64(32)
 HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
 _UNSPACED = re.compile(f"{HAN_KANA.pattern}|{_BRAHMIC.pattern}")
 _CHARS = {HAN_KANA: 11, _BRAHMIC: 28}
-"""Characters that seven words of a script take; chosen."""
+"""Script -> characters of seven words; chosen."""
 
 
 class _WordHashes(dict[str, int]):
-    """Hashes of words; the first _MEMO_WORDS are remembered, and frequent words are among them."""
+    """Word -> hash; remembers the first _MEMO_WORDS words, among them the frequent ones."""
 
     def __missing__(self, word: str) -> int:
         hashed = xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
@@ -59,14 +59,14 @@ NO_SHINGLES = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
 
 
 def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
-    """The shingles of *paragraphs*, 64 bits each, of *window* words; the same in every process."""
+    """The shingles of *paragraphs*: 64-bit hashes of *window* words, the same in every process."""
     tokens = [_tokens(paragraph, window) for paragraph in paragraphs]
     lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
     total = int(lengths.sum())
     if not total:
         return Shingles(NO_SHINGLES.hashes, np.zeros(len(tokens), np.uint32))
     words = np.fromiter(map(_hash_of, chain.from_iterable(tokens)), np.uint64, total)
-    # short paragraphs are filled up with zeros, so that each has a full window
+    # zeros fill short paragraphs up to one full window
     counts = np.where(lengths > 0, np.maximum(lengths - window + 1, 1), 0)
     padded = np.where(lengths > 0, np.maximum(lengths, window), 0)
     starts = np.cumsum(padded) - padded
@@ -80,7 +80,7 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
 
 
 def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
-    """The hash of the *size* words from each of *windows* on; it depends on their order."""
+    """The hash of the *size* words that begin at each of *windows*; it depends on their order."""
     runs = words[: len(words) - size + 1].copy()
     for offset in range(1, size):
         runs *= _MULTIPLIER
@@ -94,7 +94,7 @@ def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) 
 
 
 def _tokens(paragraph: str, window: int) -> Sequence[str]:
-    """The words; in text without spaces overlapping runs of characters, which make shingles of _CHARS."""
+    """The words; in unspaced text, overlapping runs of characters, so that *window* of them span _CHARS."""
     words = paragraph.split()
     if paragraph.isascii() or not _UNSPACED.search(paragraph):
         return words

@@ -1,8 +1,8 @@
-"""The URLs in a sitemap (https://www.sitemaps.org/protocol.html, version 0.90): XML or plain text, packed or not.
+"""Reads the URLs in a sitemap (https://www.sitemaps.org/protocol.html, version 0.90): XML or plain text, gzip or not.
 
-A scanner, not an XML parser: its time is linear and bounded, it expands only the five entities of XML and numbers,
-and it reads malformed files as far as it can.  Two things differ from the protocol: encodings other than UTF-8 are
-read (UTF-16 by its byte order mark), and feeds (RSS, Atom) are not.
+It is a scanner, not an XML parser: its time is linear and bounded, it expands only XML's five entities and numeric
+ones, and it reads malformed files as far as it can.  Unlike the protocol, it reads other encodings than UTF-8 (UTF-16
+by its byte order mark), and does not read feeds (RSS, Atom).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _HEAD_BYTES = 1 << 16
 _IS_XML = re.compile(rb"\s*<")
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,30}):)?(urlset|sitemapindex)[\s>]")
 _URL = re.compile(rb"http(?<![^\n\r\t ]http)s?://\S{1,8192}")
-"""A URL at the beginning of the file or behind a blank."""
+"""A URL at the beginning of the file or behind white space."""
 _COMMENT = rb"<!(?=--)(?:.*?-->|.*)"
-"""One that does not end takes the rest of the file."""
+"""A comment; one without an end takes the rest of the file."""
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 class Sitemap(NamedTuple):
-    """The URLs in a sitemap, in its order, with their entities expanded."""
+    """The URLs of a sitemap in their order, entities expanded."""
 
     urls: list[str]
     is_index: bool = False
-    """Whether the URLs are those of sitemaps."""
+    """Whether the URLs lead to other sitemaps."""
     left_out: int = 0
     """Number of URLs beyond MAX_URLS."""
 
 
 def read_sitemap(body: bytes) -> Sitemap:
-    """The sitemap in *body*, without URLs if it cannot be read; takes less than a second for any bytes."""
+    """The sitemap in *body*; without URLs if it cannot be read.  Takes less than a second for any bytes."""
     data = _as_utf8(_unpacked(body))
     if not _IS_XML.match(data):
         return _read_lines(data)
@@ -53,7 +53,7 @@ def read_sitemap(body: bytes) -> Sitemap:
 
 
 def _unpacked(body: bytes) -> bytes:
-    """*body* without its gzip layer, if it has one; of a broken layer as much as can be read."""
+    """*body* without its gzip layer, if it has one; a broken layer is read as far as possible."""
     if not body.startswith(_GZIP):
         return body[:MAX_BYTES]
     stream = zlib.decompressobj(31)  # 31: gzip, with the largest window
@@ -75,14 +75,14 @@ def _as_utf8(data: bytes) -> bytes:
 
 
 def _read_lines(data: bytes) -> Sitemap:
-    """The URLs at the beginnings of lines."""
+    """The URLs of a plain text, which stand behind white space."""
     found = list(islice(_URL.finditer(data), MAX_URLS))
     left_out = data.count(b"http", found[-1].end()) if len(found) == MAX_URLS else 0
     return Sitemap([_text(line[0]) for line in found], left_out=left_out)
 
 
 def _read_xml(data: bytes, element: bytes, is_index: bool) -> Sitemap:
-    """The texts of all *element*, in CDATA or not, outside of comments."""
+    """The texts of all elements with the tag *element*, in CDATA or not, outside of comments."""
     tag = re.escape(b"<" + element)
     mark = re.compile(_COMMENT + rb"|" + tag + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})", re.DOTALL)
     urls: list[str] = []

@@ -1,8 +1,8 @@
-"""The sketch of a page: a 64-bit hash of its text without numbers and the words of its own address.
+"""The sketch of a page: a 64-bit hash of its text without numbers and words of its own address.
 
-Calendars, counters and "not found" pages that answer 200 show the same text under many
-addresses, but for a date, an id, the address itself, or how often a line stands there.
-Pages that differ in any other word have different sketches.
+Calendars, counters and "not found" pages with status 200 show one text under many
+addresses; only a date, an id, the address, or the number of equal lines differs.  Pages
+that differ in any other long word have different sketches.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import xxhash
 from spiderling.text.ngrams import code_points_of, codepoints
 
 MIN_CHARS = 40
-"""Letters in long words from which on a page has a sketch; chosen."""
+"""Letters in long words that a page needs to have a sketch; chosen."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
-"""A long word.  Shorter ones are left out, for those of an address occur in any text."""
+"""A long word.  Shorter ones are left out, because those of an address occur in any text."""
 _SHORT_WORDS = 12
-"""Long words of a line up to which it may be a heading or note that names the page's address; chosen."""
+"""Most long words of a line that may be a heading or note with the page's address in it; chosen."""
 
 
 def sketch(texts: Iterable[str], url: str) -> int:
-    """The sketch of a page at *url* with these *texts*, boilerplate included; 0 for next to no text."""
+    """The sketch of a page at *url* with the paragraphs *texts*, boilerplate included; 0 below MIN_CHARS."""
     own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address quoted or unquoted
     text = "\n".join(dict.fromkeys(texts)).lower()  # each line once
     joined = _long_words(_foreign(text, own))
@@ -35,7 +35,7 @@ def sketch(texts: Iterable[str], url: str) -> int:
 
 
 def _foreign(text: str, own: set[str]) -> str:
-    """*text* without the address's *own* words in its short lines."""
+    """*text*; from its short lines the *own* words, those of the address, are removed."""
     parts = []
     done = 0
     for begin in sorted({begin for word in own for begin in _lines_with(word, text)}):
@@ -62,7 +62,7 @@ def _end(text: str, place: int) -> int:
 
 
 def _long_words(text: str) -> str:
-    """The matches of _WORD in *text*, joined; several times as fast, because arrays hold all characters."""
+    """The matches of _WORD in *text*, joined; with arrays this is several times as fast as with the expression."""
     chars = codepoints(f"{text}   ")
     letters = _letters().take(chars, mode="clip")
     begins = letters[:-3] & letters[1:-2] & letters[2:-1] & letters[3:]  # four letters in a row

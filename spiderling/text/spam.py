@@ -1,8 +1,8 @@
 """Signs of link farms and of machine-made text.
 
-Against these, Suchomel & Pomikálek 2012 (3.2) cut a corpus by distance only.  Spam packs well and repeats one word
-(Ntoulas et al. 2006, *Detecting Spam Web Pages through Content Analysis*), it links to many other hosts, and services
-that translate pages leave their names in them.  benchmarks/spam.py measures how few pages by people have such signs.
+Suchomel & Pomikálek 2012 (3.2) use only the distance from the seeds against spam.  Spam packs well and repeats one
+word (Ntoulas et al. 2006, *Detecting Spam Web Pages through Content Analysis*), it links to many other hosts, and
+translation services leave their names in pages.  benchmarks/spam.py measures how few pages by people have such signs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from spiderling.text.page import Page
 from spiderling.text.quality import Quality
 
 GOOGLE = "google"
-"""The translator of whom a page is sure to come."""
+"""Value of `translated` where Google Translate surely made the page."""
 _PLUGINS = ("gtranslate", "weglot", "linguise", "conveythis", "transposh", "bablic")
 _SAVED = re.compile(r"<html\b[^>]{0,500}\btranslated-(?:ltr|rtl)\b|x-translated-by", re.IGNORECASE)
 _HEAD_CHARS = 4_000
-"""Characters of the page in which a translation service leaves its mark; chosen."""
+"""Characters of the page that are searched for the mark of Google Translate; chosen."""
 _PLUGIN_CHARS = 60_000
 """Characters of the page that are searched for names of plugins; chosen."""
 _TEXT_CHARS = 8_000
@@ -33,8 +33,8 @@ _compressor = zstandard.ZstdCompressor(level=1)
 def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageModel) -> Quality:
     """The quality of *page* with the signs of spam filled in.
 
-    *text* is its clean text in the language of *model*, *html* the decoded page.  Links are counted per bytes of
-    UTF-8, and words only where spaces divide them, so that Chinese does not look like a list of links.
+    *text* is its clean text in the language of *model*, *html* the decoded page.  Links are counted per 1,000 bytes
+    of UTF-8 and not per word, so that Chinese does not look like a list of links; words only where spaces divide them.
     """
     return page.quality._replace(
         packed_share=packed_share(text),
@@ -45,13 +45,13 @@ def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageM
 
 
 def packed_share(text: str) -> float:
-    """Packed / unpacked bytes of the first 8,000 characters; 1 for no text."""
+    """Packed / unpacked bytes of the first _TEXT_CHARS characters; 1 for no text."""
     data = text[:_TEXT_CHARS].encode("utf-8", "replace")
     return len(_compressor.compress(data)) / len(data) if data else 1.0
 
 
 def top_word_share(text: str, stoplist: Collection[str]) -> float:
-    """The most frequent word that is no stop word / words, over the first 8,000 characters."""
+    """Share of the most frequent word that is no stop word, in the first _TEXT_CHARS characters."""
     words = text[:_TEXT_CHARS].lower().split()
     most = 0
     for word, number in Counter(words).items():
@@ -61,7 +61,7 @@ def top_word_share(text: str, stoplist: Collection[str]) -> float:
 
 
 def _other_hosts(page: Page, url: str) -> int:
-    """Distinct addresses on other hosts that running text links to."""
+    """Number of distinct URLs on other hosts that running text links to."""
     own = _host(url)
     return len({url for url, _, _, _, _, text_block in page.links if text_block and _host(url) != own})
 
@@ -71,9 +71,9 @@ def _host(url: str) -> str:
 
 
 def translated(page: Page, html: str, url: str) -> str:
-    """Who translated the page by machine, else '': GOOGLE where that is sure, the name of a plugin where it is likely.
+    """The machine translator of the page: GOOGLE if that is sure, the name of a plugin if it is likely, else ''.
 
-    It is likely on a page with the plugin that names another page as its site's original.
+    It is likely if the page names the plugin, and another page as the original (hreflang x-default).
     """
     head = html[:_HEAD_CHARS]
     if _host(url).endswith(".translate.goog") or ("translated-" in head.lower() and _SAVED.search(head)):

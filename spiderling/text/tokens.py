@@ -1,8 +1,8 @@
-"""Words and signs of a text: a simple tokeniser for vertical files, the same for every language.
+"""A simple tokeniser for vertical files, the same for every language.
 
 It uses Unicode's classes and no dictionary.  A token is a word with its marks, inner apostrophes and hyphens; a number
-with its separators; an address; a Chinese or Japanese character; or any other sign.  Thai, Lao, Khmer and Burmese,
-which need a dictionary, are not divided between spaces.
+with its separators; an address; a Chinese or Japanese character; or any other sign.  Thai, Lao, Khmer and Burmese
+are divided only at spaces, because their words need a dictionary.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads the pickles of a text worker without trusting it.
 
-A worker parses hostile bytes with libraries in C.  If a page takes one over, its answers can be
-pickles that call anything; so the unpicklers here know only the types that make up a Page.
+A worker parses hostile bytes with libraries in C.  A page that takes the worker over can send
+pickles that call anything.  So the unpicklers here know only the types that make up a Page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES = frozenset(
 )
 """(module, name) of the types and functions that a Page is unpickled with."""
 _found: dict[tuple[str, str], Any] = {}
-"""The types that were looked up already.  A look-up takes as long as to read a tenth of a page."""
+"""Types already looked up.  One look-up takes a tenth of the time in which a Page is unpickled."""
 
 
 class _PageReader(pickle.Unpickler):
@@ -38,10 +38,10 @@ class _PlainReader(pickle.Unpickler):
 
 
 def read_page(data: bytes | memoryview) -> Any:
-    """A Page, or a plain value; raises whatever pickle raises for anything else."""
+    """Unpickle a Page or a plain value; raises what pickle raises for anything else."""
     return _PageReader(io.BytesIO(data)).load()
 
 
 def read_plain(data: bytes) -> Any:
-    """Lists, tuples, strings, numbers; raises whatever pickle raises for anything else."""
+    """Unpickle lists, tuples, strings and numbers; raises what pickle raises for anything else."""
     return _PlainReader(io.BytesIO(data)).load()

@@ -1,1 +1,1 @@
-"""Makes models from texts: of languages, and of boilerplate."""
+"""Makes models of languages and of boilerplate from texts."""

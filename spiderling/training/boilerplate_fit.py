@@ -1,10 +1,10 @@
-"""Fits the weights of the learned boilerplate model to marked pages, and checks them by host.
+"""Fits the learned boilerplate model to marked pages, and checks it on hosts that were held out.
 
 The fit is stochastic gradient descent (Adam: Kingma & Ba 2015) on logistic loss; the same
-pages give the same weights.  A block weighs the square root of its words, divided by the
-root of the sum of these over its page, so that neither a menu of a hundred items nor one
-huge page prevails.  The second network learns from guesses about hosts that the first one
-has not seen (Wolpert 1992), because about pages that it was fitted to the first is too sure.
+pages give the same weights.  A block weighs r / sqrt(sum of r over its page), where r is the
+square root of its words, so that neither a menu of a hundred items nor one huge page prevails.
+The second network learns from the first one's probabilities for hosts that this has not seen
+(Wolpert 1992), because it is too sure about pages to which it was fitted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from spiderling.text.html.zones import Inherited
 from spiderling.training.marked_pages import MarkedPage, f1, labels, score, words_of
 
 UNITS = 32
-"""Hidden units of a network; chosen, as are all constants below without a source."""
+"""Hidden units of a network; chosen, as are all constants below but for the last three."""
 FOLDS = 5
 """Parts that the check divides the hosts into."""
 _INNER_FOLDS = 3
-"""Parts that they are divided into while the second network is fitted."""
+"""Parts that `fit` divides the hosts into, for the second network."""
 _EPOCHS = (4, 12)
 """Passes over the pages for the first network and for the second, which overfits less."""
 _NETWORKS = (1, 2)
-"""Networks whose mean is the first one and the second one."""
+"""Fits, from different random starts, whose mean is the first network, and the second."""
 _BATCH = 1024
 """Blocks of one step."""
 _RATE = 3e-3
@@ -41,11 +41,11 @@ _RATE = 3e-3
 _DECAY = 2e-3
 """Weight decay."""
 _MIN_SPREAD = 0.05
-"""Added to standard deviations, so that a feature that hardly varies does not weigh much."""
+"""Added to a feature's standard deviation, so that one that hardly varies does not weigh much."""
 _MIN_WORDS = 20
 """Words of text that a page must hold to be used."""
 _FIRST_MOMENT = 0.9
-"""Decay of the mean of gradients (Kingma & Ba 2015), as are the two below."""
+"""Decay of the mean of gradients; this and the two below are from Kingma & Ba 2015."""
 _SECOND_MOMENT = 0.999
 _TINY = 1e-8
 
@@ -69,7 +69,7 @@ class Sample:
 
     @property
     def inner_fold(self) -> int:
-        """The part that its host belongs to while the second network is fitted; independent of `fold`."""
+        """The part of `fit` that its host belongs to; independent of `fold`."""
         return _part(f"inner {self.page.host}", _INNER_FOLDS)
 
 
@@ -84,7 +84,7 @@ def samples(pages: Iterable[MarkedPage]) -> list[Sample]:
 
 
 def fit(chosen: Sequence[Sample]) -> BlockModel:
-    """The model of the samples whose text is known as a whole; requires two hosts with such pages."""
+    """The model fitted to the *chosen* samples with a whole text; requires such samples of two hosts."""
     known = [sample for sample in chosen if sample.truth is not None]
     rows = [sample.rows for sample in known]
     first = _network(known, rows, _EPOCHS[0], _NETWORKS[0])
@@ -97,7 +97,7 @@ def fit(chosen: Sequence[Sample]) -> BlockModel:
 
 
 def _inner_guesses(known: Sequence[Sample]) -> dict[int, Array]:
-    """Place of a sample -> guesses of a first network that has seen no page of its host."""
+    """Place of a sample -> probabilities by a first network that has seen no page of its host."""
     found: dict[int, Array] = {}
     for fold in range(_INNER_FOLDS):
         rest = [sample for sample in known if sample.inner_fold != fold]
@@ -120,7 +120,7 @@ def held_out(every: Sequence[Sample]) -> dict[int, Array]:
 
 
 def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool]]) -> dict[str, float]:
-    """Group -> F1 of the blocks that *choose*, called with place and sample, chooses."""
+    """Group -> F1 of the blocks for which *choose*(place, sample) gives True."""
     scores: dict[str, list[tuple[float, float, float]]] = {}
     stretches = {sample.page.group: sample.page.text is None for sample in every}
     for place, sample in enumerate(every):
@@ -130,7 +130,7 @@ def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool
 
 
 def by_rules(sample: Sample, preset: str, stoplist: Collection[str]) -> list[bool]:
-    """The choice of jusText's rules; without stop words for an empty *stoplist*."""
+    """For each block, whether jusText's rules call it good; stop words do not count for an empty *stoplist*."""
     longest = sorted((block.text for block in sample.blocks), key=len)[-12:]
     rules = rules_for(preset, length_scale("".join(longest)), bool(stoplist))
     return [cls == GOOD for cls in classify(sample.blocks, stoplist, rules)]
@@ -154,14 +154,14 @@ def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
     if page.text is not None:
         truth = np.array(labels([block.text for block in blocks], page), np.float32)
         known = set(words_of(page.text))
-        # a block of one word that the text holds may be a heading of it or boilerplate: it is left out
+        # one word that the text holds may be its heading or boilerplate, so such a block has no weight
         weights[[len(one) == 1 and one[0] in known for one in words]] = 0
     tree = parsed.tree.inherited()
     return Sample(page, blocks, tree, features(blocks, tree), truth, weights)
 
 
 def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> Network:
-    """A network fitted to the truth about *chosen*, whose features are *each*; it is the mean of *number* networks."""
+    """The mean of *number* networks fitted to the truth about the samples *chosen*, whose features are *each*."""
     rows = np.vstack(each)
     truth = np.concatenate([sample.truth for sample in chosen if sample.truth is not None])
     weights = np.concatenate([sample.weights for sample in chosen])
@@ -176,7 +176,7 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
 
 
 def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) -> list[Array]:
-    """The fitted hidden weights and biases, output weights and bias."""
+    """Fit one network: hidden weights, hidden biases, output weights, output bias."""
     random = np.random.default_rng(seed)
     width = rows.shape[1]
     parts: list[Array] = [
@@ -206,7 +206,7 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
 
 
 def _gradients(parts: Sequence[Array], rows: Array, truth: Array, weights: Array) -> list[Array]:
-    """Gradients of the weighted mean logistic loss."""
+    """Gradients of the weighted mean logistic loss, in the order of *parts*."""
     hidden, hidden_bias, output, output_bias = parts
     units = np.maximum(0, rows @ hidden + hidden_bias)
     probability = Network(hidden, hidden_bias, output, float(output_bias[0]))(rows)

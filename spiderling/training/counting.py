@@ -1,4 +1,4 @@
-"""Makes a language model from lines of plain text, and checks it on lines held out."""
+"""Makes a language model from lines of plain text, and checks it on held-out lines."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
 MAX_NGRAMS = 40_000
 """N-grams of a model for each alphabet; chosen."""
 MAX_WORDS = 5_000
-"""Words of a model; chosen."""
+"""Words of a model's word list; chosen."""
 MAX_CHARS = 500_000
-"""Characters of text that a model is made of; chosen: more of them change nothing."""
+"""Characters of text that a model is made from; chosen: more change nothing."""
 DRAWN_WORDS = 80_000
-"""Words of the text that stands for a frequency list; chosen."""
+"""Words of the text that `train` makes from a frequency list; chosen."""
 _LINE_WORDS = 10
 """Words of a line of that text; chosen."""
 _DOCUMENT_WORDS = 500
-"""Words of a stretch of text that counts as a document for the profile; chosen, a short article."""
+"""Words of a stretch of text that counts as one document of the profile; chosen: a short article."""
 _HELD_OUT = 10
 """One of this many lines is held out; chosen."""
 _GOLDEN = 0.6180339887
-"""Fraction of the golden ratio, whose multiples are spread evenly."""
+"""Fraction of the golden ratio: the fractions of its multiples are spread evenly."""
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
-    """The lines of *texts* that hold letters, each once, in an order that depends only on the set of lines."""
+    """The lines of *texts* with letters, each once, in pseudo-random order: that of their hashes."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
     return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffled)
 
 
 def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = None) -> LanguageModel:
-    """The model of a language from *lines*, each a sentence or paragraph (see `sentences`).
+    """The model of the language *code* from *lines*, sentences or paragraphs (see `sentences`).
 
     *listed*, a frequency list, counts as a text of DRAWN_WORDS words (see `drawn`): some
-    languages have a better list than text.
+    languages have a list that is better than their texts.
     """
     first = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
     lines = [*first, *drawn(listed or {}, DRAWN_WORDS)]
@@ -66,7 +66,7 @@ def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = No
 
 
 def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
-    """The model of *lines* and of the text that *old* was made of, together."""
+    """The model of the text of *old* and *lines* together."""
     new = train(old.code, lines)
     words = _first(Counter(old.words) + Counter(new.words), MAX_WORDS)
     tokens = old.tokens + new.tokens
@@ -83,7 +83,7 @@ def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
 
 
 def _unspaced_words(listed: Mapping[str, int], ngrams: NgramCounts) -> Counter[str]:
-    """Words of a language without spaces: those of the list, else pairs of letters, as most Chinese words are."""
+    """Word -> count in a language without spaces: the list, else all 2-grams (most Chinese words have two letters)."""
     if listed:
         return Counter({word: count for word, count in listed.items() if normalise(word) == f" {word} "})
     return Counter({gram: count for gram, count in ngrams.as_dict().items() if len(gram) == 2 and " " not in gram})
@@ -94,7 +94,7 @@ def _ngrams(texts: Sequence[str]) -> NgramCounts:
 
 
 def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
-    """The share of held-out lines that is usual in the other lines and the *old* text."""
+    """`LanguageModel.known`: share of n-grams in held-out *lines* that are usual in the other lines and *old*."""
     rest, test = split(lines)
     if not rest or not test:
         return 1.0
@@ -105,10 +105,10 @@ def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
 
 
 def drawn(listed: Mapping[str, int], number: int) -> list[str]:
-    """Lines of *number* words, in which each word of a frequency list has the frequency of the list.
+    """Lines of *number* words together, in which words are as frequent as in the list *listed* (word -> count).
 
-    There is no chance in it, so the same list gives the same lines: word i is the one at
-    the fractional part of i times the golden ratio in the cumulated counts.
+    The same list gives the same lines: word i stands in the cumulated counts at the
+    fractional part of i times the golden ratio.
     """
     words = list(listed)
     total = sum(listed.values())
@@ -120,16 +120,16 @@ def drawn(listed: Mapping[str, int], number: int) -> list[str]:
 
 
 class Check(NamedTuple):
-    """What a model does with sentences that it was not trained on."""
+    """The result of `held_out_check`, in lines."""
 
     tried: int
     right: int
     taken_for: dict[str, int]
-    """Other languages that were named, and how often."""
+    """Wrong language -> number of lines."""
 
 
 def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageModel]) -> Check:
-    """Train on nine of ten lines and recognise the rest among *rivals*."""
+    """Train on nine of ten *lines*, and tell the others from the languages of *rivals*."""
     rest, test = split(lines)
     models = LanguageModels((train(code, rest), *(rival for rival in rivals if rival.code != code)))
     guesses = models.identify(test)
@@ -139,13 +139,13 @@ def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageMod
 
 
 def split(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(lines to train on, lines held out), always the same for the same lines."""
+    """(lines to train on, held-out lines); the same lines are always held out."""
     test = [line for line in lines if _shuffled(line)[0] % _HELD_OUT == 0]
     return [line for line in lines if _shuffled(line)[0] % _HELD_OUT], test
 
 
 def alphabet(words: Mapping[str, int]) -> str:
-    """Letters of the words, the most frequent first, without those that are less than one in 2,000."""
+    """Letters of *words* (word -> count), the most frequent first, without those rarer than one in 2,000."""
     letters = Counter[str]()
     for word, count in words.items():
         for letter in word:
@@ -163,7 +163,7 @@ def _first(counts: Counter[str], number: int) -> dict[str, int]:
 
 
 def _documents(texts: Sequence[str]) -> list[list[str]]:
-    """Stretches of _DOCUMENT_WORDS words or a little more; what is left over only if it is all."""
+    """The words in stretches of _DOCUMENT_WORDS or more; a shorter last one only if there is no other."""
     documents: list[list[str]] = [[]]
     for text in texts:
         documents[-1] += text.split()

@@ -1,4 +1,4 @@
-"""Makes a language model from files of plain text, as `scrapy train` asks."""
+"""Makes a language model from files of plain text, for `scrapy train`."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from spiderling.training.counting import Check, alphabet, extended, held_out_che
 MIN_BYTES = 5_000
 """Bytes of text that a model needs at least; chosen, as are the constants below without a source."""
 GOOD_BYTES = 50_000
-"""Bytes of text below which the report warns (the figure of SpiderLing's manual)."""
+"""Bytes of text below which the report warns (SpiderLing's manual)."""
 _MIN_LINES = 20
 """Different lines that a model needs at least."""
 _SAMPLE_LINES = 1000
 """Lines that are searched for text in other languages."""
 _LEGACY = ("windows-1250", "windows-1251", "windows-1252", "windows-1254", "windows-1256", "windows-1257", "gb18030")
-"""Encodings that a text which is not UTF-8 may be in, where nothing is known of the language."""
+"""Encodings to guess from for a text that is not UTF-8, in a language without a model."""
 _OWN_SHARE = 0.7
-"""Known share from which on a line counts as in another language."""
+"""Least known share of a line that counts as in another language."""
 _FOREIGN_SHARE = 0.05
-"""Share of such lines from which on the report warns."""
+"""Share of such lines at which the report warns."""
 _TWIN_SHARE = 0.8
-"""Share of such lines from which on the two languages are hardly different."""
+"""Share of such lines at which the two languages can hardly be told apart."""
 _TOLD_APART = 0.9
-"""Share of held-out lines that a model should recognise."""
+"""Share of recognised held-out lines below which the report warns."""
 _MARKUP = re.compile(r"</?(?:html|head|body|div|p|br|span|a|li|td|script|style|h[1-6])\b[^<>]*>", re.I)
 
 
@@ -48,11 +48,11 @@ class Wanted:
     code: str
     paths: Sequence[Path]
     out: Path
-    """Directory that the model's directory is written to."""
+    """Directory in which the model's directory is made."""
     neighbours: Sequence[str] = ()
     name: str = ""
     encodings: Sequence[str] = ()
-    """Labels of legacy encodings; by default those that have the alphabet."""
+    """Labels of legacy encodings; empty: those that can encode the alphabet."""
     add: bool = False
     """Add the text to the existing model."""
     force: bool = False
@@ -117,9 +117,10 @@ def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
 
 
 def _read(path: Path, old: LanguageInfo | None) -> str:
-    """The text of a file in composed characters, as on most web pages.
+    """The text of a file, in NFC as most web pages are.
 
-    Raises BadInput for a file that is not in UTF-8; an *old* model of the language helps to guess its encoding.
+    Raises BadInput for a file that is no plain UTF-8; an *old* model of the language helps the message to name its
+    encoding.
     """
     try:
         data = path.read_bytes()
@@ -146,7 +147,7 @@ def _read(path: Path, old: LanguageInfo | None) -> str:
 
 
 def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageInfo]) -> list[str]:
-    """Warnings about lines in other languages that have a model; raises BadInput when most lines are."""
+    """Warnings about lines in other languages with a model; raises BadInput when most lines are in one of them."""
     rivals = dict.fromkeys((*wanted.neighbours, *BIG_WEB_LANGUAGES)) if wanted.neighbours else known
     others = LanguageModels(tuple(known[code].model() for code in rivals if code in known and code != wanted.code))
     own = LanguageModels((known[wanted.code].model(),)) if wanted.code in known else LanguageModels(())
@@ -205,7 +206,7 @@ def _description(
 
 
 def _confusion(check: Check, model: LanguageModel) -> list[str]:
-    """How the held-out lines were recognised, as lines of the report."""
+    """Lines of the report about *check*."""
     if not check.tried:
         return []
     share = check.right / check.tried

@@ -1,13 +1,11 @@
-"""Pages whose text is known: read from files, their blocks labelled, a choice of blocks measured.
+"""Marked pages, whose text is known: reads them, labels their blocks, and scores a choice of blocks.
 
-``scrapy train boilerplate`` and ``benchmarks/text.py`` use them.  Each line of a file is a JSON object; the file may be
-packed by zstd (``.zst``).  It holds ``html`` (the page's bytes, one character a byte), and ``gold`` (its text) or
-``with`` and ``without`` (lists of stretches that belong to its text, and that do not); optionally ``host`` or ``url``,
-``set`` and ``lang``.
+``scrapy train boilerplate`` and ``benchmarks/text.py`` use them.  A file, plain or zstd (``.zst``), has one JSON object
+a line: ``html`` (the page's bytes, one character a byte), and ``gold`` (its text) or ``with`` and ``without`` (lists of
+stretches that belong to its text, and that do not); optionally ``host`` or ``url``, ``set`` and ``lang``.
 
-A block is labelled as text if half of its word trigrams occur in the page's text.  The measure is F1 of the bags of
-words (a CJK or Thai character is a word), as in comparisons of text extractors.  Of a page with stretches it is F1 of
-the stretches found.
+A block is labelled as text if the page's text holds half of its word trigrams.  The score is F1 of the bags of words (a
+CJK or Thai character is a word), as in comparisons of text extractors; for a page with stretches, F1 of the stretches.
 """
 
 from __future__ import annotations
@@ -37,9 +35,9 @@ _MAX_WINDOW = 1 << 27
 _NOWHERE = "nowhere.invalid"
 _WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 _GRAM = 3
-"""Words of the runs that are compared; chosen."""
+"""Words of a run for labels; chosen."""
 _LABEL_SHARE = 0.5
-"""Share of a block's runs that a text must hold; chosen."""
+"""Share of a block's runs that the page's text must hold; chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +46,19 @@ class MarkedPage:
 
     html: str
     text: str | None
-    """All of its text, or None when only stretches are known."""
+    """Its whole text; None when only stretches are known."""
     wanted: tuple[str, ...] = ()
     """Stretches that belong to the text."""
     unwanted: tuple[str, ...] = ()
     """Stretches of boilerplate."""
     host: str = ""
-    """A check never uses pages of one host both to fit and to measure."""
+    """No check uses pages of one host both to fit and to measure."""
     group: str = ""
-    """Name of the pages that its score is averaged with: a source or a language."""
+    """The group over which its score is averaged: a source or a language."""
 
 
 def read(paths: Iterable[Path]) -> Iterator[tuple[MarkedPage, dict[str, Any]]]:
-    """The pages of all files, each with the rest of its object; raises BadInput with the file and line."""
+    """(page, its JSON object without html) from all files; raises BadInput that names file and line."""
     for path in paths:
         try:
             for number, line in enumerate(_lines(path), 1):
@@ -101,7 +99,7 @@ def _page(line: str, where: str) -> tuple[MarkedPage, dict[str, Any]]:
 
 
 def _host(url: object, parsed: Parsed) -> str:
-    """The domain that a page says it comes from, else that of most of its links; '' without any."""
+    """The registrable domain of *url*, else of an address that the page declares, else of most links; else ''."""
     for said in (url, parsed.rels.get("canonical"), parsed.meta.get("og:url"), parsed.base):
         if said and (host := _name(str(said))):
             return host
@@ -120,12 +118,12 @@ def _name(url: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words; each character of a script without spaces is one."""
+    """The words in lower case; each character of an unspaced script is one."""
     return _WORD.findall(text.lower())
 
 
 def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
-    """Which of the blocks' *texts* belong to the page's text; requires that it is known as a whole."""
+    """For each of the blocks' *texts*, whether it belongs to the page's text; requires ``page.text``."""
     assert page.text is not None
     gold = words_of(page.text)
     known = {size: set(_grams(gold, size)) for size in (2, _GRAM)}
@@ -133,7 +131,7 @@ def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
 
 
 def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]:
-    """Counts for `f1` by the texts of the *chosen* blocks: (chosen and right, chosen, right)."""
+    """Counts for `f1` from the texts of the *chosen* blocks: (chosen and right, chosen, right)."""
     if page.text is None:
         text = "\n".join(chosen)
         right = sum(stretch in text for stretch in page.wanted)
@@ -144,7 +142,7 @@ def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]
 
 
 def f1(scores: Sequence[tuple[float, float, float]], stretches: bool = False) -> float:
-    """Mean F1 of pages; for *stretches*, which are few on a page, F1 of all pages together."""
+    """Mean of the pages' F1; for *stretches*, of which a page has few, F1 over all pages together."""
     if stretches:
         scores = [(sum(column[0] for column in scores), sum(column[1] for column in scores), sum(c[2] for c in scores))]
     return sum(2 * both / max(1, found + right) for both, found, right in scores) / max(1, len(scores))
@@ -155,7 +153,7 @@ def _grams(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
 
 
 def _is_known(words: Sequence[str], known: dict[int, set[tuple[str, ...]]]) -> bool:
-    """Whether the text holds enough runs of *words*; a single word proves nothing, two must be a run."""
+    """Whether enough runs of *words* are in *known* (size -> runs).  A single word is not; two make one run."""
     size = min(_GRAM, len(words))
     grams = list(_grams(words, size))
     return size > 1 and sum(gram in known[size] for gram in grams) >= _LABEL_SHARE * len(grams)

@@ -1,1 +1,1 @@
-"""Which blocks are running text: by rules, or by a learned model."""
+"""Finds the blocks that are running text, by rules or by a learned model."""

@@ -1,11 +1,11 @@
-"""The features of a block that the second network uses: its own, its place in the page's tree, and the first
-network's guesses about its surroundings.
+"""The features of a block for the second network: its own, its place in the page's tree, and the first network's
+probabilities around it.
 
-The first network judges a block by the features of features.py.  Its guesses are summed
-over the elements that enclose a block, over the blocks of the same shape (same tags and
-classes up to the root) and along the page.  These sums tell the article from the
-teasers around it, which look alike one by one.  This is stacked learning (Wolpert
-1992); Readability sums scores of its own over the tree in the same way.
+The first network gives each block a probability (here: *chance*) by the features of
+features.py.  The chances are summed over the elements that enclose a block, over the
+blocks of the same shape (same tags and classes up to the root) and along the page.
+These sums tell the article from teasers, whose single blocks look like it.  This is
+stacked learning (Wolpert 1992); Readability sums its scores over the tree likewise.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from spiderling.text.html.zones import Inherited, Ints
 Numbers = npt.NDArray[np.floating[Any]]
 
 _LEVELS = 5
-"""Enclosing elements over which is summed, the innermost first; chosen."""
+"""Number of enclosing elements with sums of their own, from the innermost outwards; chosen."""
 _OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
-"""Neighbours whose guesses are features, as distances in blocks; chosen."""
+"""Neighbours whose chances are features, as distances in blocks; chosen."""
 _WINDOWS = (3, 10, 30)
-"""Blocks to either side over which guesses are averaged; chosen."""
+"""Blocks to either side over which chances are averaged; chosen."""
 _MAX_DEPTH = 60
 """Depth from which on all elements count as equally deep; chosen."""
 _LEAST = 1e-3
-"""Probabilities nearer to 0 or 1 count as this far from it in a logit; chosen."""
+"""Least distance of a chance from 0 and 1 in the logit; chosen."""
 _TINY = 1e-9
 """Added to divisors that may be 0."""
 _GROUPS = [*(f"box {level}" for level in range(_LEVELS)), "same shape", "same shape and tag"]
@@ -70,7 +70,7 @@ _CHANCE = NAMES.index("chance")
 
 
 class _Mass(NamedTuple):
-    """What is summed over groups of blocks: one value for each block."""
+    """Values that are summed over groups of blocks, as arrays by block."""
 
     words: Numbers
     text: Numbers
@@ -82,15 +82,15 @@ class _Mass(NamedTuple):
     """The block's share of the page's words."""
 
     def table(self) -> Numbers:
-        """One row for each measure; the first counts the blocks."""
+        """(measure, block): a row of ones, which count the blocks, the fields, and chance * share."""
         ones = np.ones_like(self.words)
         return np.array((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
 
 
 def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
-    """One row for each block, one column for each of NAMES.
+    """The features (block, NAMES).
 
-    *rows* are those of `features`, *chances* the first network's guesses for them.
+    *rows* are those of `features`, *chances* the first network's probabilities for them.
     """
     words = np.expm1(5 * rows[:, _COLUMN["log words"]])
     text = words * (1 - rows[:, _COLUMN["link density"]])
@@ -107,8 +107,8 @@ def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherite
 
 
 def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Numbers:
-    """Sums of *mass* (measure, group, block): over the blocks in each element around a block, the innermost element
-    first, then over the blocks that look like it.
+    """Sums of *mass* (measure, group, block).  The groups of a block: the blocks in each element around it, the
+    innermost first; those with its shape; those with its shape and tag.
 
     *inside* holds the innermost element of each block.
     """
@@ -118,7 +118,7 @@ def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Number
         around[level] = tree.parents[around[level - 1]]
     order = np.argsort(inside, kind="stable")
     known = inside[order]
-    # in the order of their opening, the elements of a subtree follow one another
+    # elements are numbered by their start tags, so those of a subtree have consecutive numbers
     first, last = np.searchsorted(known, (around, tree.ends[around]))
     found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
     found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
@@ -133,7 +133,7 @@ def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Number
 
 
 def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
-    """Sums over the blocks from *first* to before *last*."""
+    """Sums over the blocks from index *first* up to, not including, *last*."""
     sums = np.zeros((len(mass), mass.shape[1] + 1))
     np.cumsum(mass, 1, out=sums[:, 1:])
     found: Numbers = np.take(sums, last, 1) - np.take(sums, first, 1)
@@ -158,7 +158,7 @@ def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
 
 
 def _nearness(inside: Ints, longest: int, tree: Inherited, out: Array) -> None:
-    """Fill in how much of the way from the root each block shares with the longest block, which is in *longest*."""
+    """Fill in how far the ways from the root to each block and to *longest*, the longest block's element, agree."""
     # an element's descendants follow it
     above = np.flatnonzero(longest < tree.ends[: longest + 1])[:_MAX_DEPTH, None]
     depth = np.minimum(tree.depths[inside], _MAX_DEPTH)
@@ -167,7 +167,7 @@ def _nearness(inside: Ints, longest: int, tree: Inherited, out: Array) -> None:
 
 
 def _chances(mass: _Mass, out: Array) -> None:
-    """Fill in the guesses for the block, its neighbours and the page."""
+    """Fill in the chances of the block, its neighbours and the page."""
     chance = mass.chance
     share = mass.share
     both = chance * share

@@ -1,8 +1,8 @@
-"""The features of a block that the learned boilerplate model uses: its text, its place, its neighbours.
+"""The features of a block for the first network of the boilerplate model: its text, its place, its neighbours.
 
 None depends on the language: lengths, links, punctuation, capitals, digits, tags,
 names of the enclosing elements (html/zones.py).  One table look-up classifies the
-characters of all blocks, so that a page takes well under a millisecond.
+characters of all blocks, so a page takes well under a millisecond.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _STOPS = ".!?…。！？।॥؟۔።܀։"
 _COMMAS = ",;:،؛、，；：፣፤"
 _SYMBOLS = "©®|•·»«›‹→←↑↓▶►■★☆/\\_=+#*<>[]{}~^@"
 _WIDE_WORD = 0.5
-"""Words that a character of a script without spaces counts; chosen: an ideograph is more, a Thai letter a fifth."""
+"""Words for which a character of an unspaced script counts; chosen: an ideograph is more, a Thai letter a fifth."""
 _TAGS = ("", "p", "li", "td", "div")
 """Tags with a feature of their own; any other counts as the last."""
 _ENDS = frozenset(_STOPS)
 _LADDER = (3, 6, 12, 25, 50, 100)
-"""Numbers of words with a feature each: whether the block has as many; chosen."""
+"""Numbers of words; for each a feature says whether the block has as many; chosen."""
 _LINK_LADDER = (0.05, 0.3, 0.7)
-"""Shares of characters inside links with a feature each: whether the block has more; chosen."""
+"""Shares of characters inside links; for each a feature says whether the block has more; chosen."""
 _OFFSETS = (-3, -2, -1, 1, 2, 3)
-"""Neighbours whose own features are repeated, as distances in blocks; chosen."""
+"""Neighbours whose own features a block has too, as distances in blocks; chosen."""
 _WINDOWS = (3, 10, 30)
 """Blocks to either side over which features are averaged; chosen."""
 
@@ -78,19 +78,19 @@ PAGE = [
     "link density of the page",
     *(f"page: {kind}" for kind in KINDS),
 ]
-"""Names of the features of a block by itself and in its page."""
+"""Names of the features of a block and of its page, without its neighbours."""
 NAMES = [
     *PAGE,
     *(f"{offset:+d}: {name}" for offset in _OFFSETS for name in OWN),
     *(f"within {width}: {OWN[column]}" for width in _WINDOWS for column in _BROAD),
 ]
-"""Names of the columns of `features`; they belong to the fitted weights."""
+"""Names of the columns of `features`; the fitted weights depend on them."""
 _ZONES_OF_PAGE = len(PAGE) - len(KINDS)
 _SURROUNDINGS = len(PAGE) + len(_OFFSETS) * len(OWN)
 
 
 def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
-    """One row for each block, one column for each of NAMES; most values are between 0 and 1.  Requires a block.
+    """The features (block, NAMES), most of them between 0 and 1; requires at least one block.
 
     *inherited* is the page's tree.
     """
@@ -107,7 +107,7 @@ def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
 
 
 def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
-    """Fill in the own features of each block; returns its number of words."""
+    """Fill in the own features of each block; returns the numbers of words."""
     texts, headings, link_counts, tags, piece_counts, elements = zip(*blocks, strict=True)
     chars = np.array([len(text) for text in texts], np.float32)
     link_chars = np.array(link_counts, np.float32)
@@ -126,7 +126,7 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
 
 
 def _counts(texts: Sequence[str], chars: Array) -> Array:
-    """Characters of each class in each text."""
+    """Numbers of characters (text, class); *chars* holds the length of each text."""
     joined = "".join(texts)
     if joined.isascii():
         places = _classes()[np.frombuffer(joined.encode(), np.uint8)]
@@ -139,7 +139,7 @@ def _counts(texts: Sequence[str], chars: Array) -> Array:
 
 
 def _place(words: Array, density: Array, columns: Array) -> None:
-    """Fill in the ladders, the place of each block in the page, and its share of the page's text."""
+    """Fill in the ladders, each block's place and share of the page's text, and the page's size and link density."""
     number = len(words)
     text = words * (1 - density)
     total = max(1.0, float(text.sum()))
@@ -160,9 +160,9 @@ def _place(words: Array, density: Array, columns: Array) -> None:
 
 
 def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
-    """Fill in, for each of *offsets*, the columns of the block at that distance from each block.
+    """For each of *offsets*, copy to *out* the columns of the block at that distance from each block.
 
-    *out* is left as it is where that is beyond the page's ends.
+    Where there is no such block, *out* stays as it is.
     """
     for place, offset in enumerate(offsets):
         moved = out[place * len(columns) : (place + 1) * len(columns)]
@@ -173,7 +173,7 @@ def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
 
 
 def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-    """Sums over windows of each width (width, row, column), and how many columns each window covers (width, column).
+    """Sums over windows (width, row, column), and the number of columns in each window (width, column).
 
     The window of a column reaches *width* columns to either side.
     """
@@ -189,7 +189,7 @@ def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.floa
 
 @lru_cache(maxsize=1)
 def _classes() -> npt.NDArray[np.uint8]:
-    """The class of each code point of the basic plane; all others count as its last one."""
+    """The class of each code point up to U+FFFF; all others count as U+FFFF."""
     kinds = {"Lu": _UPPER, "Lt": _UPPER, "Nd": _DIGIT, "Zs": _SPACE}
     table = np.array([kinds.get(unicodedata.category(chr(code)), _OTHER) for code in range(0x10000)], np.uint8)
     for chars, kind in ((_STOPS, _STOP), (_COMMAS, _COMMA), (_SYMBOLS, _SYMBOL)):

@@ -1,11 +1,10 @@
 """The learned boilerplate model: the probability that a block is running text.
 
-It is two small networks, each with one hidden layer of rectified units before a logistic
-one.  The first uses the features of features.py; the second those of context.py, among
-them the first one's guesses for all blocks (docs/text.md says what each brings).  They
-need neither stop words nor a language.  The bundled weights stand in ``model.json``;
-it and a file that SPIDERLING_BOILERPLATE_MODEL names are the only files that ``text/``
-reads.  ``scrapy train boilerplate`` fits new weights.
+It is two small networks, each with a hidden layer of rectified units and one logistic
+output.  The first uses the features of features.py; the second those of context.py, among
+them the first one's probabilities (docs/text.md compares both).  They need neither stop
+words nor a language.  The bundled weights stand in ``model.json``; SPIDERLING_BOILERPLATE_MODEL
+may name another file.  ``scrapy train boilerplate`` fits new weights.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from spiderling.text.html.zones import Inherited, Tree
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""
 _MAX_SCORE = 30.0
-"""Scores are cut to +-this, so that exp does not overflow; chosen."""
+"""Largest absolute score before the logistic function, so that exp does not overflow; chosen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +45,7 @@ class Network:
     output_bias: float
 
     def __call__(self, rows: Array) -> Array:
-        """The probability of each row."""
+        """The probability for each row of features."""
         units = np.maximum(0, rows @ self.hidden + self.hidden_bias)
         score = np.clip(units @ self.output + self.output_bias, -_MAX_SCORE, _MAX_SCORE)
         probability: Array = 1 / (1 + np.exp(-score))
@@ -77,12 +76,12 @@ class Network:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockModel:
-    """Both networks; it can be pickled."""
+    """Both networks; can be pickled."""
 
     first: Network
     second: Network
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """On how many pages it was fitted, and its F1 on others."""
+    """The number of pages it was fitted to, and its F1 on other pages."""
 
     def probabilities(self, blocks: Sequence[Block], tree: Tree) -> list[float]:
         """The probability that each block of a page is running text."""
@@ -93,7 +92,7 @@ class BlockModel:
         return found
 
     def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
-        """The probability of each block, whose features are *rows*."""
+        """The probability of each of *blocks*, whose features are *rows*."""
         return self.second(context(rows, self.first(rows), blocks, tree))
 
     def to_json(self) -> str:
@@ -107,7 +106,7 @@ class BlockModel:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> BlockModel:
-        """Raises ValueError when *text* holds no weights for these features."""
+        """Read what `to_json` wrote; raises ValueError when *text* holds no weights for these features."""
         try:
             values = json.loads(text)
             first = Network.from_values(values["first"], features_module.NAMES)
@@ -118,7 +117,7 @@ class BlockModel:
 
 
 def load(path: str) -> BlockModel:
-    """The model in the file *path*, the bundled one for an empty path; raises BadInput."""
+    """The model in the file *path*; the bundled one for an empty path.  Raises BadInput."""
     if not path:
         return bundled()
     try:

@@ -1,8 +1,8 @@
 """Which paragraphs are running text: jusText's rules (Pomikálek 2011, chapter 3).
 
-`classify` first looks at each paragraph alone (length, density of links and of
-stop words), then at its neighbours.  Its time is linear in the number of paragraphs.
-Unlike the justext package, it applies the rule for headings in the first pass, as published.
+`classify` first looks at each block alone (length, density of links and of stop
+words), then at its neighbours.  Its time is linear in the number of blocks.  Unlike the
+justext package it applies the rule for headings before it looks at neighbours, as published.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SCALES = {
     "\u1780-\u17ff": 1.15,  # Khmer
     "\u3400-\u9fff\uf900-\ufaff": 0.35,  # Chinese
 }
-"""Letters of a script without spaces -> characters that it takes for one of English; measured on translated news."""
+"""Letters of an unspaced script -> its characters for one character of English; measured on translated news."""
 _KANA = "\u3040-\u30ff"
 _JAPANESE_SCALE = 0.45
-"""Characters that Japanese, Chinese characters with kana in between, takes for one of English; measured likewise."""
+"""The same for Japanese, which mixes Chinese characters with kana; measured likewise."""
 _KANA_SHARE = 0.1
-"""Share of kana among the letters without spaces from which on a text is Japanese; chosen."""
+"""Share of kana among the letters of unspaced scripts above which a text is Japanese; chosen."""
 _UNSPACED = re.compile(f"[{''.join(_SCALES)}{_KANA}]")
 _SCRIPTS = {re.compile(f"[{letters}]"): scale for letters, scale in _SCALES.items()}
 _KANA_LETTERS = re.compile(f"[{_KANA}]")
@@ -59,13 +59,13 @@ PRESETS = {
 _MAX_LENGTH = 100_000
 """Largest length, in characters, that a user may set; chosen."""
 _SENTENCE_CHARS = 35
-"""Characters of a short sentence in English; chosen."""
+"""Characters of a short sentence, in English; chosen."""
 
 
 def parse_rules(text: str) -> Rules:
     """The rules that *text* names: a preset, values, or both, as in ``balanced,length_low=40``.
 
-    Values that are not named are those of the preset; the default preset is 'balanced'.  Raises BadInput.
+    Other values are those of the preset, by default 'balanced'.  Raises BadInput.
     """
     return parse_preset("JUSTEXT_PRESET", text, PRESETS, "balanced", _read_rule)
 
@@ -84,10 +84,10 @@ def _read_rule(_: Rules, name: str, value: str) -> float:
 
 @lru_cache(maxsize=64)
 def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules:
-    """The rules that *preset* names (`parse_rules`) for one page.
+    """The rules that *preset* names (`parse_rules`), adapted to one page.
 
-    A text in a script without spaces has a *scale* (`length_scale`), which multiplies the lengths, and no stop words.
-    Without *stopwords*, where the language has no list, lengths and links alone judge the paragraphs.
+    For an unspaced script *scale* (`length_scale`) multiplies the lengths.  With a scale, or without *stopwords* (the
+    language has no list), the rules about stop words are off.
     """
     rules = parse_rules(preset)
     if scale is not None:
@@ -101,12 +101,12 @@ def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether most letters are of a script that writes no spaces between words."""
+    """Whether most letters belong to a script without spaces between words."""
     return 2 * len(_UNSPACED.findall(text)) > sum(map(str.isalpha, text))
 
 
 def length_scale(text: str) -> float | None:
-    """Characters that the script of *text* takes for one of English; None for a script with spaces between words.
+    """Characters of the script of *text* for one character of English; None for a script with spaces.
 
     >>> length_scale("今天天气很好"), length_scale("人間は自由である"), length_scale("Kočka")
     (0.35, 0.45, None)
@@ -124,7 +124,7 @@ def classify(
 ) -> list[str]:
     """The final class of each block: GOOD or BAD.
 
-    Without *first_headings* the first pass ignores what follows a short heading (tests/text/stock_justext.py).
+    Without *first_headings* the rule for headings is not applied before the neighbours, as in the justext package.
     """
     first = [_alone(block, stoplist, rules) for block in blocks]
     classes = list(first)
@@ -143,9 +143,9 @@ def classify(
 
 
 def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: float) -> list[str]:
-    """The class of each block by its probability of being text (model.py).
+    """The class of each block, GOOD or BAD, by its probability (model.py).
 
-    If no chosen block is as long as a sentence, the page holds only snippets and links, and no running text.
+    All are BAD if no block from *threshold* on is as long as a sentence: the page is snippets and links.
     """
     good = [probability >= threshold for probability in probabilities]
     chosen = (block for block, yes in zip(blocks, good, strict=True) if yes)
@@ -190,7 +190,7 @@ def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
 
 
 def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) -> list[bool]:
-    """For each block, whether a good one begins within *distance* characters after its end."""
+    """For each block, whether a good block begins within *distance* characters behind its end."""
     near = [False] * len(blocks)
     gap = distance + 1
     for index in range(len(blocks) - 1, -1, -1):
@@ -200,7 +200,7 @@ def _heads_text(blocks: Sequence[Block], classes: Sequence[str], distance: int) 
 
 
 def _nearest(classes: Iterable[str], stops: Collection[str]) -> list[str]:
-    """For each place, the nearest earlier class among *stops*; BAD if there is none."""
+    """For each place, the nearest class before it that is one of *stops*; BAD if there is none."""
     return list(accumulate(classes, lambda last, cls: cls if cls in stops else last, initial=BAD))[:-1]
 
 
@@ -209,8 +209,8 @@ def _both_sides(classes: Sequence[str], stops: Collection[str]) -> tuple[list[st
 
 
 def _decide_short(classes: Sequence[str]) -> list[str]:
-    """Decide short blocks: as the nearest good or bad neighbours if these agree, else BAD, but GOOD where a near-good
-    block stands between it and the bad one."""
+    """Decide short blocks.  Where the nearest good or bad blocks on both sides agree, take their class; else BAD, but
+    GOOD if a near-good block stands between the short and the bad one."""
     before, after = _both_sides(classes, (GOOD, BAD))
     near_before, near_after = _both_sides(classes, (GOOD, BAD, NEARGOOD))
 
@@ -224,7 +224,7 @@ def _decide_short(classes: Sequence[str]) -> list[str]:
 
 
 def _decide_neargood(classes: list[str]) -> None:
-    """Decide near-good blocks: BAD only between bad ones.  An earlier decision counts for later blocks."""
+    """Decide near-good blocks: BAD between two bad blocks, else GOOD.  Each decision counts for the next block."""
     after = _both_sides(classes, (GOOD, BAD))[1]
     before = BAD
     for index, cls in enumerate(classes):

@@ -1,1 +1,1 @@
-"""Documents that are no HTML pages, as blocks of text."""
+"""Converts documents that are no HTML pages to blocks of text."""

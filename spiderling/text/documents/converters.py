@@ -1,4 +1,4 @@
-"""Which function reads which kind of document."""
+"""The function that converts each kind of document."""
 
 from __future__ import annotations
 

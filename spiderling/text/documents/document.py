@@ -14,16 +14,16 @@ class DocumentError(Exception):
 
 @dataclass(slots=True)
 class Document:
-    """What a document holds."""
+    """The text and metadata of a document."""
 
     blocks: list[Block] = field(default_factory=list)
     title: str = ""
     meta: dict[str, str] = field(default_factory=dict)
-    """Under the names that pages use: author, dcterms.created, dcterms.modified, description, keywords."""
+    """Keys as in <meta> of pages: author, dcterms.created, dcterms.modified, description, keywords."""
     lang: str | None = None
 
     def add_block(self, text: str, heading: bool = False) -> None:
-        """Append a block; an empty one, or one beyond MAX_BLOCKS, is left out."""
+        """Append a block, unless it is empty or MAX_BLOCKS is reached."""
         text = normal_form(text)[:MAX_BLOCK_CHARS].rstrip()
         if text and len(self.blocks) < MAX_BLOCKS:
             self.blocks.append(Block(text, heading, 0))

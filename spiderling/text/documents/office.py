@@ -1,9 +1,9 @@
-"""From documents to blocks of text: docx, odt and epub (zipped XML), and plain text from other programs.
+"""Converts docx, odt and epub (zipped XML), and the plain text that other programs make, to blocks of text.
 
-Pure functions over untrusted bytes.  They raise DocumentError for what cannot be read,
-return what they have found of a file that breaks off, and inflate no more than
+The functions are pure, and the bytes untrusted.  They raise DocumentError for what cannot
+be read, return what they have found of a file that breaks off, and inflate no more than
 MAX_INFLATED_BYTES, whatever sizes the archive states.  The process that runs them limits
-time and memory (workers/converter.py).  For pdf see pdf.py.
+time and memory (workers/converter.py).
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _PIECE_BYTES = 1 << 16
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 """What zipfile raises for archives that are damaged, encrypted, or packed in an unknown way."""
 _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
-"""Pictures and codes of fields in the output of antiword and catdoc."""
+"""Pictures and field codes in the output of antiword and catdoc."""
 
 
 def from_docx(body: bytes) -> Document:
-    """Office Open XML (ECMA-376): paragraphs of the main part; deleted text, fall-backs and comments left out."""
+    """Office Open XML (ECMA-376): paragraphs of the main part, without deleted text, fall-backs and comments."""
     return _zipped(body, "docProps/core.xml", "word/document.xml", _DOCX)
 
 
 def from_odt(body: bytes) -> Document:
-    """OpenDocument text (ISO/IEC 26300): paragraphs and headings; deleted text and annotations left out."""
+    """OpenDocument text (ISO/IEC 26300): paragraphs and headings, without deleted text and annotations."""
     return _zipped(body, "meta.xml", "content.xml", _ODT)
 
 
 def _zipped(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> Document:
-    """The document in an archive whose members *properties* and *text* are XML; *kinds* are those of its elements."""
+    """The document in an archive with the XML members *properties* and *text*; *kinds* as _DOCX and _ODT."""
     archive = _Archive(body)
     document = Document()
     _properties(document, archive, properties)
@@ -57,7 +57,7 @@ def _zipped(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -
 
 
 def from_epub(body: bytes) -> Document:
-    """EPUB 3.3: the chapters in the order of the spine; links are counted in each block."""
+    """EPUB 3.3: the blocks of the chapters, with their link characters, in the order of the spine."""
     archive = _Archive(body)
     document = Document()
     container = _Elements()
@@ -77,7 +77,7 @@ def from_epub(body: bytes) -> Document:
 
 
 def from_text(text: str) -> Document:
-    """The output of a program that converts documents: one paragraph a line, without _FIELDS."""
+    """The document in the output of another converter, one paragraph a line, without _FIELDS."""
     document = Document()
     for line in text.splitlines():
         document.add_block(_FIELDS.sub(" ", line))
@@ -125,20 +125,20 @@ _ODT = {
     **dict.fromkeys(("s", "tab", "line-break"), "space"),
     **dict.fromkeys(("tracked-changes", "annotation", "forms", "note-citation"), "dead"),
 }
-"""Local name of an element -> what it is.  If there are elements of the kind 'text', no other text counts.  The ``val``
-of one of the kind 'style' names the style or outline level of the block around it."""
+"""Local name of an element -> its kind.  If any name has the kind 'text', only text inside such elements counts.  The
+``val`` of an element of the kind 'style' names the style or outline level of the block around it."""
 _HEADING_STYLE = re.compile(r"heading|title|^[0-8]$", re.IGNORECASE)
 
 
 class _Target:
-    """Target of an XML parser.  It refuses document types: no format needs one, and their entities may grow."""
+    """Target of an XML parser.  It refuses document types: no format needs them, and entities may expand endlessly."""
 
     def doctype(self, *names: str | None) -> None:
         raise DocumentError("it declares a document type")
 
 
 class _Words(_Target):
-    """Target of an XML parser: adds the blocks, which may stand inside one another (notes, frames), to *document*."""
+    """Target of an XML parser: adds blocks to *document*.  They may stand inside one another (notes, frames)."""
 
     def __init__(self, document: Document, kinds: Mapping[str, str]) -> None:
         self._document = document
@@ -187,7 +187,7 @@ class _Words(_Target):
 
 
 class _Elements(_Target):
-    """Target of an XML parser: collects the attributes of all elements, and the text of those with only text."""
+    """Target of an XML parser: collects the attributes of all elements, and the text of those that hold only text."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, dict[str, str]]] = []
@@ -222,7 +222,7 @@ _PROPERTIES = {
 
 
 def _properties(document: Document, archive: _Archive, name: str) -> None:
-    """Title, language, author and dates (Dublin Core) from the member *name*, if it is there."""
+    """Set title, language, author and dates (Dublin Core) from the member *name*, if it is there."""
     elements = _Elements()
     with contextlib.suppress(DocumentError):
         _run(archive, name, elements)
@@ -234,7 +234,7 @@ def _properties(document: Document, archive: _Archive, name: str) -> None:
 
 
 def _run(archive: _Archive, name: str, target: Any) -> None:
-    """Parse the member *name*, as far as it is well-formed, with *target*; raises DocumentError if it is missing."""
+    """Parse the member *name* with *target*, as far as it is well-formed; raises DocumentError if it is missing."""
     parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:
         for piece in archive.pieces(name):

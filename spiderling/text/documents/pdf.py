@@ -1,8 +1,9 @@
-"""From PDF to blocks by PDFium (pypdfium2).
+"""Converts PDF to blocks of text by PDFium (pypdfium2).
 
 A PDF holds glyphs and their places, but no paragraphs.  PDFium gives lines in reading
-order.  A new paragraph begins at a larger gap, another letter size, an indentation, or
-after a short line that ends a sentence.  Running heads and feet are dropped.
+order.  A new paragraph begins at a larger gap or another letter size, and, behind the
+end of a sentence, at an indentation or after a short line.  Running heads and feet are
+dropped.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ MAX_PAGES = 3000
 MAX_PAGE_CHARS = 200_000
 """Characters that are read of one page; chosen."""
 _HYPHEN = "\ufffe"
-"""PDFium's character for a hyphen at the end of a line and that end."""
+"""PDFium's character for a hyphen together with the end of its line."""
 _LINE = re.compile(rf"[^\r\n{_HYPHEN}]+{_HYPHEN}?")
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
 _WIDE_GAP = 1.4
-"""Gap between paragraphs, in usual distances between lines; chosen, as are the constants below."""
+"""Least gap between paragraphs, in medians of the distance between lines; chosen, as are the constants below."""
 _OTHER_SIZE = 0.08
-"""Difference between letter sizes that begins a paragraph, as a share of the larger one."""
+"""Difference of letter size at which a paragraph begins, as a share of the larger size."""
 _INDENTATION = 0.9
-"""Indentation that begins a paragraph, in letter sizes."""
+"""Indentation at which a paragraph begins, in letter sizes."""
 _SHORT_LINE = 0.85
-"""Length below which a line is short, as a share of the page's width of text."""
+"""Length below which a line is short, as a share of the width of the page's text."""
 _LARGE = 1.15
-"""Letter size of a heading, in usual letter sizes."""
+"""Letter size above which a paragraph is a heading, in the most frequent letter size."""
 _MAX_HEADING_CHARS = 200
-"""Characters that a heading has at most."""
+"""Characters of a heading at most."""
 _MIN_RUNNING_PAGES = 3
-"""Pages on which a running head or foot stands at least."""
+"""Least pages on which a running head or foot stands."""
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
 
 
@@ -122,7 +123,7 @@ def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, ...]:
 
 
 def _drop_running_lines(pages: list[list[_Line]]) -> None:
-    """Delete first and last lines that stand on a third of the pages; they may differ in their numbers."""
+    """Delete first and last lines that stand on a third of the pages, whatever numbers they hold."""
     seen = Counter(key for page in pages for key in {_key(page[0]), _key(page[-1])})
     least = max(_MIN_RUNNING_PAGES, len(pages) / 3)
     for page in pages:
@@ -136,7 +137,7 @@ def _key(line: _Line) -> str:
 
 
 def _joined_over_pages(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
-    """All paragraphs; one that the end of a page divides in the middle of a sentence is joined."""
+    """All paragraphs; one that goes on over the end of a page in the middle of a sentence is joined."""
     found: list[list[_Line]] = []
     for paragraph in chain.from_iterable(_paragraphs(page) for page in pages if page):
         begins_small = paragraph[0].text.lstrip()[:1].islower()
@@ -148,7 +149,7 @@ def _joined_over_pages(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
 
 
 def _paragraphs(lines: list[_Line]) -> list[list[_Line]]:
-    """The paragraphs of a page with lines."""
+    """The paragraphs of a page; requires at least one line."""
     pitches = [a.bottom - b.bottom for a, b in pairwise(lines) if a.bottom > b.bottom]
     pitch = statistics.median(pitches) if pitches else 0.0
     width = max(line.right for line in lines) - min(line.left for line in lines)
@@ -175,6 +176,6 @@ def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:
 
 
 def _text(paragraph: Sequence[_Line]) -> str:
-    """The lines as one text, with the words joined that they divide."""
+    """The lines as one text; words divided by line ends are joined."""
     lines = (line.text.strip().replace(_HYPHEN, "\u00ad") for line in paragraph)
     return normal_form(rejoined("\n".join(lines)))

@@ -1,1 +1,1 @@
-"""Which encoding a page is in."""
+"""Finds the encoding of a page."""

@@ -1,6 +1,6 @@
-"""From the bytes of a page to text: the content decides, labels are only evidence.
+"""Decodes the bytes of a page: the content decides, labels are only evidence.
 
-The first of these that fits wins:
+The first of these that fits is taken:
 1. a byte order mark, or NUL in every second byte (UTF-16);
 2. the escape sequences of ISO-2022-JP;
 3. UTF-8, perhaps with a few damaged bytes;
@@ -32,19 +32,19 @@ _DETECT_BYTES = 50_000
 _MAX_BAD_SHARE = 0.005
 """Share of a text's characters that may be damaged; chosen."""
 _TO_KANJI = b"\x1b$"
-"""Escape sequence of ISO-2022-JP; no page in another encoding holds it."""
+"""Escape sequence of ISO-2022-JP, which pages in other encodings do not hold."""
 _MAX_COST = 4.2
-"""Nats per byte (spelling.py) above which a text is in none of the languages; chosen from the figures at `Fit.cost`."""
+"""`Fit.cost` (spelling.py) above which a text is in none of the languages; chosen from the figures there."""
 _OVERRULING_COST = 3.1
-"""Nats per byte up to which an encoding may overrule a label, because the text is surely in a known language."""
+"""`Fit.cost` up to which an encoding may overrule a label; chosen: text of no known language costs more."""
 _MARGIN = 12.0
-"""Natural logarithm of the odds by which that encoding must fit better than the label; chosen."""
+"""Natural logarithm of the odds by which an encoding must fit better than the label it overrules; chosen."""
 _NO_MATCH = 0.1
-"""chardet's confidence in an encoding for which there is no evidence."""
+"""Confidence that chardet gives an encoding without any evidence for it."""
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
 _ASCII = bytes(range(0x80))
 _NOT_LEADING = bytes(range(0xC2))
-"""Bytes that do not begin a multi-byte sequence of UTF-8."""
+"""Bytes below those that begin a multi-byte sequence of UTF-8."""
 
 
 class Decoded(NamedTuple):
@@ -61,7 +61,7 @@ def decode(
 ) -> Decoded:
     """Decode *body*; never raises.
 
-    *encodings* are the legacy ones of the accepted languages, *spelling* is that of all languages to be recognised.
+    *encodings* are legacy encodings of the accepted languages; *spelling* is that of all languages to be recognised.
     """
     labels = [label for label in (http_charset, _meta_label(body)) if label]
     named = codecs_of(labels)
@@ -116,12 +116,12 @@ def _is_legacy(name: str) -> bool:
 def _meta_label(body: bytes) -> str | None:
     match = _META.search(body, 0, _HEAD_BYTES)
     label = match[1].decode("ascii", "replace") if match else None
-    # a label that reads as ASCII proves that the page is not in UTF-16 (HTML standard, "prescan")
+    # a label that can be read as ASCII proves that the page is not in UTF-16 (HTML standard, "prescan")
     return "utf-8" if (codec_of(label) or "").startswith("utf-16") else label
 
 
 def _utf16_without_mark(body: bytes) -> str | None:
-    """UTF-16 without a byte order mark, by the NUL in every second byte of the mark-up; None for anything else."""
+    """The codec of UTF-16 without a byte order mark (every second byte of mark-up is NUL); None for anything else."""
     head = body[:1000]
     if head.count(0) * 4 < len(head) or len(head) < 20:
         return None
@@ -132,7 +132,7 @@ def _utf16_without_mark(body: bytes) -> str | None:
 
 
 def _utf8(body: bytes, labelled: bool) -> str | None:
-    """The text if *body* is UTF-8, perhaps with a few damaged bytes; else None."""
+    """The text if *body* is UTF-8, perhaps with some damaged bytes; else None."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
@@ -152,7 +152,7 @@ def _strict(body: bytes, name: str) -> str | None:
 
 
 def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tuple[str | None, str | None]:
-    """By chardet's choice, else by a label that fits but for a few bytes, else, for nearly only ASCII, by cp1252."""
+    """Text and codec by chardet; else by a label, if few bytes do not fit; else by cp1252, if nearly all is ASCII."""
     names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None

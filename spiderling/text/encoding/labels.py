@@ -1,7 +1,7 @@
-"""Which of Python's codecs a label means, by the WHATWG Encoding Standard.
+"""Finds the Python codec that a label means by the WHATWG Encoding Standard.
 
-``latin1`` means windows-1252, and ``gb2312`` means gb18030: browsers read the wider
-encoding, and so pages are written in it.
+``latin1`` means windows-1252, and ``gb2312`` means gb18030: browsers decode with the
+wider encoding, so pages are written in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WIDER = {
     "shift_jis_2004": "cp932",
     "utf-16": "utf-16-le",
 }
-"""Codec -> the wider codec that browsers read it with."""
+"""Codec -> the wider codec with which browsers decode it."""
 _LABELS = {
     "x-sjis": "cp932",
     "windows-31j": "cp932",
@@ -59,7 +59,7 @@ _LABELS = {
     "x-cp1251": "cp1251",
     "x-cp1252": "cp1252",
 }
-"""Labels of the standard that Python does not know -> codecs."""
+"""Label of the standard that Python does not know -> codec."""
 _FAMILIES = (
     ("windows-1252", "iso-8859-15"),
     ("windows-1250", "iso-8859-2", "cp852"),
@@ -77,10 +77,9 @@ _FAMILIES = (
     ("iso-8859-14",),
     ("iso-8859-10",),
 )
-"""Encodings that pages were written in before UTF-8, the most usual first.  The first row that can encode an alphabet
-is that of the language."""
+"""Legacy encodings, in each row the most usual first.  A language uses the first row that can encode its alphabet."""
 _MOST = 0.9
-"""Share of an alphabet that an encoding must have, if none has all of it; chosen."""
+"""Share of an alphabet that an encoding must have where none has all of it; chosen."""
 _ASIAN = (
     (re.compile("[\u3040-\u30ff]"), ("shift_jis", "euc-jp", "iso-2022-jp")),
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
@@ -90,7 +89,7 @@ _KNOWN = {codecs.lookup(name).name for name in _SAME.split()}
 
 
 def codec_of(label: str | None) -> str | None:
-    """Python's name of the codec that the WHATWG standard gives to *label*; None for an unknown one.
+    """Python's name of the codec that *label* means by the WHATWG standard; None for an unknown label.
 
     >>> codec_of("latin1"), codec_of(" GB2312 "), codec_of("rot13")
     ('cp1252', 'gb18030', None)
@@ -105,7 +104,7 @@ def codec_of(label: str | None) -> str | None:
 
 
 def codecs_of(labels: Iterable[str]) -> tuple[str, ...]:
-    """The codecs of those *labels* that are known, each once.
+    """The codecs of the known *labels*, each once.
 
     >>> codecs_of(["latin1", "windows-1252", "rot13"])
     ('cp1252',)
@@ -114,7 +113,7 @@ def codecs_of(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def encodings_for(alphabet: str) -> tuple[str, ...]:
-    """Labels of the legacy encodings that pages in a language with the letters *alphabet* may be in.
+    """Labels of the legacy encodings for a language with the letters *alphabet*.
 
     >>> encodings_for("abčřž"), encodings_for("абвґ"), encodings_for("かな漢字")
     (('windows-1250', 'iso-8859-2', 'cp852'), ('windows-1251', 'koi8-u'), ('shift_jis', 'euc-jp', 'iso-2022-jp'))
@@ -128,13 +127,13 @@ def encodings_for(alphabet: str) -> tuple[str, ...]:
 
 
 def _with_room(labels: Iterable[str], alphabet: str, share: float) -> tuple[str, ...]:
-    """The *labels* whose encodings have at least *share* of the letters."""
+    """The *labels* whose encodings have at least *share* of the letters of *alphabet*."""
     least = share * len(alphabet)
     return tuple(label for label in labels if sum(_has(codec_of(label) or "", letter) for letter in alphabet) >= least)
 
 
 def _has(codec: str, letter: str) -> bool:
-    """Whether *codec* has the letter as one character, or with an accent apart, as windows-1258 has it."""
+    """Whether *codec* has the letter as one character, or as a letter and an accent, as windows-1258 does."""
     parts = unicodedata.normalize("NFD", letter)
     apart = (unicodedata.normalize("NFC", parts[:i] + parts[i + 1 :]) + parts[i] for i in range(1, len(parts)))
     for form in (letter, *apart):

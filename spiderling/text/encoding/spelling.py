@@ -1,13 +1,13 @@
-"""How well bytes, decoded by a codec, spell the words of a language.
+"""Measures how well bytes, decoded by a codec, spell words of a language.
 
 chared (Pomikálek and Suchomel 2011) keeps byte trigrams of a language for each of its
-encodings.  Here one table of character trigrams, that of the language model, serves all
-encodings: the bytes are decoded by each candidate, and
+encodings.  Here the character trigrams of the language model serve all encodings.  Each
+candidate decodes the bytes, and gives
 
-    log P(text) = sum of log P(letter | the two before it) + costs of other characters
+    log P(text) = sum of log P(letter | the two before it) + log P of other characters
 
-can be compared between candidates that give different numbers of characters, because
-each is the probability of the same bytes.  Conditional probabilities are
+Candidates can be compared even if they give different numbers of characters, because
+each value is the probability of the same bytes.  Conditional probabilities are
 interpolated between the orders (Jelinek and Mercer 1980).
 """
 
@@ -25,23 +25,23 @@ import numpy as np
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, normalise, windows
 
 SAMPLE_BYTES = 4000
-"""Bytes of words with non-ASCII bytes that are looked at; chosen."""
+"""Bytes of the sample: words with non-ASCII bytes; chosen."""
 _SEARCHED_BYTES = 1_000_000
-"""Bytes of a page that are searched for them; chosen."""
+"""Bytes of a page that are searched for these words; chosen."""
 _BITS = 18
-"""Binary logarithm of the size of the tables; chosen."""
+"""Binary logarithm of the number of hashes in a table; chosen."""
 _ORDER = 3
 """Characters of the longest n-grams: trigrams, as in chared."""
 _TRUST = 0.8
-"""Weight of a longer n-gram against the shorter one; chosen."""
+"""Weight of the longer n-gram in the interpolation; chosen."""
 _UNSEEN = math.log(1e-7)
-"""log P of a letter that the language does not have; chosen, as are the costs below."""
+"""log P of a letter that the language does not have; chosen, as are the three below."""
 _USUAL_COST = math.log(1 / 50)
 """log P of a non-letter that is usual in running text."""
 _ODD_COST = math.log(1 / 50_000)
-"""log P of any other: box drawing, C1 controls, bytes that could not be decoded."""
+"""log P of any other non-letter: box drawing, C1 controls, bytes that could not be decoded."""
 _FOREIGN_COST = math.log(1e-7)
-"""log P of an encoding that is not in use for the language."""
+"""log P added for an encoding that is not in use for the language."""
 _OTHERS = re.compile(r"[^\w\x00-\x7f]")
 _USUAL = re.compile("[\xa0«»–—‘’“”„‚…•·§©®°€£№\u3000-\u303f\uff00-\uffef]")
 _SEPARATORS = bytes.maketrans(b"<>", b"  ")
@@ -53,14 +53,14 @@ class Fit(NamedTuple):
     score: float
     """log P of the sample in the language that it fits best."""
     cost: float
-    """-score per byte, in nats.  Measured: text of a known language costs 2.3 to 3.2 (3.3 to 3.8 where a character is
+    """-score / bytes, in nats.  Measured: text of a known language costs 2.3 to 3.2 (3.3 to 3.8 where a character is
     a word, as in Chinese); text of another language in the wrong encoding costs 3.1 and more."""
 
 
 def telling_words(body: bytes) -> bytes:
-    """The words with non-ASCII bytes, joined; all others are the same in every encoding.
+    """The words of *body* with non-ASCII bytes, joined; the others are the same in every encoding.
 
-    In ASCII-compatible encodings no byte of white space or of a tag's brackets is part of a character.
+    Bytes of white space and angle brackets divide them: in the legacy encodings these are part of no other character.
     """
     words = body[:_SEARCHED_BYTES].translate(_SEPARATORS).split()
     return b" ".join(word for word in words if not word.isascii())[:SAMPLE_BYTES]
@@ -101,9 +101,9 @@ class Spelling:
 
 
 def _table(ngrams: NgramCounts) -> Array:
-    """log P of the last letter of each n-gram after its others, by hash; -inf for n-grams that were never seen.
+    """By hash of an n-gram, log P of its last letter after the others; -inf for n-grams that were never seen.
 
-    For a shorter n-gram it is that of a text whose longer n-gram was never seen, which is lower.
+    The value of a shorter n-gram is for text whose longer n-gram was never seen, and lower for that reason.
     """
     shares, counts, logs = (np.zeros(1 << _BITS, np.float32) for _ in range(3))
     mask = np.uint32(len(logs) - 1)
@@ -126,7 +126,7 @@ def _table(ngrams: NgramCounts) -> Array:
 
 
 def _others(text: str) -> float:
-    """log P of the non-ASCII characters that are neither letters nor marks."""
+    """Sum of log P of the non-ASCII characters of *text* that are neither letters nor marks."""
     others = _OTHERS.findall(text)
     usual = sum(1 for char in others if _USUAL.match(char))
     marks = sum(1 for char in others if unicodedata.category(char)[0] == "M")

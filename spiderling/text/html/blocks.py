@@ -1,4 +1,4 @@
-"""What the parser makes of a page: blocks of text and links, in the order of the page."""
+"""The results of the parser: blocks of text and links, in the order of the page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Block(NamedTuple):
     link_chars: int
     """Characters of the text that stand inside links."""
     tag: str = ""
-    """The tag that opened it; empty when the end of another block did."""
+    """The tag that began it; empty when it began at the end of another block."""
     pieces: int = 0
-    """Number of the stretches of text between tags that make it up."""
+    """Number of its pieces: stretches of text between two tags."""
     element: int = 0
     """Number of the innermost element around it in the page's tree."""
 
@@ -42,7 +42,7 @@ class RawLink(NamedTuple):
     block: int
     """Number of the block it stands in, -1 for none."""
     language: str = ""
-    """What its hreflang says, else its lang."""
+    """Its hreflang, else its lang; not checked."""
 
 
 class Parsed(NamedTuple):
@@ -61,7 +61,7 @@ class Parsed(NamedTuple):
     data: str
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
     links_cut: int
-    """Links beyond MAX_LINKS."""
+    """Number of links left out, beyond MAX_LINKS."""
     tree: Tree
     """The elements around the blocks."""
 
@@ -70,5 +70,5 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 def named_tuples(kind: type[_Row], rows: Iterable[Sequence[Any]]) -> list[_Row]:
-    """Named tuples of *kind* from complete rows, three times as fast as by calling the class."""
+    """Named tuples of *kind* from complete rows, three times as fast as calls of the class."""
     return list(map(partial(tuple.__new__, kind), rows))

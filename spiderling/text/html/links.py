@@ -1,8 +1,8 @@
-"""The links of a page: collected while it is parsed, with their blocks and anchor texts, then made absolute.
+"""Collects the links of a page, with their blocks and anchor texts, while it is parsed; then makes them absolute.
 
-Addresses become absolute by the WHATWG URL standard (ada_url).  Most links are written in the form that the standard
-gives them, absolute or relative to the page's folder.  One expression recognises those, and string operations resolve
-them, several times as fast as the parser; the tests hold both ways to the same results.
+The WHATWG URL standard (ada_url) says what a link means.  Most links are absolute or relative to the page's folder,
+and written as the standard would write them.  One expression recognises these, and string operations resolve them
+several times as fast as ada_url; the tests compare both ways.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _OUTSIDE = -1
 _ANCHOR = RawLink._fields.index("anchor")
 _BLOCK = RawLink._fields.index("block")
 _NAME = r"(?!xn--)[a-z0-9-]+(?:[.](?!xn--)[a-z0-9-]+)*[.](?!xn--)[a-z]+"
-"""A name that is neither an IPv4 address nor punycode."""
+"""A host name that is neither an IPv4 address nor punycode."""
 _CHARS = r"[\w.~!$&'()*+,;=:@%-]*"
-"""Characters that the standard leaves as they are."""
+"""Characters that the standard does not change."""
 _PATH = rf"(?:(?![.]|%2){_CHARS}/)*(?![.]|%2){_CHARS}(?:\?[\w.~!$&()*+,;:=@%/?-]*)?"
-"""Path and query; no segment begins with a dot or %2e, because the standard may remove such a one."""
+"""Path and query; no segment begins with a dot or %2e, because the standard may remove such segments."""
 _PLAIN = re.compile(rf"(?:https?://{_NAME}(?=/)|(?=/(?!/))|(?P<relative>(?=\w[\w.-]*(?:[/?]|$)))){_PATH}", re.ASCII)
 _SERIALISED = re.compile(r"(https?://[^/?#]+)(/(?:[^?#]*/)?)")
 
 
 class LinkCollector:
-    """Collects links; *tokens* is the builder's list of the current block's texts, which this class only reads."""
+    """Collects links; it reads, and never changes, *tokens*: the texts of the current block in `Builder`."""
 
     def __init__(self, tokens: list[str], metadata: Metadata) -> None:
         self._tokens = tokens
@@ -47,16 +47,16 @@ class LinkCollector:
         self.is_open = False
         """Whether an <a> is open."""
         self.start = 0
-        """Where in the tokens the open link begins, or goes on after the end of a block."""
+        """Index of the first token of the current block inside the open link."""
         self.number_cut = 0
-        """Links beyond MAX_LINKS."""
+        """Number of links left out, beyond MAX_LINKS."""
         self._anchor: list[str] | None = None
-        """Pieces of the anchor of the last link, while it is open."""
+        """Pieces of the anchor text so far; None when the open <a> has no row."""
         self._anchored: list[list[Any]] = []
-        """The rows whose anchor is not yet in normal form."""
+        """Rows whose anchor text `links` has to bring into normal form."""
 
     def open_link(self, attributes: Mapping[str, str], block: int) -> None:
-        """An <a> begins, which ends one that is open."""
+        """An <a> begins; it ends the open one."""
         self.end_link()
         self.end_anchor()
         self.is_open = True
@@ -65,7 +65,7 @@ class LinkCollector:
             self._anchor = []
 
     def add_link(self, attributes: Mapping[str, str], href: str | None, block: int) -> bool:
-        """A link to *href* without an anchor of its own; whether it was added."""
+        """Add a link to *href*, with the element's alt as anchor; returns whether it was added."""
         if href is None:
             return False
         if len(self.rows) >= MAX_LINKS:
@@ -79,31 +79,31 @@ class LinkCollector:
         return True
 
     def add_refresh(self, target: str) -> None:
-        """A <meta> leads to *target* at once; that link stands in no block."""
+        """Add the *target* of a <meta http-equiv=refresh>; that link stands in no block."""
         self.rows.append([target, "", "", _OUTSIDE, ""])
         self.first_of_block = len(self.rows)
 
     def end_link(self) -> None:
-        """The open link ends, if there is one."""
+        """The open <a> ends, if there is one."""
         if self.is_open:
             self.read_text()
             self.is_open = False
 
     def read_text(self) -> None:
-        """Count what the open link has of the current block, and keep it for the anchor."""
+        """Count the open link's text in the current block, and keep it for the anchor."""
         tokens = self._tokens
         start = self.start
         text = tokens[start] if len(tokens) == start + 1 else "".join(tokens[start:])
         for piece in text.split(EDGE) if EDGE in text else (text,):
             plain = " ".join(piece.split())
             if plain:
-                # as long as jusText sees it: each run of white space is one character
+                # the length by jusText: each run of white space is one character
                 self.chars += len(plain) + piece[0].isspace() + piece[-1].isspace()
                 if self._anchor is not None:
                     self._anchor.append(plain)
 
     def end_anchor(self) -> None:
-        """The anchor of the last link is complete."""
+        """The anchor text is complete."""
         if self._anchor:
             row = self.rows[-1]
             row[_ANCHOR] = " ".join(self._anchor)
@@ -111,18 +111,18 @@ class LinkCollector:
         self._anchor = None
 
     def end_block(self) -> None:
-        """The current block is kept, and another one begins."""
+        """The current block is complete and has text; another one begins."""
         self.first_of_block = len(self.rows)
         self.chars = 0
 
     def leave_block(self) -> None:
-        """The current block turned out to be empty: its links stand in none."""
+        """The current block has no text: its links stand in no block."""
         for row in self.rows[self.first_of_block :]:
             row[_BLOCK] = _OUTSIDE
         self.first_of_block = len(self.rows)
 
     def renumber(self, blocks: Mapping[int, int]) -> None:
-        """Blocks get other numbers; those that *blocks* leaves out are no blocks."""
+        """Change the block numbers, old -> new, of all links; a number not in *blocks* becomes -1."""
         for row in self.rows:
             row[_BLOCK] = blocks.get(row[_BLOCK], _OUTSIDE)
 
@@ -135,7 +135,7 @@ class LinkCollector:
 
 
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
-    """The links to http(s) URLs, each URL once, with the URL without its fragment."""
+    """(link, absolute URL without fragment) of the first link to each http(s) URL."""
     root = (join(page_url, base) if base else None) or page_url
     own = _SERIALISED.match(join(root, "") or "")
     origin, folder = (own[1], own[0]) if own is not None else ("", "")

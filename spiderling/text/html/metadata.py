@@ -1,4 +1,4 @@
-"""What <meta>, <link>, <base>, <html> and <time> say of a page, collected tag by tag; declared.py interprets it."""
+"""Collects what <meta>, <link>, <base>, <html> and <time> say about a page; declared.py interprets it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MAX_META_CHARS = 500
 MAX_LANGUAGE_CHARS = 35
 """Characters of a language tag that are kept: what RFC 5646, section 4.4.1 asks a buffer to hold."""
 _MAX_METAS = 60
-"""Names of a page from which on directives for further robots are left out; chosen."""
+"""Names in `Metadata.meta` up to which robots directives are added; chosen."""
 _MAX_AGENT_CHARS = 40
 """Characters of a robot's name that are kept; chosen."""
 _MAX_REFRESH_CHARS = 2000
 """Characters of a refresh that are searched for its address; chosen."""
 MAX_ALTERNATES = 300
-"""Versions in other languages that are kept; chosen: Wikipedia has as many languages."""
+"""Versions in other languages that are kept; chosen: Wikipedia has about 300 languages."""
 
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
@@ -34,7 +34,7 @@ _REFRESH_URL = re.compile(r"url\s*=\s*['\"]?([^'\"\s>]+)", re.I)
 
 
 class Metadata:
-    """Collects what the tags say; the first tag that says something counts."""
+    """Collects values from tags; the first tag that gives a value counts."""
 
     def __init__(self) -> None:
         self.meta: dict[str, str] = {}
@@ -44,7 +44,7 @@ class Metadata:
         self.alternates: dict[str, str] = {}
 
     def read_tag(self, tag: str, attributes: Mapping[str, str]) -> str | None:
-        """Read one tag; returns the address that a <meta http-equiv=refresh> leads to."""
+        """Read one tag; returns the address that a <meta http-equiv=refresh> leads to, else None."""
         if tag == "meta":
             return self._read_meta(attributes)
         if tag == "link":
@@ -60,7 +60,7 @@ class Metadata:
         return None
 
     def read_rel(self, rel: str, href: str) -> None:
-        """Keep the address of a link whose *rel*, in lower case, says that it is the canonical one or the licence."""
+        """Keep *href* if *rel*, in lower case, names it as canonical address or licence."""
         for name in rel.split():
             if name in ("canonical", "license"):
                 self.rels.setdefault(name, href)
@@ -73,7 +73,7 @@ class Metadata:
             self.alternates.setdefault(language, href)
 
     def _read_time(self, attributes: Mapping[str, str]) -> None:
-        """A <time> that says what its date is (by microdata, or ``pubdate`` of early HTML5) counts as a <meta>."""
+        """Read a <time> like a <meta> if microdata, or ``pubdate`` of early HTML5, says which date it gives."""
         name = attributes.get("itemprop", "").lower() or ("datepublished" if "pubdate" in attributes else "")
         if name in ("datepublished", "datemodified") and attributes.get("datetime"):
             self.meta.setdefault(name, normal_form(attributes["datetime"])[:MAX_META_CHARS])
@@ -91,7 +91,7 @@ class Metadata:
         return target[1] if target else None
 
     def _add_directives(self, name: str, content: str) -> None:
-        """Keep directives for robots; those of all tags with one name are joined.  text/optout.py reads them."""
+        """Keep directives for robots for text/optout.py; those of tags with the same name are joined."""
         key = name if name == "robots" else f"robots:{name[:_MAX_AGENT_CHARS]}"
         if (name == "robots" or name not in _META_NAMES) and len(self.meta) < _MAX_METAS:
             said = f"{self.meta[key]}, {content}" if key in self.meta else content

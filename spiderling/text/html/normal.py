@@ -1,12 +1,12 @@
-"""The normal form of text: what looks the same is written the same.
+"""The normal form of text: texts that look the same become equal.
 
 Characters are composed (Unicode NFC, UAX #15), any white space is one space, and
 invisible characters are dropped: controls, soft hyphens, byte order marks, zero-width
-spaces, directional marks.  The zero-width joiner and non-joiner are part of the
-spelling in Persian, in languages of India and in emoji: they stay behind a character
-that they can act upon (Unicode, chapter 23.2), and are dropped elsewhere.
+spaces, directional marks.  The zero-width joiner and non-joiner belong to the spelling
+of Persian, Indian languages and emoji: they stay behind a character that they can act
+upon (Unicode, chapter 23.2), and are dropped elsewhere.
 
-All functions are idempotent, never raise and invent no letters.
+All functions are idempotent, never raise and add no letters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import unicodedata
 
 _WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or None for code in range(0x80, 0xA0)}
-"""C1 controls come from references like &#150;, by which pages mean the character of windows-1252."""
+"""C1 control -> the character of windows-1252 that pages mean by it, as in &#150;."""
 _INVISIBLE = (
     *range(0x09),
     *range(0x0E, 0x1C),
@@ -36,11 +36,11 @@ _IDLE_JOINERS = re.compile(
 )
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
 _MAX_MARKS = 30
-"""Marks on one letter that are kept (UAX #15, section 13); putting more in order takes quadratic time."""
+"""Marks on one letter that are kept (UAX #15, section 13); NFC takes quadratic time for long runs of marks."""
 _MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
 NEXT_LINE = "\x85"
-"""White space to Python; an ellipsis in windows-1252, which is what pages mean by it."""
+"""Python takes it for white space; pages mean the ellipsis of windows-1252."""
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
@@ -66,9 +66,9 @@ def normal_form(text: str) -> str:
 
 
 def normal_forms(plain: list[str]) -> list[str]:
-    """`normal_form` of each of many texts, fast where none needs a change, as on most pages.
+    """`normal_form` of each text; fast if none needs a change, as on most pages.
 
-    Requires that any white space in them is one space.
+    Requires that every run of white space in them is one space.
     """
     every = " ".join(plain)
     if every.isprintable() and (every.isascii() or _is_normal(every, every)):
@@ -83,17 +83,17 @@ def _is_normal(text: str, plain: str) -> bool:
     """
     if NEXT_LINE in text:
         return False
-    # a run of _MAX_MARKS marks has one at a multiple of that number
+    # a run of _MAX_MARKS marks has a mark at a place that is a multiple of _MAX_MARKS
     if len(plain) > _MAX_MARKS and _MARK.search(plain[::_MAX_MARKS]) and _TOO_MANY_MARKS.search(plain):
         return False
     return unicodedata.is_normalized("NFC", plain)
 
 
 def rejoined(lines: str) -> str:
-    """The *lines* of one paragraph, with the words joined that hyphens divide at line ends, as in PDF files.
+    """Join words that hyphens divide at the ends of *lines*, the lines of one paragraph, as in PDF files.
 
-    A hyphen before a lower-case letter on the next line is the typesetter's, and so is any soft hyphen; one before a
-    capital or a digit belongs to the word and stays.
+    A hyphen goes if the next line begins with a lower-case letter, a soft hyphen always.  A hyphen before a capital
+    belongs to the word and stays.
 
     >>> rejoined("a divi-\\nded word by Jean-\\nPaul")
     'a divided word by Jean-Paul'

@@ -1,9 +1,9 @@
 """One pass over a page's HTML: paragraphs as jusText cuts them, links, metadata.
 
 The paragraphs are those of Pomikálek, *Removing Boilerplate and Duplicate Content
-from Web Corpora* (2011), as the ``justext`` package makes them, without its
+from Web Corpora* (2011), as the ``justext`` package makes them, without three of its
 defects: a space between two inline tags separates words, control characters do no
-harm, the time is linear.  No tree is built: libxml2's parser calls a `Builder`.
+harm, the time is linear.  libxml2's parser calls a `Builder` and builds no tree.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
     """Paragraphs, links and metadata of a page, bytes in UTF-8; never raises, in time linear in its length."""
     builder = builder or Builder()
     body = (html.encode("utf-8", "replace") if isinstance(html, str) else html).translate(None, builder.rubbish)
-    if _NEXT_LINE[-1] in body and _NEXT_LINE in body:  # the search for one byte is far faster than for two
+    if _NEXT_LINE[-1] in body and _NEXT_LINE in body:  # a search for one byte is far faster than for two
         body = body.replace(_NEXT_LINE, "…".encode())
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
         etree.fromstring(body or b" ", parser)
     found = builder.result()
-    # the parser and its parts hold each other until the next garbage collection, but the text is freed now
+    # the builder is in a reference cycle until the next garbage collection; this frees its texts now
     vars(builder).clear()
     return found
 
@@ -62,7 +62,7 @@ class _Full(Exception):
 class Builder:
     """Receives the parser's events and makes blocks, links and metadata of them.
 
-    The text between two tags is a *piece*.  The tokens of the current block are its pieces with an EDGE between them.
+    A *piece* is the text between two tags.  `_tokens` holds the pieces of the current block with an EDGE between them.
     tests/text/stock_justext.py overrides the public attribute and methods where the ``justext`` package differs.
     """
 
@@ -79,7 +79,7 @@ class Builder:
         self._metadata = Metadata()
         self._tokens: list[str] = []
         self.data = self._tokens.append
-        """Part of the parser's protocol.  It is its most frequent event, so no function of our own stands between."""
+        """Called by the parser for each text; its most frequent event, so it is `list.append` itself."""
         self._links = LinkCollector(self._tokens, self._metadata)
         self._open_headings = 0
         self._heading = False  # was a heading open when the current block began?
@@ -88,10 +88,10 @@ class Builder:
         self._break_end = 0
         self._tree = Tree()
         self._element = 0  # the element in which the current block began
-        self._element_changes: list[tuple[int, int]] = []  # (tokens of the current block before the change, element)
+        self._element_changes: list[tuple[int, int]] = []  # (number of tokens before the change, element)
         self._dead = 0
         self._dead_start = 0
-        self._collected: list[str] | None = None  # takes the text of the element that is open
+        self._collected: list[str] | None = None  # receives the text of the open element
         self._collected_start = 0
         self._title: list[str] = []
         self._data: list[str] = []
@@ -167,7 +167,7 @@ class Builder:
                 self._element_changed()
 
     def ignore(self) -> None:
-        """Ignore all text up to the end of the element that has just begun."""
+        """Ignore the element that has just begun."""
         self._dead = 1
         self._dead_start = len(self._tokens)
 
@@ -180,7 +180,7 @@ class Builder:
         """Part of the parser's protocol; see `result`."""
 
     def result(self) -> Parsed:
-        """What was found up to now."""
+        """The page as far as it was read."""
         if self._dead:
             self._end_dead()
         with contextlib.suppress(_Full):
@@ -210,7 +210,7 @@ class Builder:
         return named_tuples(Block, [(form, *row[1:]) for form, row in zip(forms, self._rows, strict=True) if form])
 
     def _new_block(self, opener: str = "") -> None:
-        """The current block ends and another one begins, by the start of the tag *opener* if that is given."""
+        """End the current block and begin another one; *opener* is the tag that begins it, if one does."""
         tokens = self._tokens
         if tokens:
             text = (tokens[0] if len(tokens) == 1 else "".join(tokens)).strip()
@@ -246,7 +246,7 @@ class Builder:
         links.end_block()
 
     def joined(self, text: str) -> str:
-        """The pieces of a block as one text."""
+        """The text of a block without its EDGEs."""
         return text.replace(EDGE, "")
 
     def _element_changed(self) -> None:
@@ -256,7 +256,7 @@ class Builder:
             self._element = self._tree.opened[-1]
 
     def _text_element(self) -> int:
-        """The element in which the first piece of the current block ended."""
+        """Number of the element in which the first piece of the current block ends."""
         element = self._element
         last = self._tree.opened[-1]
         if element == last and not self._element_changes:
@@ -269,7 +269,7 @@ class Builder:
         return next((element for place, element in reversed(self._element_changes) if place <= end), element)
 
     def _break(self) -> None:
-        """Two <br> in a row end the block, one is a space."""
+        """Two <br> in a row end the block; a single one is a space."""
         if self._is_after_break():
             self._new_block()
         else:
@@ -278,12 +278,12 @@ class Builder:
             self._break_end = len(self._tokens)
 
     def _is_after_break(self) -> bool:
-        """Whether nothing but white space came since a <br>."""
+        """Whether only white space came since a <br>."""
         return self._after_break and all(map(str.isspace, self._tokens[self._break_end :]))
 
     def _head(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "title":
-            # outside a head and behind text it may be the title of a picture
+            # a <title> outside of a head, behind text, may be that of a picture
             self._collect(self._title if not self._title and (self._dead or not self._rows) else None)
         elif tag == "script":
             self._collect(self._data if "ld+json" in attributes.get("type", "").lower() else None)
@@ -293,7 +293,7 @@ class Builder:
                 self._links.add_refresh(target)
 
     def _collect(self, texts: list[str] | None) -> None:
-        """Add the text of the element that has just begun to *texts*, if given, when it ends."""
+        """When the element that has just begun ends, add its text to *texts*, if given."""
         self._collected = texts
         self._collected_start = len(self._tokens)
 

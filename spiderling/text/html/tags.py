@@ -5,24 +5,24 @@ from __future__ import annotations
 from spiderling.text.html.zones import ZONED
 
 INLINE = 0
-"""It is part of the text around it."""
+"""A tag inside running text: its text belongs to the text around it."""
 BOX = 1
-"""It ends a block, and may hold blocks: it stands in the page's tree."""
+"""It ends a block and may hold blocks, so it stands in the page's tree."""
 BLOCK = 2
 """It ends a block."""
 HEADING = 3
 LINK = 4
 INSIDE = 5
-"""It ends no block, but may hold some: it stands in the page's tree."""
+"""It ends no block but may hold blocks, so it stands in the page's tree."""
 LINE_BREAK = 6
 AREA = 7
-"""A link without text."""
+"""A link without text: a frame or an area of a map."""
 THROUGH = 8
-"""It is ignored, while its content counts."""
+"""The tag is ignored; its content counts."""
 DEAD = 9
-"""Its whole subtree holds no running text."""
+"""The element is ignored with all its content: it holds no running text."""
 HEAD = 10
-"""Added to one of the kinds above: it says something about the page."""
+"""Added to one of the kinds above for tags that say something about the page."""
 _BLOCKS = """
 body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
 tr ul li
@@ -41,8 +41,8 @@ KINDS = {
     **dict.fromkeys(("base", "script"), HEAD + DEAD),
 }
 EDGE = "\x1c"
-"""Stands between the texts of two tags.  It is white space; a page can hold it only as &#28;, since RUBBISH has it."""
+"""Stands between two pieces of text.  It counts as white space; a page can give it only as &#28; (see RUBBISH)."""
 BREAK = "\x1d"
-"""Stands for a <br>; the same holds for it."""
+"""Stands for a <br>; white space like EDGE."""
 RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
-"""Control characters but white space: they are deleted from a page before it is parsed."""
+"""Control characters, without white space, which are deleted from a page before it is parsed."""

@@ -1,8 +1,8 @@
-"""What the elements around a block are called: evidence for the learned boilerplate model.
+"""The purposes of the elements around a block, by their names: evidence for the learned boilerplate model.
 
-Page authors name the parts of a page after their purpose, in English whatever the
-language of the text: ``<nav>``, ``class="sidebar"``, ``id="comments"``.  A zone is a set
-of such purposes as bits; a block has the bits of all elements that enclose it.
+Authors name the parts of a page after their purpose, in English even when the text is
+in another language: ``<nav>``, ``class="sidebar"``, ``id="comments"``.  A zone is a set
+of such purposes, as bits; a block has the bits of all elements that enclose it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = {
     "text": r"article|story|post|entry|text|body|blog",
     "talk": r"thread|message|topic|quote|forum",
 }
-"""Kind of zone -> pattern of names.  The order is that of the bits; the fitted weights depend on it."""
+"""Purpose -> pattern of names, in the order of the bits, on which the fitted weights depend."""
 
 _MAX_NAME_CHARS = 200
 """Characters of a class or id that are looked at; chosen."""
@@ -51,36 +51,36 @@ _BOXES = "div section form ul ol li dl dd p table tbody tr td blockquote center 
 ZONED = frozenset((*_TAGS, *_BOXES.split()))
 """Tags that may hold blocks and stand in the tree.
 
-Names on inline tags tell little and would cost a look-up each; names on html and body describe the whole page.
+Names of inline tags tell little and would cost a look-up each; names of html and body describe the whole page.
 """
 MAX_ELEMENTS = 100_000
 """Elements of a page that stand in the tree; chosen."""
 _MAX_DEPTH = 250
-"""Elements inside one another that stand in the tree; chosen."""
+"""Depth of the tree; chosen."""
 _FACTOR = 1_000_003
-"""Multiplier of the hash that a shape is; chosen, a prime."""
+"""Multiplier of the hash that makes a shape; chosen, a prime."""
 _SHAPE_MASK = (1 << 48) - 1
 """Bits of a shape."""
 _DIGITS = re.compile(r"\d+")
 
 
 class Inherited(NamedTuple):
-    """The tree of a page that is read, as arrays in the order of the elements' numbers."""
+    """The tree of a page that is read to its end, as arrays; the index is an element's number."""
 
     parents: Ints
     ends: Ints
     """For each element the number after its last descendant."""
     depths: Ints
     shapes: Ints
-    """A hash of the tags and classes on the way to the page, without digits: elements that look alike have the same."""
+    """Hash of the tags and classes from the root to the element, without digits: equal for elements that look alike."""
     zones: Ints
-    """The zone of each element, with the zones of the elements around it."""
+    """Zone of each element, with the bits of all elements around it."""
 
 
 class Tree:
-    """The elements that may hold blocks, numbered in the order of their opening; 0 is the page.
+    """The elements that may hold blocks, numbered in the order of their start tags; 0 is the page.
 
-    It grows while the page is read.  An element beyond MAX_ELEMENTS or too deep counts as its parent.
+    An element beyond MAX_ELEMENTS or _MAX_DEPTH counts as its parent.
     """
 
     __slots__ = ("_names", "opened", "parents")
@@ -117,7 +117,7 @@ class Tree:
         return self.opened[-1]
 
     def inherited(self) -> Inherited:
-        """The tree with what its elements inherit; requires that the page is read."""
+        """The tree with what its elements inherit; requires that the page is read to its end."""
         ends = list(range(1, len(self.parents) + 1))
         depths = [1]
         shapes = [0]

@@ -1,1 +1,1 @@
-"""Which language a text is in."""
+"""Finds the language of a text."""

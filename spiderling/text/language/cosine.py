@@ -1,8 +1,8 @@
-"""Language recognition by the cosine of vectors of character trigrams, as in the SpiderLing papers (Pomikálek &
+"""Recognises languages by the cosine of vectors of character trigrams, as in the SpiderLing papers (Pomikálek &
 Suchomel 2011, Suchomel & Pomikálek 2012, Suchomel 2017).
 
-A document is in the language with the largest cosine if that is at least 0.5, which a
-single paragraph seldom reaches.  The trigrams are hashes of lower-case letters, as in models.py.
+A document is in the language with the largest cosine if that is at least 0.5; a single
+paragraph seldom reaches that.  Trigrams are hashed and of lower-case letters, as in models.py.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _BITS = 16
 _MASK = np.uint32((1 << _BITS) - 1)
 _SIZE = 3
 _TIE = 1.05
-"""A language is a candidate too if its cosine times this reaches the best one, as in TextCat."""
+"""A language is a candidate, too, if its cosine times this factor reaches the best cosine, as in TextCat."""
 
 
 @dataclass(frozen=True, slots=True)
 class CosineGuesses:
-    """The languages of some texts; it has the methods of `spiderling.text.language.models.Guesses`."""
+    """Guesses at the languages of some texts, with the methods of `spiderling.text.language.models.Guesses`."""
 
     codes: tuple[str, ...]
     vectors: Array
     """(trigram, language), of unit length for each language."""
     texts: Sequence[Hashes]
-    """The trigrams of each text."""
+    """The hashed trigrams of each text."""
     min_chars: int
 
     def _cosines(self, rows: Sequence[int] | None) -> Array:
-        """Cosine of the texts *rows* together with each language."""
+        """The cosine between the texts *rows*, taken as one, and each language; None: all texts."""
         trigrams = self.texts if rows is None else [self.texts[row] for row in rows]
         counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
         norm = max(1.0, float(np.linalg.norm(counts)))
@@ -48,11 +48,11 @@ class CosineGuesses:
         return self.codes[int(cosines.argmax())] if len(cosines) and cosines.max() > 0 else None
 
     def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
-        """The cosine of the texts *rows* together with a language."""
+        """The cosine between the texts *rows*, taken as one, and the language *code*."""
         return min(1.0, float(self._cosines(rows)[self.codes.index(code)]))
 
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
-        """The cosine of each of the texts *rows* by itself with its language of *codes*."""
+        """The cosine between each of the texts *rows* and its language, which *codes* names."""
         return [self.known_share(code, [row]) for code, row in zip(codes, rows, strict=True)]
 
     def candidates(self, min_share: float) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class CosineGuesses:
 
 
 def vectors(languages: Sequence[NgramCounts]) -> Array:
-    """Unit vectors (trigram, language) of n-gram counts."""
+    """Unit vectors (trigram, language) of the trigram counts of *languages*."""
     table = np.zeros((1 << _BITS, len(languages)), np.float32)
     for column, ngrams in enumerate(languages):
         if _SIZE in ngrams.sizes:

@@ -1,4 +1,4 @@
-"""Badness: how far the most frequent function words of a language fall short in a text.
+"""Badness: how much rarer the function words of a language are in a text than expected.
 
 Schäfer, Barbaresi, Bildhauer, *The Good, the Bad, and the Hazy: Design Decisions in
 Web Corpus Construction* (WAC-8, 2013).  For each word w of the profile, m and s are
@@ -7,9 +7,9 @@ documents.  For a text in which w has the relative frequency f it costs
 
     min(LIMIT, max(0, (m - log10 f) / s))
 
-The sum of these costs is the text's badness.  Lists, menus and word salad have a high
-one, running text a low one.  In the paper a missing word costs LIMIT, which makes every
-short text bad; here it counts as half an occurrence, which is the same in long texts.
+The sum of these costs is the text's badness: high for lists, menus and word salad, low
+for running text.  In the paper a missing word costs LIMIT, so every short text is bad;
+here it counts as half an occurrence, which costs the same in long texts.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LIMIT = 10.0
 PROFILE_WORDS = 10
 """Words of a profile (Schäfer et al. 2013)."""
 _MIN_SD = 0.15
-"""Least standard deviation: a word that varies less would weigh too much; chosen."""
+"""Least standard deviation, so that a word that hardly varies does not weigh too much; chosen."""
 _FUNCTION_WORD_CHARS = 4
-"""Letters up to which a frequent word is likely a function word; chosen."""
+"""Most letters of a frequent word that is likely a function word; chosen."""
 _STOPWORD_SHARE = 0.55
-"""Share of a text that its stop words make up; chosen."""
+"""Share of a text's words that its stop words make up; chosen."""
 
 Expected = tuple[float, float, float]
 Profile = Mapping[str, Expected]
@@ -36,9 +36,9 @@ Profile = Mapping[str, Expected]
 
 
 def badness(words: Sequence[str], profile: Profile) -> float:
-    """The badness of a text of lower-case *words*: 0 .. the sum of the limits.
+    """The badness of a text of lower-case *words*: from 0 to the sum of the limits.
 
-    It is 0 without a profile, which scripts without spaces do not have.
+    It is 0 for an empty profile, as languages without spaces have.
     """
     if not profile:
         return 0.0
@@ -49,9 +49,9 @@ def badness(words: Sequence[str], profile: Profile) -> float:
 
 
 def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float, float]]:
-    """The profile of PROFILE_WORDS words that occur in most documents, each a list of lower-case words.
+    """The profile from *documents*, lists of lower-case words: PROFILE_WORDS words that occur in the most documents.
 
-    Short words are preferred, because a long frequent one is likely the topic of the documents.
+    Short words are preferred, because a frequent long word is likely the topic of the documents.
     """
     logs: dict[str, list[float]] = {}
     for document in documents:
@@ -66,9 +66,9 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
 
 
 def merged(first: Profile, first_size: int, second: Profile, second_size: int) -> Profile:
-    """The profile of two texts together; their sizes are in words.
+    """The profile of two texts together, whose sizes are in words.
 
-    Its words are those of the larger text, means and deviations are pooled.
+    Its words are those of the larger text; means and deviations are pooled.
     """
     if first_size < second_size:
         first, first_size, second, second_size = second, second_size, first, first_size
@@ -77,7 +77,7 @@ def merged(first: Profile, first_size: int, second: Profile, second_size: int) -
 
 
 def _pooled(one: Expected, two: Expected, share: float) -> Expected:
-    """The values of a word in two sets of documents together; *share* is that of the second set."""
+    """The values of a word in two sets of documents together; *share* of the text is in the second."""
     mean = (1 - share) * one[0] + share * two[0]
     variance = (1 - share) * (one[1] ** 2 + (one[0] - mean) ** 2) + share * (two[1] ** 2 + (two[0] - mean) ** 2)
     return round(mean, 3), round(math.sqrt(variance), 3), max(one[2], two[2])
@@ -94,6 +94,6 @@ def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
 
 
 def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
-    """The most frequent words, up to a bit more than half of a text of *total* words."""
+    """The most frequent of *words* (word -> count), which make up _STOPWORD_SHARE of a text of *total* words."""
     before = accumulate(words.values(), initial=0)
     return frozenset(word for word, covered in zip(words, before, strict=False) if covered <= _STOPWORD_SHARE * total)

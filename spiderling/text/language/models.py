@@ -1,13 +1,13 @@
-"""Which language a text is in: naive Bayes over character n-grams, and a test whether it is in none.
+"""Recognises languages: naive Bayes over character n-grams, and a test whether a text is in no known language.
 
 A model holds the counts of the 1- to ORDER-grams of a plain text in one language.
 `LanguageModels` joins the models of all languages to be told apart into one table of
-log-probabilities of hashed n-grams, so that one look-up scores all paragraphs of a
-page.  Naive Bayes names the nearest of the known languages.  The *known share* tells
-whether the text is in that language at all: it is the share of its 4-grams (3- or
-2-grams where a letter says more) that are usual in the language, divided by the same
-share in held-out text of the language, so that one threshold suits small and large
-models.  benchmarks/language.py compares both with the cosine of trigrams (cosine.py).
+log-probabilities of hashed n-grams, so one look-up scores all paragraphs of a page.
+Naive Bayes names the nearest of the known languages.  The *known share* tells whether
+the text is in that language at all: the share of its 4-grams (3- or 2-grams where a
+letter says more) that are usual in the language, divided by the same share in held-out
+text.  So one threshold suits small and large models.  benchmarks/language.py compares
+this with the cosine of trigrams (cosine.py).
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, crossing,
 ORDER = 4
 """Characters of the longest n-grams; chosen."""
 MAX_CHARS = 600
-"""Characters of one text that are looked at; chosen: more do not change the answer."""
+"""Characters of a text that are read; chosen: more do not change the answer."""
 MIN_CHARS = 40
-"""4-grams of a text from which on its language may be sure; chosen."""
+"""Least 4-grams of a text whose language may be sure; chosen."""
 _TABLE_BITS = 17
-"""Binary logarithm of the hashes of log-probabilities; chosen, as are the constants without a source below."""
+"""Binary logarithm of the number of hashes with log-probabilities; chosen, as are the constants below."""
 _KNOWN_BITS = 18
-"""Binary logarithm of the hashes of usual n-grams."""
+"""Binary logarithm of the number of hashes in the table of usual n-grams."""
 _SMOOTHING = 0.3
 """Count that every hash has at least (additive smoothing)."""
 _SCALE = 500_000
 """Sum to which the counts of each model are scaled, so that smoothing weighs the same in all."""
 _USUAL_SHARE = 0.8
-"""Share of a text that its usual n-grams make up."""
+"""Share of a text's n-grams that the usual ones make up."""
 _BLOCK = 4096
-"""Hashes whose logarithms are taken at once, as many as fit a processor's cache."""
+"""Hashes whose logarithms are taken at once: they fit into a processor's cache."""
 _LOG_UNITS = 512
-"""Units of a log-probability in the table, which holds 16-bit integers."""
+"""Units of the table for one nat of log-probability; the table holds 16-bit integers."""
 _LANES = 16
 """16-bit integers that a processor adds at once."""
 _MOST = (1 << 15) // ORDER - 1
-"""Largest number in the table: the sum over the ORDER sizes of n-grams does not overflow 16 bits."""
+"""Largest number in the table, so that a sum over ORDER sizes of n-grams does not overflow 16 bits."""
 _SYLLABLES = 150
-"""A language with more letters writes syllables."""
+"""Letters above which a language writes syllables."""
 _IDEOGRAPHS = 500
-"""A language with more letters writes ideographs."""
+"""Letters above which a language writes ideographs."""
 _MIN_MARGIN = 6.0
-"""Natural logarithm of the odds against the second language from which on a text is sure of its first."""
+"""Natural logarithm of the odds against the second language at which the first is sure."""
 _COUNT_BITS = 12
-"""Bits of a count of n-grams of one text; a text has fewer than 2 * MAX_CHARS + 3."""
+"""Bits of a count of one text's n-grams, of which there are fewer than 2 * MAX_CHARS + 3."""
 _COUNTS = 64 // _COUNT_BITS
 """Languages whose counts one 64-bit addition increases."""
 _ALL = slice(None)
@@ -64,12 +64,12 @@ _SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
 _SPREAD = (
     (np.arange(1 << _COUNTS, dtype=np.uint64)[:, None] >> np.arange(_COUNTS, dtype=np.uint64) & 1) << _SHIFTS
 ).sum(1)
-"""For each set of _COUNTS languages, given as bits, the number that increases the counts of those in it."""
+"""For each set of up to _COUNTS languages, as bits: the number that, when added, increases their counts by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """What is known of one language, counted in a text by people who write it."""
+    """The model of one language, counted in text by people who write it."""
 
     code: str
     ngrams: NgramCounts
@@ -82,35 +82,35 @@ class LanguageModel:
     known: float = 1.0
     """Share of usual n-grams in held-out text of the language: the unit of known shares."""
     tokens: int = 0
-    """Number of words of the text, also of those that `words` leaves out."""
+    """Number of words in the text, those not in `words` included."""
 
     @property
     def known_size(self) -> int:
-        """Characters of the n-grams that make up the known share: fewer where a letter says more."""
+        """Characters of the n-grams of the known share: fewer where a letter says more."""
         letters = self.ngrams.letters
         return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """The languages of some texts, as arrays."""
+    """Guesses at the languages of some texts, as arrays."""
 
     codes: tuple[str, ...]
     scores: Array
-    """Centred log-probability (text, language)."""
+    """Log-probability (text, language), less its mean over the languages."""
     hits: Array
-    """Number of n-grams usual in the language / the model's `known` (text, language)."""
+    """Number of usual n-grams / the model's `known` (text, language)."""
     sizes: Array
     """Number of 4-grams (text)."""
 
     def nearest(self, rows: list[int] | slice = _ALL) -> str | None:
-        """The language that the texts *rows* together are nearest to; None without letters."""
+        """The nearest language of the texts *rows*, taken as one; None without letters."""
         if not self.codes or not self.sizes[rows].sum():
             return None
         return self.codes[int(self.scores[rows].sum(0).argmax())]
 
     def known_share(self, code: str, rows: list[int] | slice = _ALL) -> float:
-        """Known share of the texts *rows* together in a language: 1 is as much as in its held-out text."""
+        """Known share of the texts *rows*, taken as one, in the language *code*; at most 1, as in held-out text."""
         hits = self.hits[rows, self.codes.index(code)].sum()
         return min(1.0, float(hits / max(1.0, self.sizes[rows].sum())))
 
@@ -126,14 +126,14 @@ class Guesses:
         return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
 
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
-        """The known share of each of the texts *rows* in its language of *codes*."""
+        """The known share of each of the texts *rows* in its language, which *codes* names."""
         columns = [self.codes.index(code) for code in codes]
         return list(np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows])).tolist())
 
     def candidates(self, min_share: float) -> tuple[str, ...]:
-        """The languages that the texts together may be in, nearest first.
+        """The languages that the texts, taken as one, may be in, nearest first.
 
-        None when there is too little text, or when the known share in the nearest language is below *min_share*.
+        Empty for too little text, or when the known share in the nearest language is below *min_share*.
         """
         nearest = self.nearest()
         if nearest is None or self.sizes.sum() < MIN_CHARS or self.known_share(nearest) < min_share:
@@ -143,7 +143,7 @@ class Guesses:
         return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
 
     def leaning(self, code: str | None, weight: float) -> Guesses:
-        """These guesses with *weight*, a natural logarithm of odds, added to the language *code* in each text."""
+        """These guesses with *weight*, a natural logarithm of odds, in favour of *code* in each text."""
         if code not in self.codes:
             return self
         scores = self.scores.copy()
@@ -153,7 +153,7 @@ class Guesses:
 
 @dataclass(frozen=True)
 class LanguageModels:
-    """The languages that are told apart."""
+    """The models of the languages that are told apart."""
 
     models: tuple[LanguageModel, ...]
 
@@ -166,12 +166,12 @@ class LanguageModels:
         return self.models[self.codes.index(code)]
 
     def encodings(self, codes: Sequence[str]) -> tuple[str, ...]:
-        """Legacy encodings of the languages *codes*, each once."""
+        """Labels of the legacy encodings of the languages *codes*, each once."""
         return tuple(dict.fromkeys(name for code in codes for name in self[code].encodings))
 
     @cached_property
     def spelling(self) -> Spelling | None:
-        """The spelling of the languages, for finding a page's encoding; None without languages."""
+        """The spelling of the languages, which tells a page's encoding; None without languages."""
         known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if len(model.ngrams)]
         return Spelling(known) if known else None
 
@@ -180,14 +180,14 @@ class LanguageModels:
         return vectors([model.ngrams for model in self.models])
 
     def warm_up(self) -> None:
-        """Build the tables now rather than with the first text."""
+        """Build the tables before the first text comes."""
         self.identify(["a"])
 
     @cached_property
     def _logs(self) -> npt.NDArray[np.int16]:
-        """Centred log-probabilities (hash, language) in units of 1 / _LOG_UNITS, the last row zero.
+        """Centred log-probabilities (hash, language) in units of 1 / _LOG_UNITS nat; the last row is zero.
 
-        Each row is filled up to a multiple of _LANES columns.  16-bit rows are looked up twice as fast as 32-bit ones.
+        Zero columns fill each row up to a multiple of _LANES.  16 bits are looked up twice as fast as 32.
         """
         logs = np.empty((len(self.models), 1 << _TABLE_BITS), np.float32)
         for row, model in zip(logs, self.models, strict=True):
@@ -199,7 +199,7 @@ class LanguageModels:
                 row += np.bincount(hashes, weights[size] * scale, len(row))
         centred = np.zeros((logs.shape[1] + 1, -(-len(logs) // _LANES) * _LANES), np.int16)
         for start in range(0, logs.shape[1], _BLOCK):  # the table is far larger than any cache
-            block = np.log(logs[:, start : start + _BLOCK])  # the sums of all languages are the same
+            block = np.log(logs[:, start : start + _BLOCK])  # all languages have the same sum
             rounded = np.rint((block - block.mean(0)) * _LOG_UNITS).clip(-_MOST, _MOST)
             centred[start : start + _BLOCK, : len(logs)] = rounded.T
         return centred
@@ -211,11 +211,11 @@ class LanguageModels:
         return tuple(_Usual.of(size, self.models) for size in sizes)
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
-        """The languages of the first MAX_CHARS characters of each text by the cosine of trigrams."""
+        """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""
         return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
 
     def identify(self, texts: Sequence[str]) -> Guesses:
-        """The languages of the first MAX_CHARS characters of each text, all in one pass."""
+        """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass."""
         if not self.models or not texts:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
             return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
@@ -236,13 +236,13 @@ class _Usual:
 
     size: int
     columns: npt.NDArray[np.intp]
-    """Places of these languages among all."""
+    """Places of these languages in `LanguageModels.models`."""
     table: npt.NDArray[np.uint8]
     """(hash, group of _COUNTS languages): a bit for each language of the group."""
 
     @classmethod
     def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
-        """Make the table of *size* from all models."""
+        """The usual n-grams of *size* in those *models* that need this size."""
         columns = [column for column, model in enumerate(models) if model.known_size == size]
         table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint8)
         for index, column in enumerate(columns):
@@ -255,7 +255,7 @@ class _Usual:
         return cls(size, np.array(columns, np.intp), table)
 
     def shares(self, grams: Hashes, starts: Places) -> Array:
-        """Share of the hashed n-grams *grams* of each text that are usual (text, language)."""
+        """Share of usual n-grams (text, language); *grams* are hashed n-grams, *starts* the places of the texts."""
         number, width = self.table.shape
         rows = self.table.view(f"V{width}")[:, 0].take(grams & np.uint32(number - 1), mode="clip")
         bits = rows.view(np.uint8).reshape(-1, width)
@@ -268,16 +268,16 @@ class _Usual:
 
 
 def _sizes(starts: Places, size: int) -> Array:
-    """Number of n-grams of each text."""
+    """Number of n-grams of *size* in each text."""
     found: Array = np.maximum(0, np.diff(starts) - (size - 1)).astype(np.float32)
     return found
 
 
 def _least_usual(weights: Array) -> float:
-    """The weight from which on n-grams are usual, so that they make up _USUAL_SHARE of a text.
+    """The least weight of a usual n-gram: those make up _USUAL_SHARE of a text.
 
-    Rarer ones (names, foreign words) tell little, and a longer training text has more of them.  Weights rather than
-    counts, by which all n-grams of the rarer one of two alphabets would be rare.
+    Rarer n-grams (names, foreign words) tell little, and a longer training text has more of them.  By counts instead of
+    weights, all n-grams in the rarer of two alphabets would be rare.
     """
     falling = np.sort(weights)[::-1]
     mass = np.cumsum(falling, dtype=np.float64)
@@ -285,7 +285,7 @@ def _least_usual(weights: Array) -> float:
 
 
 def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:
-    """Sum of log-probabilities (text, column of *logs*); *grams* are hashed n-grams by size."""
+    """Sum of log-probabilities (text, column of *logs*); *grams*: size -> hashed n-grams."""
     nothing = len(logs) - 1
     width = logs.shape[1]
     rows = logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole

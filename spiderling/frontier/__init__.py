@@ -5,8 +5,8 @@ host; hosts with work stand on the workbench under the address of their first UR
 ordered by the time at which both host and address are due.
 
 States of a URL: *waiting* (in its host's queue), *in transit* (handed out by ``take``,
-not yet reported), *ended* (with a Reason).  A mention that is refused never becomes
-one of them.  ``discovered = ends + waiting + in transit`` always (lifecycle/ledger.py).
+not yet reported), *ended* (with a Reason).  A refused mention has none
+of these states.  ``discovered = ends + waiting + in transit`` always (lifecycle/ledger.py).
 
 States of a host (hosts/host.py): resolving, ready, in process, snoozed, exhausted; and closed
 ones, in which none of its URLs is handed out: retired, spent, blocked, forbidden, mirror.
@@ -22,14 +22,14 @@ How a URL passes, and who decides:
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
     scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
     hosts/               what is known of its host, in memory
-    robots.py            whether it is allowed, by robots_records.py; site_files.py reads robots.txt and opt-out files
+    robots.py            whether its site allows it; site_files.py parses the site's files, robots_records.py keeps them
     lifecycle/           every change of a URL's state, counted and kept
-    host_closing.py      whether its host has earned the next request: where hosts are retired and reopened
-    reachability.py      whose fault it is when nothing answers
+    host_closing.py      retires and reopens hosts, by yield and by what the user sets
+    reachability.py      whether the hosts fail or the network
     storage/             tables in memory, and what survives a kill
 
-Nothing here reads a clock or does I/O but storage/: sqlite.py for the crawl; queue_reader.py, soundness.py
-and state_file.py for those who look at a state from outside.
+No module reads a clock.  Only storage/ does I/O: sqlite.py for the crawl; queue_reader.py, soundness.py and
+state_file.py also for commands that read a state.
 """
 
 from spiderling.frontier.discovery.core import Fetch, Report

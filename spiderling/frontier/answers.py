@@ -1,4 +1,4 @@
-"""What becomes of a fetch that is over: a page, a redirect, the answer of a robots.txt, a request not made."""
+"""Handles fetches that are over: pages, redirects, answers to robots.txt requests, requests that were not made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spiderling.frontier.reachability import Reachability
 
 
 class Answers:
-    """Ends or requeues the URL, accounts for the host, and releases or closes it."""
+    """Ends or requeues the URL, accounts for the host, and releases or closes the host."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Answers:
         self._reachability = reachability
 
     def give_back(self, fetch: Fetch, now: float) -> None:
-        """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
+        """See ``Frontier.give_back``."""
         host = fetch.host
         url = self._url_states.take_back(fetch.id)
         if fetch.robots is not None and fetch.robots is host.asking:
@@ -59,13 +59,13 @@ class Answers:
     def take_robots_txt(
         self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float
     ) -> None:
-        """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
+        """See ``Frontier.robots_answered``."""
         request = fetch.robots
         host = fetch.host
         if request is None or request is not host.asking:
             return
         if 200 <= status < 300:
-            self._robots.read(request.origin, request.file, body)  # before anything changes
+            self._robots.read(request.origin, request.file, body)  # first, since it may raise
         host.asking = None
         ledger = self._url_states.ledger
         self._url_states.hosts.count_bytes(host, 0, len(body), 0)
@@ -80,7 +80,7 @@ class Answers:
         self._schedule.release(host, now)
 
     def report(self, outcome: Outcome, now: float) -> Report:
-        """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
+        """See ``Frontier.report``."""
         links = batch_of(outcome.links)
         url = self._url_states.take_back(outcome.url_id)
         target = url.target if url else canonicalize(outcome.url)
@@ -116,7 +116,7 @@ class Answers:
         self._schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
-        """End *url*, and say how; or let it wait for another attempt."""
+        """End *url* and return its Reason; None if it waits for another attempt."""
         if outcome.may_pass:
             self._host_closing.back_off(url.host, outcome, now)
             if url.tries < self._retries and not url.host.is_closed:
@@ -133,9 +133,9 @@ class Answers:
         return reason
 
     def _follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
-        """The Reason as which a redirected URL ends; None when it is fetched once more, as the server spells it.
+        """Follow a redirect; returns the Reason of *url*, None if it is fetched again in the server's spelling.
 
-        The target is a new URL at the same distance, asked for by *payload* or else the same request.
+        The target is a new URL at the same distance, with *payload* or else that of *url*.
         """
         target = canonicalize(location)
         if target is None:
@@ -152,7 +152,8 @@ class Answers:
             return None
         if url.redirects >= MAX_REDIRECTS:
             return Reason.REDIRECT_LOOP
-        salt = b"" if url.payload is None else b"redirect of %d" % url.key  # each request has its own callback
+        # Each request has its own callback, so two of them may be redirected to one target.
+        salt = b"" if url.payload is None else b"redirect of %d" % url.key
         mention = Mention(target, url.host.distance, url.rank, url.key, payload or url.payload, salt, url.redirects + 1)
         self._core.put(mention, now)
         return Reason.REDIRECTED

@@ -1,9 +1,7 @@
 """The frontier's door: ``put_seed``, ``take``, ``resolved``, ``report`` and what else its users call.
 
-Whoever stands outside the package calls these methods and reads these properties, and goes no deeper.  Three parts have
-users of their own, who get them handed over as a whole: ``reachability``, ``archive_pages``, ``sitemaps``.  The counts
-of ``ledger`` are read by everybody.
-The package's docstring holds the map.
+Code outside the package uses only these methods and properties.  Three parts are handed as a whole to code that uses
+them directly: ``reachability``, ``archive_pages``, ``sitemaps``.  The package's docstring lists the modules.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ from spiderling.frontier.storage.url_log import End
 class Frontier:
     """All URLs and hosts of one crawl; ``drain`` gives what the store must learn.
 
-    No method reads a clock: ``now`` is the caller's, in seconds, and never goes back.
+    No method reads a clock: the caller gives ``now`` in seconds, and it never decreases.
     """
 
     def __init__(
@@ -58,10 +56,10 @@ class Frontier:
         strategy: Strategy | None = None,
         failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:
-        """*allows* judges an address that a name resolved to (SSRF guard); *store* holds what does not fit in memory.
+        """*allows*: whether an address may be connected to (SSRF guard).  *strategy* replaces that of the options.
 
-        Without a store nothing may be ``committed``, and everything stays in memory.  *strategy*: in place of the
-        one that the options name.  *failed_on* hears of errors of ours that end the file of a site (robots.py).
+        Without a *store* everything stays in memory, and ``committed`` must not be called.  *failed_on* is called when
+        a parser of ours fails on a site's file (robots.py).
         """
         self.strategy = strategy or parse(options.strategy)
         self._store: Store = MemoryStore() if store is None else store
@@ -112,9 +110,9 @@ class Frontier:
         return self._core.put(Mention(target, distance, SEED_RANK), now)
 
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
-        """Accept a request of a subclass, whatever its file type or form; *source* is the page it was found on.
+        """Accept a request that a subclass of the spider makes; returns why it was refused, or None.
 
-        *payload* comes back with the Fetch; *salt* tells apart requests for one URL.
+        *payload* comes back with the Fetch; *salt* distinguishes requests for one URL; *source*: URL of the page.
         """
         target = canonicalize(url)
         if target is None or url in self._next_fetch.shunned:
@@ -127,17 +125,17 @@ class Frontier:
         self._intake.put(linking, batch_of(links), now, page, None)
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
-        """Let URLs wait again that ended as *ends* say, whatever the Reason; none of them may wait already."""
+        """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already."""
         return ask_again(self.url_states, self.schedule, ends, now)
 
     def shun(self, urls: frozenset[int | str | None]) -> None:
-        """From now on these URLs and files of sites (by `identity`), and no others, end when it is their turn."""
+        """Set the URLs and files of sites (by `identity`) that end unfetched when their turn comes."""
         self._next_fetch.shunned = urls
 
     # -- URLs go out
 
     def next_due(self) -> float | None:
-        """When ``take`` will next have something to look at; None when nothing waits for a time."""
+        """When ``take`` is to be called next; None if nothing waits for a point in time."""
         return None if self.reachability.is_away else self.schedule.next_due()
 
     def names_wanted(self) -> list[str]:
@@ -145,7 +143,7 @@ class Frontier:
         return self.schedule.names_wanted()
 
     def take(self, now: float) -> Fetch | None:
-        """A request whose host and address are due at *now*: handed out, in transit, its address charged."""
+        """Hand out a request whose host and address are due at *now*; None if there is none."""
         while not self.reachability.is_away and (place := self.schedule.pop(now)) is not None:
             host, address = place
             fetch = self._next_fetch.of_host(host, address, now)
@@ -163,11 +161,11 @@ class Frontier:
 
     @property
     def examined(self) -> QueuedUrl | RobotsRequest | None:
-        """What ``take`` looked at last: to blame if it raised an error."""
+        """The URL or site file that ``take`` examined last; if ``take`` raised an error, that was its cause."""
         return self._next_fetch.examined
 
     def may_start(self, fetch: Fetch, now: float) -> float | None:
-        """The last gate: 0 when the request may start now, else seconds to wait; None when the host was closed."""
+        """The last gate: 0 if the request may start now, else seconds to wait; None if it may not start at all."""
         if fetch.host.is_closed or not self.may_connect(fetch.address):
             return None
         due = self._intervals.earliest_start(fetch.host, fetch.address)
@@ -177,19 +175,19 @@ class Frontier:
         return 0.0
 
     def connect_in(self, fetch: Fetch, now: float) -> float:
-        """Seconds until the connection for *fetch*, which may start, may be opened."""
+        """Seconds until the connection for *fetch* may be opened, once ``may_start`` has returned 0."""
         return self._intervals.connect_in(fetch.address, now)
 
     def started(self, fetch: Fetch, now: float, address: str = "") -> None:
-        """The connection for *fetch* is being opened, to *address* if given: both intervals count from here."""
+        """The connection for *fetch* is being opened, to *address* if given: both intervals begin at *now*."""
         self._intervals.started(fetch.host, address or fetch.address, now)
 
     def fallback_of(self, fetch: Fetch) -> str:
-        """The address of the other family that *fetch* may be tried at besides its own; '' for none."""
+        """The address of the other IP family at which *fetch* may be tried too; '' for none."""
         return self.schedule.fallback_of(fetch.url, fetch.address)
 
     def may_also_start(self, address: str, now: float) -> bool:
-        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        """Whether a request started at another address may be tried at *address* too; if so, its interval begins."""
         return self._intervals.may_also_start(address, now)
 
     # -- answers come back
@@ -203,40 +201,40 @@ class Frontier:
         self.schedule.unresolved(name, permanent, now)
 
     def answered(self, fetch: Fetch, now: float) -> None:
-        """The server's answer is complete, or will not come: a slow host rests for longer."""
+        """The answer to *fetch* is complete or will not come; after a slow one the host rests longer."""
         self._intervals.answered(fetch.host, now)
 
     def give_back(self, fetch: Fetch, now: float) -> None:
-        """A fetch that was handed out and not made: it waits again, or ends if its host was closed meanwhile."""
+        """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile."""
         self._answers.give_back(fetch, now)
 
     def robots_answered(
         self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
     ) -> None:
-        """The answer to a robots.txt request; status 0 means that none came; *location* is a redirect's target."""
+        """Note the answer to a robots.txt request (status 0: none came); *location* is a redirect's target."""
         self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s)
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """The next answer of a robots.txt will be *body*, and *rules* are what it says."""
+        """*rules* were parsed in a thread from *body*, the next ``robots_answered`` has it."""
         self._robots.parsed_ahead(file, body, rules)
 
     def report(self, outcome: Outcome, now: float) -> Report:
-        """Account for a finished request: sizes, links, the URL's end or next attempt, the host's release."""
+        """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
         return self._answers.report(outcome, now)
 
     # -- what is known of a page
 
     def is_copy(self, url: str, sketch: int) -> bool:
-        """Whether a page at *url* with this sketch says what enough pages of its domain have said (traps.py)."""
+        """Whether its domain has as many pages with this *sketch* as may be kept (traps.py)."""
         target = canonicalize_again(url)
         return target is not None and self._admission.traps.is_copy(target.host, sketch)
 
     def statements(self, url: str) -> list[Statement]:
-        """What the files of its site that are known say of the use of *url*."""
+        """What the known files of its site say of the use of *url*."""
         return self._robots.statements_of(url)
 
     def sample_weight(self, links: int) -> float:
-        """The weight in the crawl's sample of a document whose page has *links* links; 0: no sample is drawn."""
+        """Sampling weight of a document whose page has *links* links; 0: the crawl draws no sample."""
         return self.strategy.weight(links)
 
     # -- hosts
@@ -259,23 +257,23 @@ class Frontier:
         return self.hosts.states.at_work()
 
     def network_trouble(self) -> str:
-        """For a person: how many hosts fail, and how; '' when the network is there."""
+        """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.hosts_at_work())
 
     def held_back(self, now: float) -> tuple[int, int]:
-        """(deferred hosts that would be due at *now*, places in use)."""
+        """(hosts held back that would be due at *now*, places in use)."""
         return self.schedule.held_back(now)
 
     def close_host(self, host: Host, state: HostState) -> int:
-        """Hand out no more URLs of *host*, in a closed *state*; returns how many URLs ended."""
+        """Give *host* a closed *state*: none of its URLs is handed out; returns how many URLs ended."""
         return self.host_closing.close_host(host, state)
 
     def reopen_host(self, host: Host, now: float) -> int:
-        """Let a closed host go on, whatever it gives; returns how many parked URLs wait again."""
+        """Reopen a closed host and pin it; returns how many parked URLs wait again."""
         return self.host_closing.reopen_host(host, now)
 
     def take_reopened(self) -> list[Host]:
-        """Hosts that were reopened for lack of URLs since the last call."""
+        """Hosts that got a second chance since the last call."""
         return self.host_closing.take_reopened()
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
@@ -283,7 +281,7 @@ class Frontier:
         return self.host_closing.block_where(is_blocked)
 
     def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
-        """Connect to no address that satisfies *is_blocked*; all names are asked for and judged again."""
+        """Connect to no address that satisfies *is_blocked*; all names are resolved and judged again."""
         self._is_blocked_address = is_blocked
         self.schedule.forget_addresses()
 
@@ -296,19 +294,19 @@ class Frontier:
         return self._allows(address) and not self._is_blocked_address(address)
 
     def may_probe(self, host: Host) -> bool:
-        """Whether *host*, retired or not, may be asked if it is there."""
+        """Whether *host* may be probed; it may be retired, but neither blocked nor forbidden."""
         return host.state not in (HostState.BLOCKED, HostState.FORBIDDEN) and not self._admission.is_blocked(host.name)
 
     def probe_in(self, host: Host, address: str, now: float) -> float | None:
-        """Seconds until *host* may be asked at *address* whether it is there; None: not soon."""
+        """Seconds until *host* may be probed at *address*; None if it is in transit or not due within a minute."""
         return self.schedule.probe_in(host, address, now)
 
     def begin_probe(self, host: Host, address: str, now: float) -> None:
-        """*host* is being asked whether it is there: until ``end_probe``, that is its request in transit."""
+        """A probe of *host* begins; until ``end_probe`` it is the host's request in transit."""
         self.schedule.begin_probe(host, address, now)
 
     def end_probe(self, host: Host, address: str, now: float) -> None:
-        """The probe is over; it was connected a little after it began, so both intervals count from *now*."""
+        """The probe is over; both intervals begin at *now*, since its connection was opened after ``begin_probe``."""
         self._intervals.started(host, address, now)
         self.schedule.release(host, now)
 
@@ -320,19 +318,19 @@ class Frontier:
         self._intervals.ip_s = ip_interval_s
 
     def judge_by(self, profile: str | None) -> None:
-        """The yield profile from now on; None: that of the options, and none where the strategy retires no host."""
+        """Set the yield profile; None: that of the options, or none if the strategy retires no host."""
         self.host_closing.judge_by(profile)
 
     @property
     def yield_factor(self) -> float | None:
-        """The factor f of the threshold below which hosts are retired (hosts/yields.py); None: none is."""
+        """The factor f of the threshold below which hosts are retired (hosts/yields.py); None: no host is."""
         return self.host_closing.rule.factor
 
     # -- counts
 
     @property
     def ledger(self) -> Ledger:
-        """The counts; outside the package they are only read, but for ``count`` and ``Ledger.forget_refused_links``."""
+        """The counts; outside the package only ``count`` and ``Ledger.forget_refused_links`` change them."""
         return self.url_states.ledger
 
     @property
@@ -347,7 +345,7 @@ class Frontier:
     # -- the store
 
     def note_event(self, now: float, what: str) -> None:
-        """Something that a person did or should know; the store gets it with the next batch."""
+        """Record what a person did or should know; the store gets it with the next batch."""
         self.url_states.note_event(now, what)
 
     @property
@@ -356,7 +354,7 @@ class Frontier:
         return self.url_states.has_changes
 
     def history(self, now: float) -> HistoryRow:
-        """The totals at *now*, as a row of the table of history."""
+        """The totals at *now*, as a row of the table ``history``."""
         return history_row(now, self.ledger, self.hosts)
 
     def drain(self, now: float) -> Changes:
@@ -377,7 +375,7 @@ class Frontier:
         self.host_closing.restore(self._store, now)
 
     def committed(self) -> None:
-        """What ``drain`` gave last is in the store: what is not needed in memory leaves it."""
+        """The store has committed what ``drain`` returned last; drop from memory what only the store needs now."""
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
         self._robots.records.forget_stored()

@@ -1,4 +1,4 @@
-"""Hosts that are left alone and hosts that come back: retired by yield, spent, blocked, forbidden, reopened."""
+"""Closes hosts (as retired, spent, blocked, forbidden or mirrors) and reopens them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAcc
 from spiderling.frontier.storage.protocol import Store
 
 _FAILURES_PER_RETRY = 3
-"""A host's queue is given up after more than this x (retries + 1) failures in a row.  Chosen."""
+"""A host's queue is purged after more than this x (retries + 1) failed requests in a row (chosen)."""
 
 
 class HostClosing:
@@ -31,21 +31,21 @@ class HostClosing:
         self._reopened: list[Host] = []
         self._floor = core.options.min_active_hosts
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
-        """Retired hosts by the milder step that would let them go on: for each a heap of (-yield rate, id)."""
+        """For each step of ``RetirementRule.milder``, a heap of the retired hosts that it spares: (-yield rate, id)."""
         self._url_states = core.url_states
         self._admission = core.admission
         self._schedule = core.schedule
         self._robots_requests = robots_requests
 
     def judge_by(self, profile: str | None) -> None:
-        """The yield profile from now on; None: that of the options, and none where the strategy retires no host."""
+        """See ``Frontier.judge_by``."""
         factor = self._own_factor if profile is None else parse_yield_profile(profile)
         self.rule = RetirementRule(factor, self._options.yield_min_pages, self._options.yield_min_bytes)
 
     def close_host(self, host: Host, state: HostState) -> int:
-        """RETIRED, SPENT, BLOCKED or FORBIDDEN: no URL of *host* is handed out any more; returns how many ended.
+        """Give *host* a closed *state*: none of its URLs is handed out; returns how many URLs ended.
 
-        A closed host stays as it is, so that its URLs are reopened under the Reason that they ended with.
+        A host that is closed already keeps its state, which names the Reason with which its URLs ended.
         """
         if host.is_closed:
             return 0
@@ -55,7 +55,7 @@ class HostClosing:
         return number
 
     def reopen_host(self, host: Host, now: float, is_pinned: bool = True) -> int:
-        """Let a closed host go on; returns how many URLs wait again.  *is_pinned*: it is not retired again."""
+        """Reopen a closed host; returns how many URLs wait again.  *is_pinned*: it is not retired again."""
         if not host.is_closed:
             return 0
         number = self._url_states.reopen_queue(host, is_pinned)
@@ -63,7 +63,7 @@ class HostClosing:
         return number
 
     def vet(self, host: Host) -> None:
-        """Close *host*, which comes from the backlog, if it should have been closed meanwhile."""
+        """Close *host*, which is to get a place, if it was blocked or its unit retired meanwhile."""
         state = self._admission.verdict(host)
         if state is not None:
             self.close_host(host, state)
@@ -75,7 +75,7 @@ class HostClosing:
         """
         self._admission.is_blocked = is_blocked
         hosts = self._url_states.hosts
-        reopened = [hosts.by_id(host_id) for host_id in hosts.pinned]  # that is not asked of them when their turn comes
+        reopened = [hosts.by_id(host_id) for host_id in hosts.pinned]  # ``vet`` lets them pass
         known = {*hosts.in_memory(), *reopened}
         blocked = sorted((h for h in known if not h.is_closed and is_blocked(h.name)), key=lambda host: host.id)
         for host in blocked:
@@ -83,7 +83,7 @@ class HostClosing:
         return blocked
 
     def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
-        """Pause a host that fails; give up its queue when it fails for too long."""
+        """Postpone *host* after a failure; purge its queue after too many failures in a row."""
         host.count_failure()
         pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
         if outcome.retry_after_s is not None:
@@ -93,7 +93,7 @@ class HostClosing:
             self._url_states.purge(host, outcome.reason)
 
     def review(self, host: Host) -> tuple[Host, ...]:
-        """Close *host* if it has given too little, or as much as it may; returns those retired."""
+        """Retire *host* if its yield is too low, or close it if its budget is spent; returns the hosts retired."""
         retired = self.retire_if_poor(host)
         if not host.is_closed and self.is_spent(host):
             self.close_host(host, HostState.SPENT)
@@ -106,7 +106,7 @@ class HostClosing:
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
     def restore(self, store: Store, now: float) -> None:
-        """After a start: hosts whose budget has grown go on; retired ones may get another chance."""
+        """After a restart: reopen hosts whose budget has grown, and note retired ones for a second chance."""
         spent: list[int] = []
         states = self._url_states.host_states.hosts_by_state()
         is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
@@ -122,9 +122,9 @@ class HostClosing:
                 self.reopen_host(host, now, is_pinned=host.pinned)
 
     def relax(self, now: float) -> None:
-        """Reopen the best retired hosts when too few are at work, those at the next milder step first.
+        """While too few hosts are at work, reopen retired ones: fewest steps first, then best yield rate.
 
-        What they gave so far stays on their account, and the URL log keeps the Reason of their URLs.
+        Their accounts stay as they are, and the URL log keeps the ends of their URLs.
         """
         if not any(self._second_chances):
             return
@@ -137,7 +137,7 @@ class HostClosing:
                     wanted -= 1
 
     def take_reopened(self) -> list[Host]:
-        """Hosts that were reopened for lack of URLs since the last call."""
+        """Hosts that got a second chance since the last call."""
         reopened = self._reopened
         self._reopened = []
         return reopened
@@ -158,7 +158,7 @@ class HostClosing:
             heapq.heappush(self._second_chances[step], (-account.rate, host_id))
 
     def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
-        """Retire *host*, and what is measured with it, if it has given too little; returns those retired."""
+        """Retire *host* if the strategy gives it up, or its unit if its yield is too low; returns the hosts retired."""
         hosts = self._url_states.hosts
         rule = self.rule.milder(host.second_chances)
         if host.is_closed or host.pinned:

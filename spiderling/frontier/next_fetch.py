@@ -1,4 +1,4 @@
-"""What a host may fetch next: the head of its queue, unless the name, the traps or the robots.txt say otherwise."""
+"""What a host fetches next: a site file or the head of its queue, if name, traps and robots.txt allow it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from spiderling.frontier.scheduling.names import NameStatus
 from spiderling.frontier.scheduling.schedule import next_up
 
 _MAX_ENDS_PER_STEP = 100
-"""URLs of one host that may end unfetched in one call, so that none takes long; chosen."""
+"""URLs of one host that may end unfetched in one call (chosen: the event loop goes on)."""
 _STEP_PAUSE_S = 0.01
-"""Seconds until the next such call for that host; chosen."""
+"""Seconds until the host's turn after such a call; chosen."""
 
 
 class NextFetch:
@@ -26,12 +26,12 @@ class NextFetch:
         self._schedule = core.schedule
         self._robots_requests = robots_requests
         self.shunned: frozenset[int | str | None] = frozenset()
-        """URLs and files of sites (by `identity`) on which the crawl has failed: they end when it is their turn."""
+        """URLs and files of sites (by `identity`) on which the crawl has failed: they end when their turn comes."""
         self.examined: QueuedUrl | RobotsRequest | None = None
-        """What was looked at last."""
+        """The URL or site file that was examined last."""
 
     def of_host(self, host: Host, address: str, now: float) -> Fetch | None:
-        """The host's first robots.txt or URL that may be fetched from *address*; without one the host is placed."""
+        """The host's next Fetch from *address*; without one the host is put where it has to wait."""
         for _ in range(_MAX_ENDS_PER_STEP):
             if host.is_closed or not host.has_work:
                 self._schedule.rest(host)
@@ -50,7 +50,7 @@ class NextFetch:
         return None
 
     def _examine(self, host: Host, now: float) -> Fetch | Host | None:
-        """A Fetch for the head of the queue; the host when it has to wait; None when the head ended."""
+        """A Fetch for the head of the queue; the host if it must wait; None if another head is to be examined."""
         self.examined = None
         head = self.examined = next_up(host, self._url_states.queues)
         if self.shunned and not self.shunned.isdisjoint(identity(head)):
@@ -68,7 +68,7 @@ class NextFetch:
         return self._judge(head, name.address, now)
 
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
-        """What is known of traps and what robots.txt says of *url*, as in ``_examine``."""
+        """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""
         target = url.target
         if (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)

@@ -1,14 +1,14 @@
-"""Whose fault is it that nothing answers: the hosts', or is the network away?
+"""Decides whether a failure is the fault of the host, or of our own network, which may be away.
 
-A failure of the network's kind (no name server, no such name, no connection, no answer) is held back, so that it costs
-the host and the URL nothing, until something tells whose it was:
+A failure that both may cause (no name server, no such name, no connection, no answer) is held: it does not count
+against host and URL until the fault is known:
 
-  theirs   a request that began after the failure is answered: the network is there, and the host is not
-           (after a failure of name servers: a question put later is answered)
-  ours     nothing answers any more, hosts that answered before included: the network is away
+  theirs   a request that began after the failure is answered, so the network works
+           (for a failure of name servers: a query that began later)
+  ours     nothing answers, not even hosts that answered before: the network is away
 
 While the network is away nothing is handed out.  Hosts are probed one at a time, with growing pauses; the first answer
-ends it.  When nothing ever answered and none of the names exists, it is neither, and there is nothing to wait for.
+ends that.  If nothing has ever answered and no name exists (UNKNOWN_NAMES), waiting is useless.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from enum import Enum
 from typing import NamedTuple
 
 MOST_HOSTS = 20
-"""Hosts that fail in a row, if not all at work, from which the network is doubted; chosen: a tenth of a usual list of
-seeds, and more than one operator's hosts that go down together."""
+"""Failing hosts from which on the network is doubted; if all hosts at work fail, fewer are enough.  Chosen: a tenth of
+a usual list of seeds, and more than the hosts of one operator that go down together."""
 DOUBT_S = 10.0
-"""Seconds after which it is doubted however few hosts fail; chosen: two intervals of the only host that is left."""
+"""Seconds after the first failure when it is doubted however few hosts fail; chosen: two intervals of a host."""
 FIRST_PAUSE_S = 1.0
 """Seconds between the first two probes; the pause doubles after each.  Chosen."""
 LONGEST_PAUSE_S = 60.0
-"""Seconds between two probes at most: the pause before a retry."""
+"""The most seconds between two probes; chosen: SPIDERLING_RETRY_DELAY_S."""
 _REMEMBERED = 8
-"""Origins that answered lately, and names, that are kept to be probed.  Chosen."""
+"""Origins, names and failing hosts, each, that may be probed (chosen)."""
 
 _META = "reachable"
 
@@ -73,9 +73,9 @@ class Reachability:
         self.names: list[str] = []
         """Names for which a name server had an answer lately, the last one at the end."""
         self.has_told = False
-        """Whether something was decided on since the last probe began."""
+        """Whether a held failure was decided since the last probe began."""
         self.has_answered = False
-        """Whether anything ever did in this crawl."""
+        """Whether any host has answered in this crawl."""
         self._held: list[_Failure] = []
         self._failing: dict[str, Trouble] = {}
         self._decided: list[tuple[Callable[[bool], None], bool]] = []
@@ -87,24 +87,24 @@ class Reachability:
     # -- what happens
 
     def failed(self, host: str, trouble: Trouble, begun: float, now: float, over: Callable[[bool], None]) -> None:
-        """What was begun at *begun* failed; ``over(is_theirs)`` is ``decided`` when it is known whose fault it was."""
+        """Hold a failure of what began at *begun*; ``decided`` returns *over* when the fault is known."""
         if begun < self._back_at:
             self._decided.append((over, False))
             return
         self._held.append(_Failure(host, trouble, now, over))
         self._failing[host] = trouble
         if self.network is Network.DOUBTED and not self._witness():
-            self._away(now)  # nobody who answered before can tell whose fault this kind of failure is
+            self._away(now)  # nothing that answered before can be probed for this kind of failure
 
     def host_answered(self, origin: str, begun: float, now: float) -> None:
-        """A request to *origin* that was begun at *begun* got an answer at *now*, whatever that says."""
+        """A request to *origin* that was begun at *begun* got an answer at *now*, with any status."""
         self.has_answered = True
         self.origins = _with_last(self.origins, origin)
         if self._failing:
             self._evidence(begun, now, set(Trouble) - {Trouble.NAME_SERVER})
 
     def name_answered(self, name: str, begun: float, now: float) -> None:
-        """A name server answers the question for *name* that was put at *begun*, whatever that says."""
+        """A name server has answered the query for *name* that began at *begun*, if only that there is no such name."""
         self.names = _with_last(self.names, name)
         if self._failing:
             self._evidence(begun, now, {Trouble.NAME_SERVER})
@@ -112,7 +112,7 @@ class Reachability:
     def _evidence(self, begun: float, now: float, of: set[Trouble]) -> None:
         if self.network is Network.AWAY:
             if of.intersection(self._failing.values()):
-                self._back_at = now  # what fails later and was begun before tells nothing
+                self._back_at = now  # a failure of what began before tells nothing
                 self.give_up()
             return
         theirs = [failure for failure in self._held if failure.time < begun and failure.trouble in of]
@@ -124,7 +124,7 @@ class Reachability:
             self.network = Network.THERE
 
     def give_up(self) -> None:
-        """All that is held back was our fault: the network is there again, or the crawl stops."""
+        """Decide that all held failures were our fault: the network is there again, or the crawl stops."""
         self._decided += [(failure.over, False) for failure in self._held]
         self._held = []
         self._failing = {}
@@ -162,13 +162,13 @@ class Reachability:
         return max(0.0, self._probe_at - now)
 
     def _witness(self) -> str:
-        """The origin whose answer would tell whose fault the failures are: the last one that answered; '' for none."""
+        """The origin to probe while in doubt: the last that answered, or whose name was resolved; '' for none."""
         if Trouble.NAME_SERVER in self._failing.values():
             return f"http://{self.names[-1]}" if self.names else ""
         return self.origins[-1] if self.origins else ""
 
     def next_probe(self) -> str:
-        """The origin to be probed next: in doubt the one that answered last; then others that did, and hosts that fail.
+        """The origin to probe next: in doubt the ``_witness``; later any that answered, and hosts that fail.
 
         There must be one.
         """
@@ -182,14 +182,14 @@ class Reachability:
         return origins[(self._probes - 1) % len(origins)]
 
     def probed(self, now: float) -> None:
-        """The last probe is over; unless it told something, it got no answer."""
+        """The last probe is over; it got no answer unless a failure was decided meanwhile."""
         if self.has_told:
             self._probe_at = now
         elif self.network is not Network.THERE:
             self._doubt_confirmed(now)
 
     def forget(self, origin: str, now: float) -> None:
-        """*origin* must not be probed."""
+        """Drop *origin*, which must not be probed."""
         self.origins = [known for known in self.origins if known != origin]
         self.names = [name for name in self.names if f"http://{name}" != origin]
         if self.network is Network.DOUBTED and self._witness():
@@ -203,7 +203,7 @@ class Reachability:
         self.probe_later(now)
 
     def probe_later(self, now: float) -> None:
-        """The last probe was made, or has to wait for the host's interval; in doubt, its next page tells as well."""
+        """Schedule the next probe after a pause, which doubles each time."""
         self._probe_at = now + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
@@ -211,12 +211,12 @@ class Reachability:
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing is held back and nothing is to be told."""
+        """Whether no failure is held or waits to be told, and the network is there."""
         return not (self._held or self._decided or self.network is not Network.THERE)
 
     @property
     def is_away(self) -> bool:
-        """Whether nothing is to be handed out."""
+        """Whether no request may be handed out."""
         return self.network in (Network.AWAY, Network.UNKNOWN_NAMES)
 
     def state(self) -> dict[str, str]:
@@ -229,17 +229,17 @@ class Reachability:
         self.has_answered = bool(self.origins)
 
     def decided(self) -> list[tuple[Callable[[bool], None], bool]]:
-        """What is not held back any more, with whether it was the host's fault; each is given out once."""
+        """(*over*, whether it was the host's fault) of each failure that was decided since the last call."""
         decided = self._decided
         self._decided = []
         return decided
 
     def fails(self, host: str) -> bool:
-        """Whether a request to *host* failed and nothing has been decided on it."""
+        """Whether *host* is among the hosts that fail now."""
         return host in self._failing
 
     def summary(self, at_work: int) -> str:
-        """For a person: how many of the hosts at work fail, and how; '' when the network is there."""
+        """A message for the user: how many of the hosts at work fail, and how; '' unless the network is away."""
         if self.network in (Network.THERE, Network.DOUBTED):
             return ""
         trouble = Counter(self._failing.values()).most_common(1)[0][0]
@@ -252,5 +252,5 @@ class Reachability:
 
 
 def _with_last(known: list[str], last: str) -> list[str]:
-    """*known* with *last* at its end, not too long."""
+    """*known* with *last* moved or added to the end; _REMEMBERED entries at most."""
     return known if known and known[-1] == last else [*(other for other in known if other != last), last][-_REMEMBERED:]

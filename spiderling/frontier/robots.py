@@ -1,16 +1,16 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-robots.txt: a 4xx means no rules.  After a 5xx or no answer nothing is allowed for a time, which the server may set
-by Retry-After.  After the retries the last copy counts again while it is not older than STALE_S
+robots.txt: a 4xx but 429 means no rules.  After a 429, a 5xx or no answer nothing is allowed for a time, which the
+server may set by Retry-After.  After the retries the last copy counts again while it is not older than STALE_S
 (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and the file is asked for again after a day.
-RFC 9309, 2.3.1.4, lets a crawler take a file that was unreachable for 30 days for missing; we stay away.
+RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days as missing; we stay away.
 
-tdmrep.json and ai.txt are asked for if robots.txt lets us, and if they may bind the crawl's purpose or are to be
-recorded.  One that cannot be had says nothing, and is asked for again after an hour.
+tdmrep.json and ai.txt are asked for if robots.txt allows it, and if they may bind the crawl's purpose or are to be
+recorded.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after an hour.
 
 Files are kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
-Every answer goes into the consent ledger.  An answer is read before anything changes.  A file that one of our parsers
-fails on counts as one that could not be had: a robots.txt allows nothing then, and the others say nothing.
+Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
+parser of ours fails counts as one that could not be fetched.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, Sit
 from spiderling.frontier.storage.protocol import ConsentRow
 
 FAILED_READING = "internal-error"
-"""The answer in the consent ledger of a file that was had and could not be read, by an error of ours."""
+"""The answer noted in the consent ledger for a file that was fetched but not parsed, by an error of ours."""
 MAX_PARSED = 4096
-"""Files kept parsed.  Chosen."""
+"""Parsed files in the cache (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
-"""Bytes of the files that are kept parsed; chosen.  A file of one rule a line takes 12 to 20 times that (measured)."""
+"""Bytes of these files (chosen).  A parsed file with one rule a line takes 12 to 20 times its bytes (measured)."""
 STALE_S = 2_592_000.0
-"""Seconds for which the last robots.txt counts while a newer one cannot be had: 30 days (RFC 9309, 2.3.1.4)."""
+"""Seconds for which the last robots.txt counts while a newer one cannot be fetched: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
-"""Seconds after which a file is asked for again that could not be had, while there is a copy or none is needed."""
+"""Seconds after which a failed file is asked for again if there is a copy or none is needed (chosen)."""
 _EMPTY = zlib.compress(b"")
 
 
@@ -46,11 +46,11 @@ class RobotsVerdict(Enum):
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
     OPTED_OUT = "opted out"
-    """It may be fetched, but not used for the crawl's purpose."""
+    """The URL may be fetched, but not used for the crawl's purpose."""
     MISSING = "missing"
     """A file of the origin is not known, or not fresh: fetch it first."""
     PAUSED = "paused"
-    """It could not be fetched; try again at ``RobotsRecord.expires``."""
+    """The robots.txt could not be fetched; try again at ``RobotsRecord.expires``."""
     UNREACHABLE = "unreachable"
 
 
@@ -63,7 +63,7 @@ ENDS = {
 
 
 class _Reading(NamedTuple):
-    """What was read of the last answer; ``rules`` None: it could not be."""
+    """The last answer as parsed; ``rules`` is None if the parser failed."""
 
     origin: str
     file: SiteFile
@@ -74,12 +74,12 @@ class _Reading(NamedTuple):
 
 
 def raised(error: Exception, url: str) -> None:
-    """What a frontier does with an error of ours unless it is told otherwise."""
+    """The default of *failed_on*: raise *error*."""
     raise error
 
 
 class Robots:
-    """Judges by the records of files (robots_records.py), and notes what sites answer."""
+    """Judges URLs by the files of their origins (robots_records.py), and notes what sites answer."""
 
     def __init__(
         self,
@@ -87,9 +87,9 @@ class Robots:
         lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
         failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:
-        """*lookup* gives a record that the store has; *failed_on* hears of errors of ours, with the file's URL.
+        """*lookup* returns a record of the store.  *failed_on* is called with a parser's error and a URL.
 
-        It raises those that a single file cannot be blamed for.
+        It must raise an error that no single file has caused.
         """
         self._options = options
         self._failed_on = failed_on
@@ -106,7 +106,7 @@ class Robots:
         """The file whose rules were asked last."""
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        """May *url* of *origin* be fetched at *now*, for the purpose of this crawl?"""
+        """Whether *url* of *origin* may be fetched at *now* for the purpose of this crawl."""
         for _ in SiteFile:
             try:
                 return self._verdict(origin, url, now)
@@ -116,7 +116,7 @@ class Robots:
         return self._verdict(origin, url, now)
 
     def _give_up(self, origin: str, file: SiteFile, now: float) -> None:
-        """A parser fails on the known *file*: until it expires it counts as one that could not be had."""
+        """A parser of ours fails on the known *file*: until it expires it counts as one that could not be fetched."""
         is_robots = file is SiteFile.ROBOTS
         expires = now + self._options.robots_max_age_s
         status = RobotsStatus.UNREACHABLE if is_robots else RobotsStatus.STALE
@@ -141,11 +141,11 @@ class Robots:
         return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
 
     def paused_until(self, origin: str) -> float:
-        """When the robots.txt of *origin*, which could not be had, is to be asked for again."""
+        """When the robots.txt of *origin*, which could not be fetched, is asked for again."""
         return self.records.in_memory[origin].expires
 
     def forbids(self, origin: str, url: str) -> bool:
-        """Whether the last robots.txt that is known, however old, keeps us out of *url*."""
+        """Whether the last known robots.txt, however old, forbids *url*; True if a parser of ours fails on it."""
         try:
             return not self._allows(origin, url)
         except Exception as error:
@@ -153,7 +153,7 @@ class Robots:
             return True
 
     def missing(self, origin: str, now: float) -> SiteFile | None:
-        """The file of *origin* that has to be fetched next."""
+        """The file of *origin* to be fetched next; None if all are current."""
         for file in (SiteFile.ROBOTS, *self._others):
             record = self.records.find(_key(origin, file))
             if record is not None and self._is_current(record, now):
@@ -165,18 +165,18 @@ class Robots:
         return None
 
     def _is_current(self, record: RobotsRecord, now: float) -> bool:
-        """Whether *record* counts at *now*; one that lasts longer than any is from a clock that was set back since."""
+        """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""
         is_pause = record.status is RobotsStatus.FAILED
         longest_s = self._options.max_snooze_s if is_pause else self._options.robots_max_age_s
         return now < record.expires <= now + longest_s
 
     def statements_of(self, url: str) -> list[Statement]:
-        """What the files of its origin that are known say of the use of *url*, where it is looked at."""
+        """What the known files of its origin say of the use of *url*, by signals that the crawl heeds or records."""
         target = canonicalize_again(url)
         return self._said(target.origin, target.url, self._policy.sees) if target else []
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """The next answer will be *body*, and *rules* are what it says: parsing a large file takes .1 s and more."""
+        """*rules* were parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
         self._ahead = file, body, rules
 
     def note_answer(
@@ -188,9 +188,9 @@ class Robots:
         file: SiteFile = SiteFile.ROBOTS,
         retry_after_s: float = 0.0,
     ) -> None:
-        """Note the final answer (redirects followed) to a request for *file*; *retry_after_s*: not before.
+        """Note the final answer (redirects followed) to a request for *file*; status 0: none came.
 
-        Status 0 means that none came.
+        *retry_after_s*: the pause that the server asks for, 0 if none.
         """
         expires = now + self._options.robots_max_age_s
         if 200 <= status < 300:
@@ -225,7 +225,7 @@ class Robots:
         self._note(origin, file, record, answer, now)
 
     def ask_again(self, origin: str) -> None:
-        """Fetch the robots.txt of *origin* anew if it could not be had."""
+        """Let the robots.txt of *origin* be fetched anew if it could not be fetched."""
         record = self.records.find(origin)
         if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
             record.failures = 0
@@ -236,7 +236,7 @@ class Robots:
         try:
             rules = self._rules(origin, SiteFile.ROBOTS)
             return rules.crawl_delay_s() if isinstance(rules, RobotsTxt) else 0.0
-        except Exception as error:  # that of another origin of the same host; `judge` will give it up
+        except Exception as error:  # maybe the file of another origin of the host; `judge` will give it up
             self._failed_on(error, origin)
             return 0.0
 
@@ -273,9 +273,9 @@ class Robots:
         self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, says))
 
     def read(self, origin: str, file: SiteFile, body: bytes) -> _Reading:
-        """What *body*, an answer, says: nothing changes by it, and the next ``note_answer`` need not read it again.
+        """Parse *body*, an answer, without noting it; the next ``note_answer`` need not parse it again.
 
-        All is asked here that is asked of a new file.
+        It calls all that is called for a new file, so that a parser of ours fails here if at all.
         """
         body = body[:MAX_FILE_BYTES]
         if self._last is not None and self._last[:3] == (origin, file, body):

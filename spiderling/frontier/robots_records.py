@@ -1,4 +1,4 @@
-"""What was learned of the robots.txt of each origin and of its other files; and a cache for those that are parsed."""
+"""Records of robots.txt and other files of origins, in memory and in the store; and a cache for parsed files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spiderling.frontier.storage.protocol import RobotsRow, Store
 MAX_RECORDS = 20_000
 """Records kept in memory, some 300 bytes each beside their files.  Chosen."""
 MAX_RECORD_BYTES = 32_000_000
-"""Bytes of their files, compressed, of which one may have up to 500 kB.  Chosen."""
+"""Bytes of their compressed files, of which one may have up to 500 kB (chosen)."""
 
 Value = TypeVar("Value")
 
@@ -28,7 +28,9 @@ class RobotsStatus(Enum):
     STALE = "stale"
     """A newer file cannot be had; the last one counts."""
     FAILED = "failed"
+    """It is asked for again after a pause."""
     UNREACHABLE = "unreachable"
+    """The retries failed too, and no copy counts."""
 
 
 @dataclass(slots=True)
@@ -37,11 +39,11 @@ class RobotsRecord:
 
     status: RobotsStatus
     fetched: float
-    """When ``body`` was; without one, when it was asked for."""
+    """When ``body`` was fetched; without one, when it was asked for."""
     expires: float
     failures: int = 0
     body: bytes = b""
-    """zlib-compressed text of the rules; empty when there never was an answer."""
+    """zlib-compressed text of the rules; empty if no answer ever came or counts."""
 
 
 class RobotsRecords:
@@ -54,7 +56,7 @@ class RobotsRecords:
         self._bytes = 0
         """Upper bound on the bytes of their bodies."""
         self._is_whole = True
-        """Whether the store has no others."""
+        """Whether the store has only records that are in memory."""
         self._unknown: set[str] = set()
         """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
         self.changed: set[str] = set()
@@ -85,7 +87,7 @@ class RobotsRecords:
         self._is_whole = False
 
     def forget_stored(self) -> None:
-        """When there are many records or large ones, drop those that came first and that the store has."""
+        """If the records take too much memory, drop the oldest of those that the store has."""
         if len(self._unknown) > MAX_RECORDS:
             self._unknown.clear()
         if len(self.in_memory) <= MAX_RECORDS and self._bytes <= MAX_RECORD_BYTES:
@@ -119,7 +121,7 @@ def stored_robots(store: Store) -> Callable[[str], RobotsRecord | None]:
 
 
 def robots_of(row: RobotsRow) -> RobotsRecord:
-    """Raises DamageError for rules that were never packed."""
+    """The record of *row*; raises DamageError if its body cannot be decompressed."""
     try:
         zlib.decompress(row.body) if row.body else None
     except zlib.error as error:
@@ -128,10 +130,9 @@ def robots_of(row: RobotsRow) -> RobotsRecord:
 
 
 class Recent(Generic[Value]):
-    """Holds values by key, at most *most* of them, and together of at most *most_weight*, in any unit.
+    """A cache of at most *most* values whose weights, in any unit, add up to *most_weight* at most.
 
-    The value that was asked for longest ago leaves first.
-    A value that is heavier than that by itself is kept alone.
+    The least recently used value leaves first.  A value heavier than *most_weight* is kept alone.
     """
 
     def __init__(self, most: int, most_weight: int) -> None:
@@ -145,7 +146,7 @@ class Recent(Generic[Value]):
         return len(self._values)
 
     def get(self, key: str) -> Value | None:
-        """The value, which was asked for last now."""
+        """The value of *key*, from now on the most recently used; None if there is none."""
         found = self._values.get(key)
         if found is None:
             return None
@@ -153,7 +154,7 @@ class Recent(Generic[Value]):
         return found[0]
 
     def put(self, key: str, value: Value, weight: int) -> None:
-        """Enter *value*, in place of the one that *key* may have; others leave for it."""
+        """Set the value of *key*; others leave if there is no room."""
         self.drop(key)
         self._values[key] = value, weight
         self.weight += weight

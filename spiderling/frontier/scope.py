@@ -1,4 +1,4 @@
-"""May this URL ever be fetched?  Scheme and name are settled in base/urls.py; here: TLD, file type, form."""
+"""Whether a URL may be fetched at all, by top-level domain, port, file type and form (base/urls.py: scheme, name)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scope:
         self._preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") if options.prefer_tlds else frozenset()
         documents = media_types.parse(options.documents)
         self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
-        """Kinds of the paths that may be fetched."""
+        """Kinds of paths that may be fetched, as indices in KINDS."""
         self.max_chars = options.max_url_chars
         self._ports = parse_ports(options.ports)
 
@@ -34,7 +34,7 @@ class Scope:
         return self._preferred is not None and top_level_domain(host) in self._preferred
 
     def refusal(self, url: CanonicalUrl) -> Reason | None:
-        """OUT_OF_SCOPE, TRAP or None."""
+        """Why *url* stays out: OUT_OF_SCOPE, TRAP or None."""
         kind, depth = form_of(url.path)
         return self.refusal_of_name(url.host) or self.refusal_of_form(kind, depth, len(url.url))
 

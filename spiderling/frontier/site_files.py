@@ -1,7 +1,7 @@
 """The files in which a site speaks to crawlers, parsed: robots.txt, /.well-known/tdmrep.json, /ai.txt.
 
-Each parser takes any bytes and never raises; what it cannot read says nothing.  Each is
-asked ``statements(url, path)`` for the opt-outs that hold for one URL (base/opt_outs.py).
+Each parser takes any bytes and never raises; what it cannot read says nothing.  The method ``statements`` of a parsed
+file returns the opt-outs that hold for one URL (base/opt_outs.py).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from spiderling.base.opt_outs import TRAINING, Signal, Statement, reservation, u
 from spiderling.base.options import Options
 
 MAX_FILE_BYTES = 500 * 1024
-"""RFC 9309, 2.5: at least 500 KiB must be read; we read no more."""
+"""Bytes of a file that are read: the least that RFC 9309, 2.5, lets a crawler read."""
 MAX_RATE_S = 10**9
-"""Seconds of a Request-rate that are taken in at most.  Chosen."""
+"""The most seconds that a Request-rate may state; a larger number counts as this (chosen)."""
 MAX_RULES = 1000
 """Rules of a tdmrep.json, and usage lines of a robots.txt, that are read.  Chosen."""
 MAX_STARS = 4000
-"""Stars in a robots.txt or ai.txt beyond which it allows nothing: nobody means so many, and matching them takes
-milliseconds a URL.  A single path of a usage line or a tdmrep.json matches nothing above a hundredth of it.  Chosen."""
+"""Stars in a robots.txt or ai.txt; with more it allows nothing, since matching them takes milliseconds a URL (chosen).
+A path of a usage line or of a tdmrep.json with more than a hundredth of these matches nothing."""
 
-# as Google's parser reads it, the token ends where no letter, '-' or '_' follows (RFC 9309, 2.2.1)
+# The product token ends before the first character but letters, '-' and '_' (RFC 9309, 2.2.1), as in Google's parser.
 _AGENT_LINE = re.compile(
     r"^([ \t]*user[ -]?agent[ \t]*:[ \t]*)([a-z_-]+)[^#\r\n]*", re.IGNORECASE | re.MULTILINE | re.ASCII
 )
@@ -58,14 +58,14 @@ class Rules(Protocol):
     """A parsed file."""
 
     def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
-        """What it says of the use of *url* by signals that are *wanted*; *path* is its path with query."""
+        """What the file says of the use of *url* by signals that are *wanted*; *path* is the URL's path with query."""
 
 
 class RobotsTxt:
     """RFC 9309, with Crawl-delay, Request-rate, Sitemap, and the usage lines of AIPREF and Content-Signal.
 
-    A group is ours when its product token *is* ours, whatever the case; groups of the same token are
-    one; without one those of ``*`` count.  (Protego alone would take a group for ``spider`` as ours.)
+    The groups whose product token equals ours, whatever the case, count together; without any, those of ``*`` count.
+    (Protego alone would also take a group for ``spider`` as ours.)
     """
 
     def __init__(self, body: bytes, options: Options) -> None:
@@ -91,7 +91,7 @@ class RobotsTxt:
         return list(self._rules.sitemaps)
 
     def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
-        """Preferences for the longest path that matches, as for Allow and Disallow; and AI crawlers kept out."""
+        """The usage lines with the longest matching path, as for Allow and Disallow; and AI crawlers kept out."""
         found: list[Statement] = []
         for signal in filter(wanted, _USAGE.values()) if self._usage else ():
             lines = [line for line in self._usage if line.signal is signal and line.pattern.matches(path)]
@@ -112,7 +112,7 @@ class _UsageLine(NamedTuple):
 
 
 def _usage_lines(text: str, agent: str) -> tuple[list[_UsageLine], set[str]]:
-    """The usage lines of the groups of *agent*, else of ``*``, and of no group; and the tokens that have groups."""
+    """The usage lines outside groups and in those of *agent*, else of ``*``; and the tokens that have groups."""
     lines: dict[str, list[_UsageLine]] = {"": []}
     group = [""]
     is_open = False
@@ -165,10 +165,9 @@ def _encodable(text: str) -> str:
 
 
 class AiTxt:
-    """``/ai.txt`` as Spawning makes it: robots.txt rules on kinds of files, for those who train models.
+    """``/ai.txt`` as Spawning makes it: robots.txt rules on file types, for those who train models.
 
-    Where ``*.txt`` is disallowed text is meant, and a page is text: it counts under its own address and
-    under the same one with that extension.
+    A rule for ``*.txt`` means text, and a page is text: its URL is judged as it is and with the extension ``.txt``.
     """
 
     def __init__(self, body: bytes, options: Options) -> None:
@@ -194,12 +193,12 @@ class PathPattern:
     def __init__(self, pattern: str) -> None:
         pattern = _normal(pattern)
         self.length = len(pattern)
-        """The longest of the patterns that match counts (2.2.2)."""
+        """In characters; of the patterns that match, the longest counts (2.2.2)."""
         self._at_end = pattern.endswith("$")
         self._first, *self._parts = pattern.removesuffix("$").split("*")
 
     def matches(self, path: str) -> bool:
-        """Whether *path* begins so; in time linear in the path for each star."""
+        """Whether the pattern matches *path* from its beginning; in time linear in the path for each star."""
         path = _normal(path)
         if not path.startswith(self._first) or len(self._parts) > MAX_STARS // 100:
             return False

@@ -1,1 +1,1 @@
-"""How URLs become known: links, sitemaps, site files, archives."""
+"""How URLs become known: links, sitemaps, archives; and the requests for site files."""

@@ -27,11 +27,11 @@ class Mention:
     page: int = 0
     """The key of the page that it was found on, or 0."""
     payload: bytes | None = None
-    """A serialised request of a subclass."""
+    """A serialised request of a subclass, or the mark of a sitemap (sitemaps.py); None for a plain page."""
     salt: bytes = b""
-    """What tells apart requests for one URL."""
+    """Distinguishes requests for one URL."""
     redirects: int = 0
-    """Redirects that led to it."""
+    """Number of redirects that led to it."""
 
 
 class Admission:
@@ -52,7 +52,7 @@ class Admission:
         """Whether no host is out of scope."""
 
     def accept(self, mention: Mention) -> int | Reason:
-        """The id of the host that the URL waits for; or why not: a refused mention, or an end at once."""
+        """The id of the host in whose queue the URL now waits; or the Reason why it was refused or ended at once."""
         target = mention.target
         url_states = self._url_states
         distance = mention.distance
@@ -82,7 +82,7 @@ class Admission:
         return url_states.wait(host_id, rank, line, payload is not None) or host_id
 
     def left_out(self, url: QueuedUrl) -> Reason | None:
-        """Why a link that waited ends unfetched, by what was learnt meanwhile; None when it is fetched."""
+        """Why a URL that waited ends unfetched, by what was learnt since it was found; None if it does not."""
         if url.rank == SEED_RANK or url.payload:
             return None
         if self._strategy.is_stale(url.rank, self._url_states.ledger.totals["pages"]):
@@ -90,7 +90,7 @@ class Admission:
         return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
 
     def lower(self, host_id: int, distance: int) -> int:
-        """The distance of a known host that was found at *distance*."""
+        """Lower the distance of a known host to *distance*, if that is less; returns its distance."""
         known = self._url_states.host_states.distance(host_id)
         if distance < known:
             self._url_states.host_states.set_distance(host_id, distance)
@@ -98,7 +98,7 @@ class Admission:
         return min(distance, known)
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
-        """Why links to a host, known if it has an id, are refused whatever their paths: with http and with https."""
+        """(Reason why all http links to a host are refused, or None; the same for https); *host_id* 0: a new one."""
         if host_id and self._takes_all and distance <= self._max_distance and ":" not in name:
             return self._of_usual_ports
         reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
@@ -119,7 +119,7 @@ class Admission:
         self._takes_all = False
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
-        """Why *target* would be refused though a person named it; what is known of hosts and URLs plays no part."""
+        """Why *target* would be refused even as a seed, whatever is known of hosts and URLs; None if it would not."""
         return self._refusal(Mention(target, 0, SEED_RANK), 0, 0, True)
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
@@ -153,7 +153,7 @@ class Admission:
         )
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
-        """Host hops from the seeds of *target* when it is found on the page *source*, and the page's key, or 0, 0."""
+        """(distance of *target* as found on the page *source*, key of the page); (0, 0) if its host is unknown."""
         page = canonicalize(source) if source else None
         host = self._url_states.hosts.get(page.host) if page else None
         if page is None or host is None:
@@ -171,7 +171,7 @@ class Admission:
             return reason
         if not self._scope.allows_port(target.port):
             return Reason.PORT_FORBIDDEN
-        # what a subclass asks for by a Request of its own is not judged by its form
+        # a request of a subclass is judged neither by its domain nor by its form
         refusal = None if mention.payload else self._scope.refusal(target)
         is_too_far = mention.rank != SEED_RANK and distance > self._max_distance
         return Reason.TOO_FAR if refusal is None and is_too_far else refusal

@@ -1,7 +1,7 @@
-"""Pages that come without a request, from an archive: their URLs are judged and accounted for as if they were fetched.
+"""Pages from archives, which need no request: their URLs are judged and accounted for as if they were fetched.
 
-A URL is accounted for when its page ends, and not before: after a kill, a page that was in work counts as never
-read.  Hosts get no turn and wait for nothing; they may be closed (blocked, retired) as in a crawl.
+A URL is accounted for only when its page ends, so a page that was in work at a kill counts as never read.  Hosts are
+not scheduled; they may be closed (blocked, retired) as in a crawl.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spiderling.frontier.hosts.ranks import SEED_RANK
 
 
 class ArchivePages:
-    """``begin`` when a page has been read, ``enter`` right before it is reported."""
+    """Call ``begin`` when a page has been read, and ``enter`` right before it is reported."""
 
     def __init__(self, core: Core) -> None:
         self._url_states = core.url_states
@@ -23,24 +23,23 @@ class ArchivePages:
         self._in_work: dict[int, QueuedUrl] = {}
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
-        """Why no URL like *target* is taken, by its form and host; nothing is changed, so any thread may ask."""
+        """Why *target* is refused by its form or host, or None; it changes nothing, so any thread may call it."""
         return self._admission.unwanted(target)
 
     def refuse(self, reason: Reason) -> None:
-        """Count what is no page, or not wanted."""
+        """Count a record that is no page or not wanted."""
         self._admission.refuse(reason)
 
     def robots_txt(self, url: str, status: int, body: bytes, now: float) -> None:
-        """The robots.txt that an archive holds: it counts for the pages that come after it, however old it gets."""
+        """Note a robots.txt of the archive: it counts for the pages after it, however old it gets."""
         target = canonicalize(url)
         if target is not None:
             self._robots.note_answer(target.origin, status, body, now)
 
     def begin(self, url: str, distance: int = 0) -> Fetch | Reason:
-        """A page at the canonical *url* is in work; or why it is not: the first one at a URL counts.
+        """Begin work on a page at *url*; returns its Fetch, or why it is left out: the first page at a URL counts.
 
-        *distance*: that of its host if it is a new one.
-        A URL whose host is closed, or that robots.txt keeps us out of, ends here.
+        *distance*: that of its host if it is a new one.  A URL of a closed host, or forbidden by robots.txt, ends here.
         """
         target = canonicalize(url)
         if target is None:
@@ -63,7 +62,7 @@ class ArchivePages:
         return end
 
     def enter(self, key: int) -> None:
-        """The URL of the page in work is accounted for: discovered and in transit, to be reported in the same step."""
+        """Count the URL of a page in work as discovered and in transit; it must be reported in the same step."""
         url = self._in_work.pop(key)
         url_states = self._url_states
         url_states.seen.add(key)

@@ -1,4 +1,4 @@
-"""What the parts of a frontier share: Core, which they are made with; Fetch and Report, which it gives out."""
+"""What the parts of a frontier share: Core, which holds them; Fetch and Report, which the frontier returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Core:
     schedule: Schedule
 
     def put(self, mention: Mention, now: float) -> Reason | None:
-        """Accept a URL that is not one of a batch, and wake its host; returns why it was refused, or None."""
+        """Accept a single URL and wake its host; returns why it was refused, or None."""
         accepted = self.admission.accept(mention)
         if isinstance(accepted, Reason):
             return accepted
@@ -36,12 +36,12 @@ class Core:
 
 
 class Fetch(NamedTuple):
-    """A request to be made now: of a page, or (``robots`` set) of a robots.txt."""
+    """A request to be made now: for a page, or for a file of a site if ``robots`` is set."""
 
     id: int
     url: str
     address: str
-    """The one address to connect to; judged and charged."""
+    """The one address to connect to; it is allowed, and its interval has begun."""
     host: Host
     payload: bytes | None = None
     robots: RobotsRequest | None = None

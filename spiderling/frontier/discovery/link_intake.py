@@ -1,7 +1,7 @@
-"""How the links of a page come in: one batch, of which only the new ones are looked at.
+"""Takes in the links of a page as one batch, and examines only those with new URLs.
 
-Known hosts are found by name once a batch, and the keys that are in the seen set by one pass over them.  What a new
-link has to pass is in admission.py; those that pass are ranked side by side (ranking/strategies.py).
+Each host is looked up once a batch, and all keys are compared with the seen set in one pass.  admission.py judges the
+new links; those that it admits are ranked together (ranking/strategies.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spiderling.frontier.storage.queue_lines import HEADS
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
 Entry = tuple[int, bytes, int]
-"""Rank and line of a URL that comes into a queue, and its place in the batch."""
+"""(rank, line, index in the batch) of a URL that comes into a queue."""
 
 
 class Intake:
@@ -40,7 +40,7 @@ class Intake:
         self._schedule = core.schedule
 
     def put(self, linking: LinkingPage, links: LinkBatch, now: float, page: int, visit: Visit | None) -> None:
-        """Accept the links of a page; *page* is its key."""
+        """Accept the links of a page, whose key is *page*."""
         source = linking.host
         rank_of = self._strategy.batch_ranker(linking)
         if links.bad:
@@ -82,7 +82,7 @@ class Intake:
     def _entered(
         self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
     ) -> tuple[list[int], dict[int, list[Entry]]]:
-        """The keys of *new* links, seen from now on, and what comes into each host's queue."""
+        """Add *new* links to the seen set; returns their keys, and host id -> entries for its queue."""
         numbers = new.numbers
         digests = new.digests
         lines = new.lines
@@ -100,13 +100,13 @@ class Intake:
         for at, rank, host_id, key in zip(places, ranks, hosts, keys, strict=True):
             if key:
                 waiting[host_id].append((rank, HEADS[links.prefixes[at]][rank] + lines[at], at))
-        if 0 in keys:  # twice in the batch
+        if 0 in keys:  # some are in the batch twice
             self._admission.refuse(Reason.SEEN, keys.count(0))
             return [key for key in keys if key], {host_id: some for host_id, some in waiting.items() if some}
         return keys, waiting
 
     def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
-        """The ids of hosts, 0 for unknown ones; the others may be nearer now than they were."""
+        """The ids of the hosts *names*, 0 for unknown ones; known ones may get a lower distance."""
         ids = self._url_states.hosts.find_all(names)
         for host_id in self._url_states.host_states.farther(ids, source.distance + 1):
             if host_id != source.id:
@@ -114,7 +114,7 @@ class Intake:
         return ids
 
     def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
-        """The places of those *new* links that are not refused."""
+        """The indices in *links* of the *new* links that are not refused."""
         scope = self._url_states.scope
         closed = self._admission.traps.closed
         names = links.hosts
@@ -146,21 +146,21 @@ class Intake:
         return allowed
 
     def _gate(self, source: Host, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
-        """``Admission.gate``; a name that no worker of ours makes is no host."""
+        """``Admission.gate``; BAD_URL for a new name that is not canonical, as only a forged batch has."""
         if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
             return Reason.BAD_URL, Reason.BAD_URL
         distance = self._url_states.host_states.distance(host_id) if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 
     def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:
-        """Each is shown to *visit* as soon as it waits."""
+        """Queue the entries one by one; each is shown to *visit* as soon as it waits."""
         for entry in entries:
             if self._url_states.wait_all(host_id, [entry]):
                 self._schedule.wake(host_id, now, entry[0])
                 visit.found(links.target(entry[2]))
 
     def _mention(self, source: Host, url: str, flags: int, rank_of: BatchRanker, page: int) -> Mention | None:
-        """A link that is not in the columns of the batch, with its rank; None if it is refused."""
+        """The Mention of a link that is not in the columns of the batch; None if it is refused."""
         target = canonicalize(url)
         if target is None:
             self._admission.refuse(Reason.BAD_URL)

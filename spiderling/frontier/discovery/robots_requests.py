@@ -1,4 +1,4 @@
-"""The requests for robots.txt and its like that are queued or in transit, and the hosts that wait for the answers."""
+"""Requests for files of sites (robots.txt and others), queued or in transit, and the hosts that wait for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_REDIRECTS = 5
 
 
 class RobotsRequests:
-    """One request per origin at a time; a redirect moves it to the queue of another host."""
+    """One request per origin at a time; a redirect may move it to the queue of another host."""
 
     def __init__(self, core: Core, sitemaps: Sitemaps) -> None:
         self._max_delay_s = core.options.max_crawl_delay_s
@@ -25,10 +25,10 @@ class RobotsRequests:
         self._schedule = core.schedule
         self._sitemaps = sitemaps
         self._awaited: dict[str, Host] = {}
-        """The host that goes on when the file that an origin was asked for is there."""
+        """Origin that was asked for a file -> the host that waits for the answer."""
 
     def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
-        """Let *host* fetch the file that *target*'s origin lacks first; False: another host is on the way to it."""
+        """Queue the next missing file of *target*'s origin; False if it is asked for already, at a redirect's host."""
         if target.origin in self._awaited:
             self._schedule.set_aside(host)
             return False
@@ -46,7 +46,7 @@ class RobotsRequests:
         now: float,
         retry_after_s: float = 0.0,
     ) -> Host | None:
-        """Note an answer (status 0: none came) or follow it; gives the host if it asks for too long a delay."""
+        """Note an answer (status 0: none) or follow its redirect; returns the host if its Crawl-delay is too long."""
         target = canonicalize(location) if location else None
         if target and request.redirects < MAX_REDIRECTS and self._url_states.scope.allows_port(target.port):
             self._follow(request, target, now)
@@ -54,18 +54,18 @@ class RobotsRequests:
         return self._settle(request, status, body, now, retry_after_s)
 
     def fail(self, request: RobotsRequest, now: float) -> None:
-        """*request* cannot be carried out."""
+        """*request* cannot be made: note that no answer came."""
         self._settle(request, 0, b"", now)
 
     def drop(self, host: Host) -> None:
-        """*host* was closed; hosts whose robots.txt redirects to it ask again when they are due."""
+        """Drop the requests of *host*, which was closed; hosts that redirected to it ask again when they are due."""
         while host.robots_requests:
             waiting = self._awaited.pop(host.robots_requests.popleft().origin, None)
             if waiting is not None and waiting is not host:
                 self._schedule.place(waiting, waiting.due)
 
     def _follow(self, request: RobotsRequest, target: CanonicalUrl, now: float) -> None:
-        """Ask the redirect's host, under its own politeness."""
+        """Queue the request at the redirect's host, whose own intervals count."""
         waiting = self._awaited.get(request.origin)
         host = self._admission.host(target.host, waiting.distance if waiting else 0)
         if host.is_closed:

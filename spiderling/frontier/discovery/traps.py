@@ -1,25 +1,22 @@
-"""Traps: URLs without end that give nothing new.  What they are, how they are told, and what is refused then.
+"""Traps: URLs without end that give nothing new; how they are found, and what is refused then.
 
-Only what was fetched tells; nothing is probed.  Each page that ends leaves a ``Visit``, and:
+Only fetched pages are evidence; nothing is probed.  Each page that has ended makes a ``Visit``.  Four kinds are found:
 
-- *sections*: the part of a host that a URL belongs to, its path with the digits left out, its
-  directory, each of its parameters.  A section is closed when its fruitless pages outweigh the
-  others by ``pages`` of SPIDERLING_TRAPS (twice as many for a directory, or a parameter on any path).
-  Fruitless is a page that repeats another or says next to nothing; in a section of dates also
-  one without running text.  A page that says something new, in whatever language, counts two
-  against it, and one that is kept, or that leads to something new outside, begins anew.
-- *copies*: pages of one registrable domain with the same sketch (text/sketch.py).  Beyond
-  ``copies`` they are soft 404s: not kept, and their links within the domain are not
-  followed, so that relative links cannot grow for ever.
-- *subdomains*: when the first pages of ``subdomains`` hosts of one registrable domain in
-  a row are copies, names are made up on request (wildcard DNS) and no new one is admitted.
-- *mirrors*: when ``mirror`` pages of a host had the same clean text as those of another host under
-  the same paths, and hardly any differed, the host that gave less is closed.
+- *sections*: a URL belongs to several sections of its host: its path without digits, its directory, and each of its
+  parameters.  A section is closed when its fruitless pages outweigh the others by ``pages`` of SPIDERLING_TRAPS (twice
+  as many for a directory, or a parameter on any path).  A page is fruitless if it repeats another or says next to
+  nothing; if its path has a date, also if it has no running text.  A page that says something new, in any language,
+  outweighs two; a page that is kept, or links to something new outside, sets the count to 0.
+- *copies*: pages of one registrable domain with the same sketch (text/sketch.py).  Beyond ``copies`` they are soft
+  404s: not kept, and their links within the domain are not followed, so that relative links cannot grow for ever.
+- *subdomains*: if the first pages of ``subdomains`` hosts of a registrable domain in a row are copies, its names are
+  made up (wildcard DNS), and no new one is admitted.
+- *mirrors*: if ``mirror`` pages of a host had the same clean text as pages of other hosts at the same paths, and hardly
+  any differed, the host that gave less text is closed.
 
-The form of a single URL (length, depth, repeated segments) is judged in scope.py.  The
-tables of counts have a fixed size (6 MB for the crawl), what was found by them a bounded one
-(13 MB at most); a new entry takes the place of an old one, so that a trap may be noticed late,
-but nothing is taken for a trap wrongly.  They are not kept over a restart; a mirror stays closed.
+scope.py judges the form of a single URL (length, depth, repeated segments).  The tables of counts have a fixed size
+(6 MB), the tables of findings a bounded one (13 MB at most).  A new entry may displace an old one, so a trap may be
+found late, but nothing is taken for a trap wrongly.  A restart empties the tables; a mirror stays closed.
 """
 
 from __future__ import annotations
@@ -44,25 +41,25 @@ _NOVELTY = 2
 _WIDE = 2
 """Factor on ``pages`` for sections that many pages share: a directory, a parameter on any path.  Chosen."""
 _DOUBTFUL = 3
-"""From this many fruitless pages in a row on, a link into the section counts as fruitless.  Chosen."""
+"""The count of fruitless pages from which on a link into the section is not promising (chosen)."""
 _MAX_PARAMETERS = 8
 """Parameters of a query that are looked at.  Chosen."""
 _MISMATCHES = 0.1
-"""Pages that differ, for each that is the same, up to which a host is a mirror.  Chosen."""
+"""In a mirror, the most pages that differ, per page that is the same (chosen)."""
 MOST_CLOSED = 20_000
-"""Closed sections that are kept, at most 370 bytes each; of more, those of the host that had one first go.  Chosen."""
+"""Closed sections that are kept, at most 370 bytes each (chosen); the host that got one first loses its own first."""
 MOST_DOMAINS = 5000
-"""Domains of made-up names that are kept, some 120 bytes each; of more, the one found first goes.  Chosen."""
+"""Domains of made-up names that are kept, some 120 bytes each (chosen); the one found first is dropped first."""
 MOST_MIRRORS = 4000
-"""Hosts with texts of other hosts that are kept, at most 1.3 kB each; of more, the one found first goes.  Chosen."""
+"""Possible mirrors that are kept, at most 1.3 kB each (chosen); the one found first is dropped first."""
 MOST_HOSTS = 16
-"""Other hosts that each of them is compared with; chosen."""
+"""Other hosts with which a possible mirror is compared (chosen)."""
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
 
 def sections_of(path: str) -> dict[str, int]:
-    """The sections of a path with query, each with the factor on the pages that close it."""
+    """Section -> factor on ``pages``, for each section of a path with query."""
     address, _, query = path.partition("?")
     masked = _DIGITS.sub("0", address)
     if query:
@@ -93,13 +90,13 @@ class Counts:
         return number
 
     def lower(self, key: int, by: int = 65535) -> None:
-        """Take *by* off, down to 0."""
+        """Take *by* off the count of *key*, down to 0."""
         if number := self.get(key):
             self._counts[key & self._mask] = max(number - by, 0)
 
 
 class Visit:
-    """One page that has ended; its links are shown to it one by one, since they may be its fruit."""
+    """A page that has ended.  ``found`` is called for its new links, since one of them may make it fruitful."""
 
     def __init__(self, traps: Traps, host: Host, path: str, outcome: Outcome, alike: int, is_copy: bool) -> None:
         """*alike*: pages of the domain with its sketch, itself included; 0 when it has none."""
@@ -110,24 +107,24 @@ class Visit:
         self.fruitful = outcome.reason is Reason.KEPT and not is_copy
         is_bare = outcome.reason in _WITHOUT_TEXT and (not alike or _DATE.search(path) is not None)
         self.fruitless = not self.fruitful and (outcome.reason in _REPEATS or alike > 1 or is_bare)
-        """A page is neither if it says something new and is not kept, or if it failed, which tells nothing."""
+        """A page is neither fruitful nor fruitless if it says something new and is not kept, or if it failed."""
         self.is_new = alike == 1
         self.sections = sections_of(path)
         self._traps = traps
 
     def refuses(self, name: str) -> bool:
-        """Whether links to a host are not followed: those of a copy that stay within its registrable domain."""
+        """Whether links to the host *name* are refused: those of a copy to its own registrable domain."""
         return self.is_copy and registrable_domain(name) == registrable_domain(self.host.name)
 
     def found(self, target: CanonicalUrl) -> None:
-        """The page has a link to *target*, which nobody knew before."""
+        """The page has a link to *target*, which is discovered by it."""
         if self.fruitless and self._traps.is_promising(self, target):
             self.fruitful = True
             self.fruitless = False
 
 
 class Mirror:
-    """What is known of a host whose pages stand on other hosts too."""
+    """A possible mirror: the hosts that have its texts too, and how many pages are the same or differ."""
 
     __slots__ = ("differing", "hosts", "same")
 
@@ -146,7 +143,7 @@ class Traps:
         self._alike = Counts()
         self._made_up = Counts(12)
         self.closed: dict[int, set[int]] = {}
-        """Keys of sections, by the host's id."""
+        """Host id -> keys of its closed sections."""
         self._number_closed = 0
         self._made_up_in: dict[str, None] = {}
         self._paths = Paths()
@@ -161,11 +158,11 @@ class Traps:
         return Reason.TRAP_SECTION if self._is_closed(host_id, path) else None
 
     def holds(self, host: Host, target: CanonicalUrl) -> bool:
-        """Whether a URL that waits is in a trap by now."""
+        """Whether *target*, which waits, is in a trap by now."""
         return self._is_closed(host.id, target.path) or (not host.account.pages and self._is_made_up(host.name))
 
     def is_copy(self, host_name: str, sketch: int) -> bool:
-        """Whether as many pages with *sketch* as may be kept are known."""
+        """Whether the host's domain has as many pages with *sketch* as may be kept."""
         if not (sketch and self._limits.copies):
             return False
         return self._alike.get(_key(registrable_domain(host_name), sketch)) >= self._limits.copies
@@ -184,18 +181,18 @@ class Traps:
     # -- what is learned
 
     def visit(self, host: Host, path: str, outcome: Outcome) -> Visit | None:
-        """A page of *host* at *path* has ended; None for a host that the user wants whatever it gives."""
+        """The Visit of a page at *path* that has ended; None if its *host* is pinned."""
         if host.pinned:
             return None
         alike = self._count(host, outcome.sketch) if outcome.sketch else 0
         return Visit(self, host, path, outcome, alike, 0 < self._limits.copies < alike)
 
     def is_promising(self, visit: Visit, target: CanonicalUrl) -> bool:
-        """Whether a new URL is a fruit of the page that it was found on."""
+        """Whether *target*, a new URL, makes the page of *visit* fruitful."""
         if target.host != visit.host.name:
             other = self._hosts.find(target.host)
             account = self._hosts.account_at_hand(other)
-            # links to a known host may be made up as well, as those of share buttons are
+            # new URLs of a known host may be made up too, as those of share buttons are
             is_new = account is not None and not account.pages and self._hosts.states.queued[other] == 1
             return is_new and registrable_domain(target.host) != registrable_domain(visit.host.name)
         sections = sections_of(target.path)
@@ -204,7 +201,7 @@ class Traps:
         return all(self._fruitless.get(_key(visit.host.name, section)) < _DOUBTFUL for section in sections)
 
     def leave(self, visit: Visit) -> Host | None:
-        """All links of *visit* were shown to it; gives the host that turned out to be a mirror."""
+        """Count *visit*, which has seen all its links; returns a host that turns out to be a mirror, or None."""
         for section, factor in visit.sections.items():
             key = _key(visit.host.name, section)
             if visit.fruitful or not visit.fruitless:
@@ -263,7 +260,7 @@ class Paths:
         self._hosts = array("L", bytes(array("L").itemsize << bits))
 
     def exchange(self, key: int, host_id: int, text_key: int) -> tuple[int, int]:
-        """Enter a page; gives the host and the text that stood at its path, 0 and 0 when none did."""
+        """Enter a page; returns (host id, text key) of the page that stood at its path, (0, 0) if none did."""
         slot = key & self._mask
         former = (self._hosts[slot], self._texts[slot]) if self._keys[slot] == key else (0, 0)
         self._keys[slot] = key

@@ -167,7 +167,7 @@ class QueuedUrl:
     redirects: int = 0
     """Redirects that led to it."""
     payload: bytes | None = None
-    """A serialised request of a subclass (callback, meta, method ...); None for a plain page."""
+    """A serialised request of a subclass, or the mark of a sitemap; None for a plain page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class RobotsRequest:
 
 
 def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:
-    """What identifies a URL (by its key) or a file of a site (by its address), also after a restart."""
+    """(URL, key) or (URL of a file of a site, None): it stays the same over restarts."""
     return (head.origin + head.file.value, None) if isinstance(head, RobotsRequest) else (head.url, head.key)
 
 
@@ -195,7 +195,7 @@ class Host:
     Above each group of fields stands who alone changes them.
     """
 
-    # Nobody: they stay as they are made, ``domain`` as storage/host_table.py sets it when the host comes into memory.
+    # Nobody, after storage/host_table.py has brought the host into memory.
     id: int
     name: str
     states: HostStates = field(repr=False)
@@ -207,11 +207,11 @@ class Host:
     account: YieldAccount = field(default_factory=YieldAccount)
     """Pages and bytes of this host alone, also where its domain is measured as one."""
 
-    # Frontier, when a page is reported
+    # Answers, when a page is reported
     documents: int = 0
     words: int = 0
 
-    # Schedule sets it; all others call ``postpone``.
+    # Schedule and Intervals set it; all others call ``postpone``.
     due: float = 0.0
     """The earliest time at which its next request may start."""
 
@@ -230,15 +230,15 @@ class Host:
     address: str = ""
     """The address of the last request."""
 
-    # UrlStates.reopen
+    # UrlStates.reopen_queue
     pinned: bool = False
     """Reopened by the user: not retired again."""
 
     # host_closing.py
     second_chances: int = 0
-    """Times reopened because the crawl ran out of URLs; each lowers the yield asked of it (yields.py)."""
+    """Steps by which its threshold is milder, since it was reopened for lack of hosts (yields.py)."""
 
-    # Schedule
+    # scheduling/intervals.py
     last_start: float = -math.inf
     """When its last request started.  It is not stored: ``due`` is at least an interval later."""
 
@@ -250,11 +250,11 @@ class Host:
     fetching: QueuedUrl | None = None
     """The URL in transit."""
 
-    # RobotsRequests adds; Frontier hands out.
+    # RobotsRequests adds and drops; Frontier, NextFetch and Answers take one out or put it back.
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     """Files of the site to be fetched before its URLs."""
 
-    # Frontier
+    # Frontier and Answers
     asking: RobotsRequest | None = None
     """The file of the site in transit."""
 
@@ -333,12 +333,12 @@ class Host:
 
 
 class HostColumns(NamedTuple):
-    """What a restart reads of a block of hosts with consecutive ids: one column for each value."""
+    """What a restart reads of a block of hosts with consecutive ids: a list for each column, an entry for each host."""
 
     names: list[str]
     states: list[str]
     distances: list[int]
     queued: list[int]
-    """``waiting`` or ``parked``."""
+    """URLs in the queue, waiting or parked."""
     dues: list[float]
-    """Rounded to 15 digits."""
+    """When the host is due, rounded to 15 digits."""

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass, replace
 
 MAX_STEPS = 3
-"""Times that a host is reopened for lack of URLs, at most (chosen)."""
+"""Steps by which the threshold of a reopened host is milder, at most (chosen)."""
 _MILDER = 0.4
-"""Factor on the threshold for each time (chosen: it leads from the profile normal to permissive)."""
+"""Factor on the threshold for each step (chosen: it leads from the profile normal to permissive)."""
 
 
 def threshold(pages: int, factor: float) -> float:
@@ -53,7 +53,7 @@ class RetirementRule:
     min_bytes: int
 
     def milder(self, steps: int) -> RetirementRule:
-        """The rule for a host that was reopened *steps* times for lack of URLs."""
+        """The rule that is milder by *steps*, for a host that was reopened for lack of hosts."""
         return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER**steps)
 
     def steps_for(self, account: YieldAccount, taken: int) -> int | None:

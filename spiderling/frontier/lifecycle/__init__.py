@@ -1,1 +1,1 @@
-"""What happens to a URL, each time it changes its state."""
+"""Changes of URLs' states, and their counts."""

@@ -1,4 +1,4 @@
-"""URLs that have ended and are to be asked for once more: the URL log knows them, and they wait again."""
+"""Lets URLs wait again that have ended, as the URL log has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spiderling.frontier.storage.url_log import End
 
 
 class AskedAgain(NamedTuple):
-    """What became of URLs that had ended."""
+    """How many URLs that had ended wait again, and how many do not."""
 
     waiting: int = 0
     closed: int = 0
@@ -24,7 +24,7 @@ class AskedAgain(NamedTuple):
 
 
 def ask_again(url_states: UrlStates, schedule: Schedule, ends: Iterable[End], now: float) -> AskedAgain:
-    """Let URLs wait again, each behind the others of its rank, that ended as *ends* say and did not wait since."""
+    """Let the URLs of *ends* wait again, each last in its band; none of them may be waiting already."""
     waiting = closed = 0
     for end in ends:
         host = url_states.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID)

@@ -1,6 +1,6 @@
 """Seeds that could not be reached, to be tried again when they are named again.
 
-Whoever names a seed wants it; that its host was away when it was last asked for is no reason to refuse it as seen.
+Whoever names a seed wants it, so it is not refused as seen because its host could not be reached before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FailedSeeds:
         return key in self._failed
 
     def note_end(self, url: QueuedUrl, reason: Reason) -> None:
-        """*url* has ended; it is remembered if it is such a seed."""
+        """*url* has ended with *reason*: remember it if it is a seed out of reach."""
         if url.rank == SEED_RANK and reason in _OUT_OF_REACH and url.payload is None:
             self._failed[url.key] = reason
             self._is_changed = True
@@ -42,7 +42,7 @@ class FailedSeeds:
                 del self._failed[next(iter(self._failed))]
 
     def pop(self, key: int) -> Reason:
-        """How the seed of this key ended; it is not remembered any more."""
+        """Forget the seed of this key; returns the Reason with which it ended."""
         self._is_changed = True
         return self._failed.pop(key)
 

@@ -1,6 +1,6 @@
-"""The frontier's counts: *discovered = ends + waiting + in transit*, mentions apart, and totals.
+"""The frontier's counts: of URLs (*discovered = ends + waiting + in transit*), of refused mentions, and totals.
 
-A retry is waiting or in transit; a purge counts each URL; mentions were never accepted.
+A URL that is tried again is waiting or in transit; a purge counts each URL of the queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spiderling.frontier.storage.host_table import HostTable
 
 _MAX_FACTS = 500
-"""Pages can name any licence; of more only the kind is counted."""
+"""Facts that are counted by name (chosen); of further ones only the kind, since pages can name any licence."""
 
 
 class Balance(NamedTuple):
@@ -137,7 +137,7 @@ def _reason(key: str) -> Reason:
 
 
 def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
-    """What is known at *now*."""
+    """The crawl's totals at *now*."""
     states = hosts.states.hosts_by_state()
     totals = ledger.totals
     return HistoryRow(

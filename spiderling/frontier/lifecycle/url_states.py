@@ -1,4 +1,4 @@
-"""States of URLs: every host and URL of the crawl, and the only places where a URL changes its state."""
+"""Holds every host and URL of the crawl; only its methods change the state of a URL."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from spiderling.frontier.storage.seen import SeenSet
 from spiderling.frontier.storage.url_log import UrlLog
 
 GENERATION = "generation"
-"""The count under which the store holds the number of the last flush."""
+"""Key in the store's counts: the number of the last flush (storage/protocol.py)."""
 
 
 class UrlStates:
     """Hosts, queues, seen set and counts, changed together so that they always agree.
 
-    The queue of a closed host is parked as it stands, or dropped: its URLs have ended, and wait again when the
+    All URLs of a closed host have ended.  Its queue is dropped, or parked as it is; parked URLs wait again when the
     host is reopened.
     """
 
@@ -66,11 +66,11 @@ class UrlStates:
         return self.host_states.ranks[host_id]
 
     def rich_from(self) -> float:
-        """The yield rate above which a host counts as rich: that of the crawl; none does where none is retired."""
+        """The yield rate above which a host counts as rich: the crawl's; infinite if the strategy retires no hosts."""
         return self.ledger.yield_rate if self._retires else math.inf
 
     def restore(self, state: State, store: Store) -> list[int]:
-        """Take up what was committed; gives the open hosts with URLs, in the order in which they are due.
+        """Take up what was committed; returns the ids of the open hosts with URLs, in the order in which they are due.
 
         What was in transit waits again, or is parked if its host was closed.
         """
@@ -85,7 +85,7 @@ class UrlStates:
         return open_hosts
 
     def note_event(self, now: float, what: str) -> None:
-        """Something that a person did or should know."""
+        """Record what a person did or should know."""
         self._events.append((now, what))
 
     @property
@@ -115,7 +115,7 @@ class UrlStates:
         return changes
 
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:
-        """A discovered URL waits at the end of its host's queue; the Reason if it ends instead.
+        """Queue a discovered URL at the end of its band; returns the Reason if it ends instead.
 
         In a full queue the oldest URL of the worst band makes room for one of a better band.  Requests of a subclass
         (*is_request*) are never refused.
@@ -142,12 +142,12 @@ class UrlStates:
         return None
 
     def ask_again(self, host_id: int, rank: int, line: bytes, reason: Reason, is_request: bool) -> Reason | None:
-        """A URL that had ended as *reason* waits again; or ends as ``wait`` says."""
+        """``wait`` for a URL that had ended with *reason*."""
         self.ledger.reopen_ended(reason, 1)
         return self.wait(host_id, rank, line, is_request)
 
     def requeue_failed_seed(self, target: CanonicalUrl) -> int:
-        """If *target* is a seed that failed, it waits again, and its host counts no failures; its id, or 0."""
+        """Requeue *target* if it is a failed seed, and clear its host's failures; returns the host's id, or 0."""
         host_id = self.hosts.find(target.host) if self.failed_seeds else 0
         key = url_key(host_id, target.url) if host_id else 0
         if key not in self.failed_seeds or self.host_states.is_closed(host_id):
@@ -160,7 +160,7 @@ class UrlStates:
         return host_id
 
     def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
-        """``wait`` for links of one page (rank, line, whatever); whether one of them waits."""
+        """``wait`` for links of one page to one host: (rank, line, anything); returns whether any of them waits."""
         if (
             not self.host_states.is_closed(host_id)
             and self.host_states.queued[host_id] + len(entries) <= self._max_queue
@@ -174,14 +174,14 @@ class UrlStates:
             self.url_log.log_end(url_of(line, self.hosts.by_id(host_id)), reason)
 
     def hand_out(self, host: Host) -> None:
-        """The head of its host's queue is in transit."""
+        """Move the head of the queue of *host* into transit."""
         url = self.queues.pop(host)
         self.in_transit[url.key] = host.fetching = url
         self.hosts.changed.add(host)
         self.ledger.hand_out()
 
     def take_back(self, url_id: int | None) -> QueuedUrl | None:
-        """The URL in transit of this id; the caller says what becomes of it."""
+        """Take the URL of this id out of transit, if it is there; the caller must end or requeue it."""
         url = self.in_transit.pop(url_id, None) if url_id is not None else None
         if url is not None:
             url.host.fetching = None
@@ -189,7 +189,7 @@ class UrlStates:
         return url
 
     def wait_again(self, url: QueuedUrl, first: bool) -> None:
-        """A URL that was in transit waits again: *first*, or behind those of its band."""
+        """Requeue a URL that was in transit, *first* or last in its band; it ends if its host is closed."""
         self.ledger.give_back()
         if first:
             self.queues.push_front(url)
@@ -224,7 +224,7 @@ class UrlStates:
         return number
 
     def close_queue(self, host: Host, state: HostState) -> int:
-        """End all URLs of *host*, which are parked or dropped; returns how many.  Nothing is moved."""
+        """Close *host* and end its URLs, which are parked in place or dropped; returns how many."""
         number = host.queued
         reason = CLOSED_STATES[state]
         self.ledger.end_waiting(reason, number)
@@ -235,7 +235,7 @@ class UrlStates:
         return number
 
     def reopen_queue(self, host: Host, is_pinned: bool) -> int:
-        """The parked URLs of a closed host wait again; returns how many.  *is_pinned*: it is not retired again."""
+        """Reopen a closed host: its parked URLs wait again; returns how many.  *is_pinned*: it is not retired again."""
         self.ledger.reopen_ended(CLOSED_STATES[host.state], host.queued)
         self.hosts.set_closed(host, HostState.EXHAUSTED)
         if is_pinned:
@@ -244,5 +244,5 @@ class UrlStates:
         return host.queued
 
     def _parks(self, reason: Reason) -> bool:
-        """Whether URLs that end so may come back when their host is reopened."""
+        """Whether the queue of a host that is closed for *reason* is parked."""
         return reason is not Reason.HOST_RETIRED or self._parks_retired

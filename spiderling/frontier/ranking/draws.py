@@ -23,12 +23,10 @@ def chance(seed: int) -> Callable[[], float]:
 
 
 class Draw:
-    """Call it with the ranks in which somebody waits: it returns one of them.  With the same seed, the same calls
-    return the same ranks.
-    """
+    """Called with the ranks in which hosts or URLs wait, it returns one of them, the same ones with the same seed."""
 
     def __init__(self, power: float, seed: int, fair: int = 0) -> None:
-        """*fair*: every draw of this number goes round all ranks, so that the worst has its turn; 0: none does."""
+        """*fair*: each draw of this number takes the next rank in turn, whatever the weights; 0: none does."""
         self._weights = [] if math.isinf(power) else [(rank + 1) ** -power for rank in range(RANKS)]
         self._random = chance(seed)
         self._fair = fair

@@ -30,9 +30,9 @@ _QUALITY = {
 _WORST_BADNESS = 40.0
 """Badness from which on a page counts as the worst (chosen)."""
 _USUAL_ANCHOR = 15
-"""Characters of a link's text that tell nothing (chosen)."""
+"""Length of a link's text that tells nothing, in characters (chosen)."""
 _LONG_ANCHOR = 60
-"""Characters from which on a link's text tells the most (chosen)."""
+"""Length from which on a link's text tells the most, in characters (chosen)."""
 ANCHORS = [0.0] + [max(-1.0, min(1.0, (n - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR))) for n in range(1, 256)]
 """``Cues.anchor`` by the number of characters of a link's text, 255 at most."""
 _FAR = 10

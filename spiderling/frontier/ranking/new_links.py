@@ -32,7 +32,7 @@ class FoundLink(NamedTuple):
     text_block: bool
     """Whether it is in a block of running text."""
     score: float = 0.0
-    """The probability of that, 0 to 1."""
+    """The probability that it is, 0 to 1."""
     anchor: int = 0
     """Characters of the link's text, 255 at most."""
 

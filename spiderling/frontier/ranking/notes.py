@@ -29,7 +29,7 @@ _DAMAGES = (
 )
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
 _MOST = 1e6
-"""A yield rate above any that a host has; it is above 1 for packed documents."""
+"""A yield rate above that of any host; compressed documents may have more than 1."""
 _compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
 
 

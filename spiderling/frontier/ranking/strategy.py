@@ -59,9 +59,9 @@ class Strategy:
         return math.inf
 
     haste: int = 0
-    """Price of crawl time, in hosts; 0: no host is deferred.
+    """Price of crawl time, in hosts; 0: no host is held back.
 
-    A host is deferred if its text per byte is below (text of the better hosts) / (their number + this).
+    A host is held back if its text per byte is below (text of the better hosts) / (their number + this).
     """
 
     ranks_hosts: ClassVar[bool] = False

@@ -36,19 +36,19 @@ _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_F
 _USUAL_RATE = 0.03
 """Yield rate that a crawl is taken to have before it has downloaded anything (chosen)."""
 _USUAL_BYTES = 1_000_000
-"""Downloaded bytes for which `_USUAL_RATE` counts in the crawl's yield rate (chosen)."""
+"""Weight of `_USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)."""
 _FRUITFUL_RATE = 0.001
 """Yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)."""
 _FRUITFUL_BYTES = 100_000
-"""Downloaded bytes for which `_USUAL_RATE` counts in the yield rate of fruitful hosts (chosen)."""
+"""Weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)."""
 _YOUNG_PAGES = 1.5
 """Pages after which a host's own yield rate counts as much as the promised one (chosen)."""
 _SECTION_PAGES = 4.0
-"""Pages for which the host's yield rate counts in that of one of its sections (chosen)."""
+"""Weight of the host's yield rate in that of one of its sections, in pages (chosen)."""
 _USUAL_PAGE_BYTES = 27_000
-"""Size that a page is taken to have before any was read (chosen)."""
+"""Mean size of a page before any was read (chosen)."""
 _USUAL_PAGES = 20
-"""Pages for which `_USUAL_PAGE_BYTES` counts in the mean size (chosen)."""
+"""Weight of `_USUAL_PAGE_BYTES` in the mean size, in pages (chosen)."""
 _SECTIONS = 50_000
 """Sections that are remembered (chosen); the one that came first is forgotten first."""
 _SCALE = 3.0
@@ -56,9 +56,9 @@ _SCALE = 3.0
 _MOST = 2**50
 """More bytes or pages than any crawl has; larger numbers in a state are damage."""
 _BEST = math.log(6.0)
-"""The logarithm of how many times the yield rate of fruitful hosts a link of rank 1 promises at least (chosen)."""
+"""The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(1.7)
-"""The logarithm of how many times as much as the next a rank promises (chosen)."""
+"""The logarithm of (what a rank promises / what the next worse rank does) (chosen)."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
 _FEW = 24
@@ -108,7 +108,7 @@ class Worth:
         self.forget()
         self.notes = Notes(self)
 
-    # -- the crawl's mean, and ranks beside it
+    # -- yield rates, and the ranks of hosts
 
     @property
     def usual(self) -> float:
@@ -119,9 +119,9 @@ class Worth:
 
     @property
     def fruitful(self) -> float:
-        """The yield rate, so far, of the hosts that gave text, beside which ranks are made.
+        """The yield rate so far of the hosts that gave text; ranks compare with it.
 
-        That of the whole crawl falls while many poor hosts are tried, until all links seem rich beside it.
+        That of the whole crawl falls while many poor hosts are tried, until all links seem rich.
         """
         kept, downloaded = self._fruitful
         given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
@@ -136,7 +136,7 @@ class Worth:
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
 
-        The promise counts like the first page and a half that it gives, and a quarter beside all that it gave.
+        What it gave, with the promise as 1.5 further pages, has the weight 3/4; the promise alone has 1/4.
         """
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
@@ -200,7 +200,7 @@ class Worth:
         return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
-        """Worth of a host beside the crawl, -1 to 1, and how far it is known."""
+        """``Cues.host`` and ``Cues.trust`` of a host."""
         account = self._crawl.account_at_hand(host_id) if host_id else None
         if account is None:
             rank = self._crawl.rank_of_host(host_id) if host_id else 5
@@ -221,7 +221,7 @@ class Worth:
     # -- learning
 
     def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
-        """What the page at *url* gave."""
+        """Learn from what the page at *url* gave."""
         host = page.host
         rate = max(host.account.rate, _FRUITFUL_RATE)
         is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None

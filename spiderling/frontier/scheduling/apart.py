@@ -1,8 +1,8 @@
-"""Hosts that wait behind others of their own group, because it holds its share of the places (shares.py).
+"""A backlog in which hosts wait apart from the common line while their group holds its share of the places.
 
-They do not stand in the line of all others: of a farm of twenty thousand hosts, no more wait there than
-may have a place.  Each group has a backlog of its own, 4 bytes a host.  When the group may have another
-place, its first host comes back to the end of the line.
+A group is an address or a registrable domain (shares.py; its share: places.py).  Each such group has a backlog of its
+own, 4 bytes a host, so a farm of 20,000 hosts does not fill the line.  When the group may have another place, its first
+host comes back to the end of the line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.shares import Group
 
 _LOOKS = 256
-"""Hosts that are set apart in one call at most, so that none takes long.  Chosen."""
+"""Hosts that one ``pop`` sets apart at most (chosen: the event loop is not held up)."""
 
 
 class FairBacklog:
@@ -24,14 +24,14 @@ class FairBacklog:
     def __init__(
         self, new_line: Callable[[], Backlog], domain_of: Callable[[int], int], is_full: Callable[[Group, int], bool]
     ) -> None:
-        """*is_full*: whether a group has as many places as it may have, once it has a number of further ones."""
+        """*is_full*: whether a group, with a number of further places, would hold its share."""
         self._new_line = new_line
         self._domain_of = domain_of
         self._is_full = is_full
         self._line = new_line()
         self._apart: dict[Group, Backlog] = {}
         self._called: dict[int, Group] = {}
-        """The group that each host, by id, waited behind before it came back into the line."""
+        """Id of a host that has come back into the line -> the group with which it waited apart."""
         self._number_called: Counter[Group] = Counter()
         """How many hosts of each group have come back and stand in the line."""
 
@@ -39,11 +39,11 @@ class FairBacklog:
         return len(self._line) + sum(map(len, self._apart.values()))
 
     def push(self, host_id: int, due: float, now: float) -> None:
-        """*host_id* comes to the end of the line; a host that is not due for a minute comes back when it is."""
+        """Add *host_id* to the end of the line (``Backlog.push``)."""
         self._line.push(host_id, due, now)
 
     def extend(self, host_ids: Sequence[int]) -> None:
-        """These come to the end of the line, in this order."""
+        """Add these to the end of the line, in this order."""
         self._line.extend(host_ids)
 
     def has_others(self, now: float) -> bool:
@@ -52,14 +52,14 @@ class FairBacklog:
         return due is not None and due <= now
 
     def set_apart(self, group: Group, host_id: int, due: float, now: float) -> None:
-        """*host_id* waits behind the others of *group*, which has as many places as it may have."""
+        """*host_id* waits apart, behind the others of *group*, which holds its share of places."""
         line = self._apart.get(group)
         if line is None:
             line = self._apart[group] = self._new_line()
         line.push(host_id, due, now)
 
     def pop(self, now: float) -> int | None:
-        """The host that is next in the line at *now*; None may mean that more are to be looked at in the next call."""
+        """Take out the next host of the line; None if it is empty, or _LOOKS hosts were set apart."""
         for _ in range(_LOOKS):
             self._call(now)
             if (host_id := self._line.pop(now)) is None:
@@ -75,7 +75,7 @@ class FairBacklog:
         return None
 
     def pop_apart(self, now: float) -> int | None:
-        """A host that waits behind others of its group, for a place that nobody else needs; groups take turns."""
+        """Take out a host that waits apart, for a place that no host in the line needs; groups take turns."""
         for group in list(self._apart):
             line = self._apart.pop(group)
             host_id = line.pop(now)
@@ -86,7 +86,7 @@ class FairBacklog:
         return None
 
     def _call(self, now: float) -> None:
-        """Look at one group: if it may have another place, its first host comes to the end of the line."""
+        """Move the first host of one group to the end of the line if the group may have another place."""
         if not self._apart:
             return
         group = next(iter(self._apart))
@@ -100,11 +100,11 @@ class FairBacklog:
             self._apart[group] = line
 
     def best_rank(self) -> int:
-        """The best rank that is waited in, or one beyond the worst; of those that wait apart if there are no others."""
+        """The best rank in the line, or of the hosts apart if the line is empty; RANKS if no host waits."""
         best = self._line.best_rank()
         return min((line.best_rank() for line in self._apart.values()), default=RANKS) if best == RANKS else best
 
     def next_due(self) -> float | None:
-        """When there will next be a host: 0 at once."""
+        """When ``pop`` or ``pop_apart`` can next return a host; 0: at once; None: none waits."""
         dues = [line.next_due() for line in (self._line, *self._apart.values())]
         return min((due for due in dues if due is not None), default=None)

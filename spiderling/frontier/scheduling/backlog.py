@@ -1,7 +1,7 @@
 """Hosts that have URLs and no place on the workbench: by rank, then first come, first served; 4 bytes each.
 
 After BUbiNG's virtualiser (Boldi et al. 2018), which keeps the queues of most hosts on disk; here
-the hosts themselves are there as well.  A host that is not due for a minute waits apart until it is.
+the records of the hosts are there too.  A host that is not due within a minute waits apart until it is.
 Hosts under a preferred top-level domain (``SPIDERLING_PREFER_TLDS``) have a line of their own, which is
 served three times out of four while hosts wait in both.  Each of the two is made of one line for each
 rank, and which rank is served is drawn (ranking/draws.py); so no host waits for ever.
@@ -20,11 +20,11 @@ from spiderling.frontier.hosts.ranks import RANKS
 _APART_AFTER_S = 60.0
 """Seconds; a host that is due later than this waits apart.  Chosen."""
 _COMPACT_ABOVE = 1024
-"""Ids at the front of a line that have left it, above which they are cut off.  Chosen."""
+"""Used ids at the front of a line; more than these are cut off (chosen)."""
 PREFERRED_TURNS = 4
-"""Every fourth turn goes to a host outside the preferred domains.  Chosen."""
+"""While hosts wait in both lines, every fourth turn goes to one outside the preferred domains (chosen)."""
 _RANKS_IN = [[rank for rank in range(RANKS) if mask >> rank & 1] for mask in range(1 << RANKS)]
-"""The ranks that a mask stands for, bit n for rank n."""
+"""Bit mask -> the ranks that it stands for, bit n for rank n."""
 
 
 class _Line:
@@ -49,7 +49,7 @@ class _Line:
 class Backlog:
     """Ids of hosts, each line in the order in which they came.
 
-    A host whose rank has changed is to be pushed once more; where it stood before it is passed over.
+    A host whose rank has changed must be pushed again; its former entry is then skipped.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Backlog:
         self._lines = [[_Line() for _ in range(RANKS)] for _ in range(2)]
         """The line of the others and that of preferred hosts, each by rank."""
         self._waited_in = [0, 0]
-        """A mask of the ranks whose line is not empty; kept, since it is asked for several times a request."""
+        """For each of the two, a bit mask of the ranks whose line is not empty: it is needed often."""
         self._number = 0
         self._turn = 0
         self._snoozed: list[tuple[float, int]] = []
@@ -73,7 +73,7 @@ class Backlog:
         return self._number + len(self._snoozed)
 
     def push(self, host_id: int, due: float, now: float) -> None:
-        """*host_id* comes to the end; a host that is not due for a minute comes back when it is."""
+        """Add *host_id* to the end of its line, or apart if it is not due within a minute."""
         if due > now + _APART_AFTER_S:
             heapq.heappush(self._snoozed, (due, host_id))
         else:
@@ -84,7 +84,7 @@ class Backlog:
             self._number += 1
 
     def extend(self, host_ids: Sequence[int]) -> None:
-        """These come to the end, in this order."""
+        """Add these to the ends of their lines, in this order."""
         ids = np.array(host_ids, np.uint32)
         preferred, ranks = (np.fromiter(map(of, host_ids), np.uint8, len(ids)) for of in (self._prefers, self._rank_of))
         for which, lines in enumerate(self._lines):
@@ -94,7 +94,7 @@ class Backlog:
         self._number += len(host_ids)
 
     def pop(self, now: float) -> int | None:
-        """The host that is next at *now*."""
+        """Take out the host that is next at *now*; None if none is."""
         if self._snoozed and self._snoozed[0][0] <= now:
             return heapq.heappop(self._snoozed)[1]
         others, preferred = self._waited_in
@@ -115,12 +115,12 @@ class Backlog:
         return None
 
     def best_rank(self) -> int:
-        """The best rank that is waited in, or one beyond the worst."""
+        """The best rank in the lines; RANKS if they are empty."""
         mask = self._waited_in[0] | self._waited_in[1] | 1 << RANKS
         return (mask & -mask).bit_length() - 1
 
     def next_due(self) -> float | None:
-        """When ``pop`` will next give a host: 0 at once."""
+        """When ``pop`` can next return a host; 0: at once; None: none waits."""
         if self.best_rank() < RANKS:
             return 0.0
         return self._snoozed[0][0] if self._snoozed else None

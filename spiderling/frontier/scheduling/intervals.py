@@ -1,12 +1,11 @@
 """When a host and an address may be asked again: the intervals between the starts of requests.
 
-A request has three moments, each a method of the same name here and in the Frontier, in this order:
+A request passes three moments, each with a method here.  At each of them both intervals, that of the host and that of
+the address, begin anew:
 
-- ``handed_out``: both intervals count from here, so that nobody else is handed out meanwhile;
-- ``permitted``, at the last gate before the connection: they count from here;
-- ``started``, when the connection is being opened: they count from here in the end.
-
-A host is due again one interval after that, and so is its address.
+- ``handed_out``, so that no other request to host or address is handed out meanwhile;
+- ``permitted``, at the last gate before the connection;
+- ``started``, when the connection is being opened; host and address are due one interval later.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ class Intervals:
             self._quiet_until = now + max(self.host_s, self.ip_s)
 
     def due(self, host: Host, now: float) -> float:
-        """When *host* is due, which is no later than any pause of ours can last, whatever its row says.
+        """When *host* is due: at most the longest pause after *now*.
 
-        The row may be from a time when the clock was ahead of *now*.
+        Its row may say later, if it was written while the clock was ahead.
         """
         host.due = min(host.due, now + max(self._longest_pause_s, self.of(host)))
         return host.due
@@ -70,7 +69,7 @@ class Intervals:
         return max(self._workbench.last_permitted(address) + self.ip_s, host.last_start + self.of(host))
 
     def permitted(self, host: Host, address: str, now: float) -> None:
-        """The connection may be opened: both intervals count from here until it is."""
+        """The connection may be opened; until it is, both intervals count from *now*."""
         host.last_start = now
         host.postpone(now + self.of(host))
         self._workbench.note_permitted(address, now)
@@ -81,12 +80,12 @@ class Intervals:
         return max(0.0, self._workbench.last_started(address) + self.ip_s - now)
 
     def started(self, host: Host, address: str, now: float) -> None:
-        """The connection is being opened: both intervals count from here."""
+        """The connection is being opened; both intervals count from *now*."""
         self.permitted(host, address, now)
         self._workbench.note_started(address, now)
 
     def may_also_start(self, address: str, now: float) -> bool:
-        """Whether a request that was started elsewhere may be tried at *address* too; if so, it counts from here."""
+        """See ``Frontier.may_also_start``."""
         if self._workbench.last_permitted(address) + self.ip_s > now:
             return False
         self._workbench.note_started(address, now)

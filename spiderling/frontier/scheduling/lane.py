@@ -51,7 +51,7 @@ class Lane:
     """Hosts, each under the address of its next request."""
 
     def __init__(self, rank_of: Callable[[Host], int], serial: Callable[[], int]) -> None:
-        """*serial* numbers what comes in, so that of those due at one time the first comes first."""
+        """*serial* numbers the entries, so that of those due at one time the first is served first."""
         self._rank_of = rank_of
         self._serial = serial
         self._queues: dict[str, _Queue] = {}
@@ -59,7 +59,7 @@ class Lane:
         self._ready: list[list[Entry]] = [[] for _ in range(RANKS)]
 
     def add_host(self, host: Host, address: Address) -> None:
-        """*host* comes in under *address*; its version is a new one."""
+        """Add *host* under *address*; the caller must have renewed its version."""
         queue = self._queues.get(address.name)
         if queue is None:
             queue = self._queues[address.name] = _Queue(address)
@@ -73,7 +73,7 @@ class Lane:
             self._schedule(queue)
 
     def ripen(self, now: float) -> list[int]:
-        """The ranks that hold a host that is due at *now*, best first."""
+        """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
         ranks = self.waited_in()  # before the loop: an address whose entry is stale goes back to the heap
         while (due := self._front(self._heap)) is not None and due <= now:
             entry = heapq.heappop(self._heap)
@@ -108,7 +108,7 @@ class Lane:
         return min(dues if later is None else [*dues, later], default=None)
 
     def forget_empty(self) -> set[str]:
-        """Drop addresses without hosts; gives those with some."""
+        """Drop addresses without hosts; returns the names of the others."""
         self._queues = {name: queue for name, queue in self._queues.items() if queue.hosts}
         return set(self._queues)
 

@@ -90,7 +90,7 @@ class Names:
         return _release(known)
 
     def unresolved(self, name: str, permanent: bool, now: float) -> set[Host]:
-        """Note a failure, which ends in DEAD at once (*permanent*) or after the retries; returns who waited."""
+        """Note a failure: DEAD at once (*permanent*) or after the retries; returns the hosts that waited."""
         known = self._names.setdefault(name, Name())
         known.failures += 1
         if permanent or known.failures > self._retries:
@@ -109,12 +109,12 @@ class Names:
         return known.fallback if known is not None and known.address == address else ""
 
     def forget(self) -> None:
-        """All answers are out of date."""
+        """Let all answers expire."""
         for known in self._names.values():
             known.expires = 0.0
 
     def _prune(self) -> None:
-        """Of too many names, keep the newer half and those that are asked for."""
+        """If there are too many names, keep the newer half and those that hosts wait for."""
         if len(self._names) > _MAX_NAMES:
             names = list(self._names.items())
             newer = len(names) // 2

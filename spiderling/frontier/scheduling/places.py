@@ -9,16 +9,16 @@ from spiderling.frontier.scheduling.crowd import Crowd
 from spiderling.frontier.scheduling.shares import Group
 
 _LET_IN = 4
-"""Every fourth host of an address that has enough hosts is let in all the same; chosen."""
+"""Every fourth host of a crowded address is let in all the same (chosen)."""
 _LEAST = 8
-"""Places that a group may hold, however few there are: a tenth of ten would be one host an address.  Chosen."""
+"""Places that any group may hold, however few there are (chosen: a tenth of ten would be one host an address)."""
 
 
 class Places:
     """The places that are taken; only groups that hold some are counted."""
 
     def __init__(self, crowd: Crowd, most: float) -> None:
-        """*most*: the share of one group."""
+        """*most*: the share of the places that one group may hold, 0 to 1."""
         self._crowd = crowd
         self._most = most
         self.held: Counter[Group] = Counter()
@@ -36,21 +36,21 @@ class Places:
         self.move(host, "")
 
     def move(self, host: Host, address: str) -> None:
-        """*host* holds its place under *address* now."""
+        """Count the place of *host* under *address* from now on."""
         self._count(host.place, -1)
         self._count(address, 1)
         host.place = address
 
     def is_full(self, group: Group, more: int = 0) -> bool:
-        """Whether *group* has its share of the places, or more, once it has *more* of them."""
+        """Whether *group*, with *more* further places, would hold its share of them or more."""
         return bool(group) and self.held.get(group, 0) + more >= max(_LEAST, self._most * self._crowd.places)
 
     def full_group(self, host: Host) -> Group | None:
-        """The group of *host* that has its share of the places."""
+        """The group of *host* that holds its share of the places; None if neither does."""
         return next((group for group in (host.domain, host.address) if self.is_full(group)), None)
 
     def has_too_many(self, host: Host) -> bool:
-        """Whether a group of *host*, which has one, holds places beyond its share: nobody else needed them."""
+        """Whether a group of *host*, which holds a place, has more than its share, since no other host needed it."""
         return self.is_full(host.domain, -1) or self.is_full(host.place, -1)
 
     def is_crowded(self, address: str, enough: float) -> bool:

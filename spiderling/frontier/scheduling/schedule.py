@@ -40,7 +40,7 @@ _NOTHING = YieldAccount()
 
 
 def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
-    """The robots.txt to be fetched first, or else the best URL; it stays where it is.  There must be work."""
+    """The next file of the site, or else the next URL of *host*, which must have work; it stays in its queue."""
     return host.robots_requests[0] if host.robots_requests else queues.peek(host)
 
 
@@ -62,7 +62,7 @@ class Schedule:
         yield_rate: Callable[[], float],
         strategy: Strategy,
     ) -> None:
-        """*vet* may close a host that is about to get a place; *yield_rate* is that of the crawl."""
+        """*vet* may close a host that is about to get a place; *yield_rate*: that above which a host is rich."""
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
         self._strategy = strategy
@@ -87,17 +87,17 @@ class Schedule:
         return self._names.lookup(name_in(head), now)
 
     def held_back(self, now: float) -> tuple[int, int]:
-        """(deferred hosts that would be due at *now*, places in use)."""
+        """See ``Frontier.held_back``."""
         return self._holding.number(now), self._places_used
 
     def next_due(self) -> float | None:
-        """When ``pop`` will next have something to look at; None when nothing waits for a time."""
+        """When ``pop`` is to be called next; None if nothing waits for a point in time."""
         waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
         dues = (self._workbench.next_due(), self._holding.next_due(), waiting)
         return min((due for due in dues if due is not None), default=None)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
-        """A host of those due at *now*, as the strategy ranks them, with its address; it leaves the workbench."""
+        """Take a host that is due at *now* off the workbench, by rank; returns it with its address."""
         if (released := self._holding.released(now)) is not None:
             self._bench(*released, now)
         self._make_room(now)
@@ -110,7 +110,7 @@ class Schedule:
         return found
 
     def _make_room(self, now: float) -> None:
-        """When all places are taken, a waiting host gives its own up if a host of a better rank is in the backlog."""
+        """If all places are taken, a waiting host gives its own up for one in the backlog that is two ranks better."""
         if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
             host = self._holding.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
             if host is not None:
@@ -118,7 +118,7 @@ class Schedule:
                 self._put_back(host.id, host.due, now)
 
     def restore(self, waiting: Sequence[int], now: float) -> None:
-        """The hosts with URLs wait in this order; no host, known or new, is due before the intervals are over."""
+        """Put the hosts *waiting* into the backlog in this order; no host is due before the intervals are over."""
         self.intervals.begin_anew(now, len(self._hosts) > 0)
         self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
@@ -145,7 +145,7 @@ class Schedule:
     # -- places
 
     def wake(self, host_id: int, now: float, rank: int = 0) -> None:
-        """The host has new work, the best of it of *rank*: if it was at rest it is due from *now* on."""
+        """Note new work of a host, the best of it of *rank*; a host at rest gets a place or joins the backlog."""
         states = self._hosts.states
         is_at_rest = states.is_at_rest(host_id)
         if not is_at_rest and rank >= states.heads[host_id]:
@@ -165,7 +165,7 @@ class Schedule:
             self._put_back(host_id, self.intervals.due(live, now) if live else now, now)
 
     def _rank(self, host_id: int, rank: int, now: float, is_at_rest: bool) -> None:
-        """Work out the host's rank with new work of *rank*; if it is better than before, the host is placed anew."""
+        """Compute the host's rank with new work of *rank*; if it is better than before, place the host anew."""
         states = self._hosts.states
         live = self._hosts.live(host_id)
         worth = self._strategy.host_rank(host_id, live.account if live else _NOTHING, rank)
@@ -196,7 +196,7 @@ class Schedule:
             states.heads[host.id] = head.rank
             states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
         self._holding.count(host, self._hosts.states.ranks[host.id])
-        if not host.robots_requests and self._makes_room(host, name, now):
+        if not host.robots_requests and self._goes_back(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
@@ -209,8 +209,8 @@ class Schedule:
             host.postpone(name.expires)
         self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
 
-    def _makes_room(self, host: Host, name: Name, now: float) -> bool:
-        """Whether *host* goes to the end of the backlog: its turn is over, it is not due, or its address is crowded."""
+    def _goes_back(self, host: Host, name: Name, now: float) -> bool:
+        """Whether *host* goes back to the backlog: its turn is over, it is not due, or its address is crowded."""
         others_wait = len(self._backlog) > 0
         if host.turns and self._backlog.has_others(now) and self._places.has_too_many(host):
             return True
@@ -229,7 +229,7 @@ class Schedule:
         if address != host.place:
             self._places.move(host, address)
         if host.due > now + _LONG_S + self.intervals.of(host):
-            self._holding.count(host, None)  # nobody is held back for a host that does not answer
+            self._holding.count(host, None)  # no other host is held back for one that does not answer
         if not self._keeps(host, address, now):
             self._bench(host, address, now)
 
@@ -239,7 +239,7 @@ class Schedule:
         return not is_awaited and self._holding.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
-        """*host* waits for a file that another host is asked for; nobody is held back for it meanwhile."""
+        """*host* waits for a file that another host is asked for; no other host is held back for it meanwhile."""
         host.state = HostState.SNOOZED
         self._holding.count(host, None)
 
@@ -268,7 +268,7 @@ class Schedule:
                 self._consider(self._hosts.by_id(host_id), is_alone, now)
 
     def _consider(self, host: Host, is_alone: bool, now: float) -> None:
-        """Give a place to *host*, unless its groups have enough of them; *is_alone*: nobody else needs one."""
+        """Give a place to *host*, unless its groups have enough of them; *is_alone*: no host in the line needs one."""
         if host.active:
             return
         self._vet(host)
@@ -284,7 +284,7 @@ class Schedule:
             self._give_place(host, now)
 
     def _is_crowded(self, address: str) -> bool:
-        """Whether a host is passed over because *address* holds twice as many places as its interval lets it use."""
+        """Whether a host is passed over because *address* holds over twice the places that its interval lets it use."""
         return self._places.is_crowded(address, 2 * self.intervals.host_s / max(self.intervals.ip_s, 0.001) + 8)
 
     def _give_place(self, host: Host, now: float) -> None:
@@ -326,12 +326,12 @@ class Schedule:
         host.address = address
 
     def probe_in(self, host: Host, address: str, now: float) -> float | None:
-        """Seconds until *host* may be asked at *address* whether it is there; None: not soon."""
+        """See ``Frontier.probe_in``."""
         due = max(host.due, self.intervals.earliest_start(host, address))
         return None if host.in_transit or due > now + _LONG_S else max(0.0, due - now)
 
     def begin_probe(self, host: Host, address: str, now: float) -> None:
-        """*host* is being asked whether it is there: until ``release``, that is its request in transit."""
+        """A probe of *host* begins; until ``release`` it is the host's request in transit."""
         self._workbench.remove(host)
         host.begin_request()
         self.intervals.started(host, address, now)
@@ -342,10 +342,10 @@ class Schedule:
         return self._names.fallback(target.name, address) if target is not None else ""
 
     def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int) -> None:
-        """What *host* gave by one request."""
+        """Note what one request to *host* gave."""
         self._holding.learn(host, kept_bytes, downloaded_bytes)
 
     def release(self, host: Host, now: float) -> None:
-        """The request in transit is over."""
+        """The request in transit to *host* is over: place the host."""
         host.end_request()
         self.place(host, now)

@@ -1,4 +1,4 @@
-"""How much of what is handed out may go to one group of hosts while hosts of others are due.
+"""The share of the requests that may go to one group of hosts while hosts of other groups are due.
 
 A group is an address, or a registrable domain: a link farm has thousands of hosts, each of which looks like any
 other, but they stand on one address or under one domain.  Each request counts for both.  A group may have
@@ -6,17 +6,18 @@ other, but they stand on one address or under one domain.  Each request counts f
 any other group is due.  When none is, it is served at full pace, and that is not held against it (workbench.py).
 This is a token bucket whose clock is the number of requests (ITU-T I.371, the generic cell rate algorithm).
 
-A domain is told by 16 bits of its name's hash, two bytes for every host (``HostStates.domains``): one in 65,536 hosts
-shares the turns of a farm.
+A domain is identified by 16 bits of its name's hash, two bytes for every host (``HostStates.domains``), so one in
+65,536 hosts is taken for one of a farm.
 """
 
 from __future__ import annotations
 
 BURST = 100
-"""Requests beyond its share that a group may have had; a crawl that begins with few hosts is not held up by it."""
+"""Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 UNKNOWN = 0
 """No domain, or no address yet."""
 _PRUNE_ABOVE = 1000
+"""Groups above which those within their share are dropped (chosen)."""
 
 Group = int | str
 """The mark of a domain, or an address."""
@@ -25,7 +26,7 @@ Lane = tuple[Group, ...]
 
 
 class Shares:
-    """What each group was given lately: only those are kept whose last requests are not paid for yet."""
+    """The requests that each group had lately; a group is kept until these are within its share."""
 
     def __init__(self, most: float) -> None:
         """*most*: the share of one group, above 0 and up to 1, which means no bound."""
@@ -34,9 +35,9 @@ class Shares:
         self._number = 0
         """Requests handed out."""
         self._paid_at: dict[Group, float] = {}
-        """The number of requests after which what a group was given is no more than its share."""
+        """Group -> number of requests, of all groups, after which those that it had are within its share."""
         self._watched: set[Group] = set()
-        """Groups that were above it, until all is paid for."""
+        """Groups that had more than share and BURST, until what they had is within the share."""
         self._prune_above = _PRUNE_ABOVE
 
     def __len__(self) -> int:
@@ -58,12 +59,12 @@ class Shares:
             self._prune()
 
     def lane(self, domain: int, address: str) -> Lane:
-        """The groups of a host that are to be looked at before it is served."""
+        """The watched groups of a host."""
         watched = self._watched
         return tuple(group for group in (domain, address) if group in watched) if watched else ()
 
     def excess(self, lane: Lane) -> int:
-        """How many of these groups have had more than their share."""
+        """How many of these groups have had more than their share and BURST."""
         limit = self._number + self._credit
         return sum(self._paid_at.get(group, 0.0) > limit for group in lane)
 

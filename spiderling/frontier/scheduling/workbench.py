@@ -1,10 +1,8 @@
 """The workbench: hosts with work, in lanes (lane.py), and the times at which their addresses may be connected to.
 
-All hosts stand in one lane, until some group of them has had more than its share of the
-requests (shares.py); then its hosts come into a lane of their own, so that they are found
-at once when the group has its turn again.  Lanes of groups that have had too much are passed over
-while another lane holds a host that is due.  Which rank is next is drawn (ranking/draws.py), among
-all lanes that may be served.
+All hosts stand in one lane until a group has had more than its share of the requests (shares.py).  Then its hosts come
+into a lane of their own, which is passed over while another lane holds a host that is due.  Which rank is next is drawn
+(ranking/draws.py), among all lanes that may be served.
 
 Invariant: a host stands on the workbench at most once.
 """
@@ -21,10 +19,10 @@ from spiderling.frontier.scheduling.lane import Address, Lane
 from spiderling.frontier.scheduling.shares import Shares
 
 NO_ADDRESS = ""
-"""Hosts whose next step needs no connection (dead names, names to be asked again)."""
+"""The address of hosts whose next step needs no connection (dead names, names to be asked again)."""
 
 _PRUNE_ABOVE = 1000
-"""Addresses above which idle ones are looked for.  Chosen."""
+"""Addresses above which idle ones are looked for (chosen)."""
 _COMMON: shares.Lane = ()
 
 
@@ -75,12 +73,12 @@ class Workbench:
         entry.last_started = now
 
     def last_permitted(self, address: str) -> float:
-        """When a connection to *address* was last permitted or opened; -inf when that is long over."""
+        """When a connection to *address* was last permitted or opened; -inf if never or long ago."""
         entry = self._addresses.get(address)
         return entry.last_permitted if entry else -math.inf
 
     def last_started(self, address: str) -> float:
-        """When a connection to *address* was last opened; -inf when that is long over."""
+        """When a connection to *address* was last opened; -inf if never or long ago."""
         entry = self._addresses.get(address)
         return entry.last_started if entry else -math.inf
 
@@ -91,7 +89,7 @@ class Workbench:
             host, address = self._lanes[groups].pop_rank(rank)
             if self.shares.lane(host.domain, address) == groups:
                 return host, address
-            self.add_host(host, address)  # since it came, one of its groups has had too much, or has paid for all
+            self.add_host(host, address)  # its groups have come to be watched, or are so no more
         return None
 
     def _next(self, now: float) -> tuple[shares.Lane, int] | None:

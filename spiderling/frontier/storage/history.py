@@ -38,7 +38,7 @@ class HistoryRow(NamedTuple):
 
 
 def thinning(row: HistoryRow) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Conditions (SQL, values) of the rows to delete after *row* was written; none but every sixth tick."""
+    """Conditions (SQL, values) of the rows to delete after *row* was written, at every sixth tick."""
     for age, step in () if row.tick % 6 else _THINNED:
         condition = (
             "tick < ? AND EXISTS (SELECT 1 FROM history AS later "

@@ -30,13 +30,13 @@ _MAX_LOAD = 0.8
 _LOAD_AFTER_GROWTH = 0.68
 """Share of used cells of a part that has just grown (chosen)."""
 _MIN_SIZE = 32
-"""Cells of an empty part."""
+"""Cells of an empty part (chosen)."""
 _PART, _PLACE, _WITHIN, _WIDTH = map(np.uint64, (_PART_SHIFT, _PLACE_SHIFT, _PLACE_MASK, 32))
 """The numbers above for arithmetic in numpy; 32 is the number of bits that choose the place."""
 _MAPPED = 1 << 12
-"""Cells from which on a part has memory pages of its own (``_empty``)."""
+"""Cells from which on a part has memory pages of its own (``_empty``; chosen)."""
 _SPARE = 64
-"""Cells behind the last place, so that probing need not wrap round; the last one stays empty."""
+"""Cells behind the last place, so that probing need not wrap round (chosen); the last one stays empty."""
 
 
 class KeyTable:

@@ -87,7 +87,7 @@ class HostRow(NamedTuple):
     slowdown: float = 1.0
     failures: int = 0
     exempt: int = 0
-    """1: pinned open by the user; -n: reopened n times for lack of URLs."""
+    """1: pinned open by the user; -n: reopened for lack of hosts, n steps milder (hosts/yields.py)."""
     address: str = ""
     positions: str = ""
     """``band:used`` for each band, separated by spaces: how many URLs of its first chunk are used up."""

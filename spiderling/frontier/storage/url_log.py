@@ -29,7 +29,7 @@ from spiderling.base.reasons import KEYS, Reason
 from spiderling.frontier.hosts.host import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"
-"""Key in the table ``meta``: for each Reason the last batch of *ended* up to which ``ask_again`` was obeyed."""
+"""Key in the table ``meta``: for each Reason the last batch of *ended* up to which ``ask_again`` was carried out."""
 _LEVEL = 6
 """Level of zstd compression (chosen)."""
 _END_KINDS = (int, str, str, *[int] * 7, str, str, str)

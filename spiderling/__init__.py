@@ -2,14 +2,14 @@
 
 Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
 
-    spiders/spiderling.py        seeds in, pages out
+    spiders/spiderling.py        reads seeds, yields pages
     engine/scheduler.py          opens the crawl; engine/dispatcher.py hands out its requests
     frontier/                    which URL is fetched next, and which host is left alone
     frontier/robots.py           whether robots.txt allows it, before it is handed out
-    middlewares/                 limits; what robots.txt and sitemaps say goes to the frontier
+    middlewares/                 check intervals and statuses; pass robots.txt and sitemaps to the frontier
     engine/download_handler.py   one request, with the client in fetch/
     workers/ text/               bytes to clean text, away from the event loop
-    pipelines/                   decisions on a page; its document
+    pipelines/                   judge the page, render its document
     extensions/yieldfeed.py      reports to the frontier how the page ended
     crawl/checkpoint.py          writes text and state together
     archives/                    pages from WARC files instead of the web

@@ -1,7 +1,7 @@
-"""The add-on: installs everything that belongs to a crawl.  ``ADDONS = {"spiderling.addon.SpiderlingAddon": 300}``
+"""The Scrapy add-on, which sets what a crawl needs: ``ADDONS = {"spiderling.addon.SpiderlingAddon": 300}``.
 
-What Scrapy reads before it loads add-ons stands in settings.py: COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.
-A value that the user's project sets wins, except for COMPONENTS, without which there is no crawl.
+settings.py holds what Scrapy reads before it loads add-ons: COMMANDS_MODULE, ASYNCIO_EVENT_LOOP and the reactor.  A
+value that the user's project sets wins, except for COMPONENTS, without which there is no crawl.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from scrapy.settings import BaseSettings
 COMPONENTS: dict[str, Any] = {
     "SCHEDULER": "spiderling.engine.scheduler.Scheduler",
     "LOG_FORMATTER": "spiderling.engine.log_format.QuietLogFormatter",
-    # The frontier hands out only what is due; Scrapy's slots, as its project template sets them,
-    # would hold it back again.
+    # The frontier hands out only what is due.  Scrapy's slots, as its project template sets them, would delay that.
     "DOWNLOAD_DELAY": 0,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
     "AUTOTHROTTLE_ENABLED": False,
@@ -24,7 +23,7 @@ DEFAULTS: dict[str, Any] = {
     "DOWNLOADER": "spiderling.engine.downloader.DirectDownloader",
     "ITEM_PROCESSOR": "spiderling.engine.fast_scrapy.PlainPipelines",
     "CONCURRENT_REQUESTS": 500,
-    # It counts for one response, which gives one item: more would start that many idle tasks for each page.
+    # The limit holds for one response, which gives one item; a higher one starts idle tasks for each page.
     "CONCURRENT_ITEMS": 1,
     "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 64_000_000,
     "COOKIES_ENABLED": False,
@@ -84,11 +83,11 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "scrapy.extensions.logstats.LogStats": None,
     },
 }
-"""Entries of settings that are dicts."""
+"""Entries for settings that are dicts; None switches a component of Scrapy off."""
 
 
 class SpiderlingAddon:
-    """Scrapy calls ``update_settings`` once, before any component is made."""
+    """Scrapy calls ``update_settings`` once, before it makes any component."""
 
     def update_settings(self, settings: BaseSettings) -> None:
         for name, value in COMPONENTS.items():

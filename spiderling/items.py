@@ -1,6 +1,6 @@
-"""PageItem, which a spider yields for a response and the pipelines fill in.
+"""PageItem: a spider yields one for a response, and the pipelines fill it in.
 
-What becomes of it is an ``Outcome`` (base/outcome.py).
+How it ends is reported as an ``Outcome`` (base/outcome.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class PageItem:
 
     response: Response
     page: Page | None = None
-    """What the text worker found; pipeline 100 sets it, ``statements`` and ``follow``."""
+    """What the text worker found.  Pipeline 100 (numbers: addon.py) sets it, ``statements`` and ``follow``."""
     statements: list[Statement] = field(default_factory=list)
-    """What the page and its site say about the use of its text, as far as the options look for it."""
+    """What the page and its site say about the use of its text, without signals that SPIDERLING_OPTOUTS ignores."""
     follow: Follow = Follow.UNMARKED
     """Which links of the page may be followed."""
     language: str | None = None
@@ -35,11 +35,11 @@ class PageItem:
     kept_bytes: int = 0
     """UTF-8 bytes of new clean text in the document."""
     digests: tuple[int, ...] = ()
-    """Digests that are new with this page; set by pipeline 400."""
+    """Digests of the page and its text, none of them known before; set by pipeline 400."""
     duplicate_bytes: int = 0
     """UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400."""
     seen_share: float = 0.0
     """Share of the clean text that was kept before, mostly text of its host's templates; set by pipeline 400."""
 
     def __repr__(self) -> str:
-        return f"<PageItem {self.response.url}>"  # the log shows items that fail, and a page would fill it
+        return f"<PageItem {self.response.url}>"  # the log shows items that fail; a whole page would flood it

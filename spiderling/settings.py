@@ -1,7 +1,7 @@
 """Scrapy settings of this project.  The add-on (addon.py) installs everything that belongs to a crawl.
 
-Scrapy reads the three settings below the line before it loads add-ons: a project of your own that uses the add-on
-copies them.
+Scrapy reads the three settings below the line before it loads add-ons, so a project of your own that uses the add-on
+must copy them.
 """
 
 BOT_NAME = "spiderling"

@@ -1,8 +1,7 @@
 """Which IP addresses stand for a host name, and which may be connected to.
 
-Pure functions and values; nothing here asks DNS.  A crawler follows URLs that
-strangers wrote, so every address is judged before a connection is made (SSRF):
-only global unicast addresses may be fetched, whatever form they hide in.
+Nothing here asks DNS.  A crawler follows URLs that strangers wrote, so it judges every address before it connects
+(SSRF): only global unicast addresses and networks that the user lists may be fetched.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # IANA special-purpose registry (RFC 6890 and updates).  Written out because `ipaddress.is_global`
-# differs between Python releases and says nothing of the last entry.
+# differs between Python releases and does not cover the last entry.
 _NOT_PUBLIC_V4 = tuple(
     ipaddress.IPv4Network(network)
     for network in (
@@ -53,7 +52,7 @@ _NOT_PUBLIC_V6 = tuple(
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _REMEMBERED = 20_000
-"""Addresses whose parsed form and judgement are cached; a request asks about each several times (chosen)."""
+"""Entries of each cache of addresses (chosen); a request asks about its address several times."""
 
 
 def literal_address(name: str) -> str | None:
@@ -80,7 +79,7 @@ class Endpoint(NamedTuple):
 
     address: str
     port: int | None = None
-    """None: the one that is usual, or that the URL names."""
+    """None: no port is given, so the caller's default counts."""
 
 
 class HostMap:
@@ -115,9 +114,9 @@ class AddressPolicy:
     """``SPIDERLING_ALLOW_NETWORKS``: which addresses may be connected to."""
 
     def __init__(self, option: str = "", public: bool = True) -> None:
-        """Read networks in CIDR form separated by commas; raises BadInput for the first that is none.
+        """Read networks in CIDR form separated by commas; raises BadInput for the first that is no network.
 
-        Without *public* nothing but the listed networks is allowed (a crawl that names no contact).
+        *public*: whether public addresses are allowed too; False for a crawl that names no contact.
         """
         self._public = public
         self._networks: list[IPNetwork] = []
@@ -132,7 +131,7 @@ class AddressPolicy:
     def allows(self, address: str) -> bool:
         """Whether *address* may be connected to; False for text that is no address.
 
-        It may if it is global unicast (where public addresses are allowed) or lies in a listed network.
+        Allowed are listed networks and, if public addresses are allowed, global unicast addresses.
         """
         parsed = _parsed(address)
         if parsed is None:
@@ -161,7 +160,7 @@ def _parts(option: str) -> list[str]:
 
 @lru_cache(_REMEMBERED)
 def _parsed(address: str) -> IPAddress | None:
-    """*address* as a value, IPv4-mapped IPv6 as the IPv4 address that the system connects to; None: no address."""
+    """The value of *address*, for IPv4-mapped IPv6 that of the IPv4 address connected to; None if it is no address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -171,7 +170,7 @@ def _parsed(address: str) -> IPAddress | None:
 
 @lru_cache(_REMEMBERED)
 def _is_public(address: IPAddress) -> bool:
-    """Whether *address* is global unicast; IPv6 forms that carry an IPv4 address (6to4, NAT64) are what that one is."""
+    """Whether *address* is global unicast; the IPv4 address in an IPv6 one (6to4, NAT64) is judged in its place."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     if address in _NAT64:

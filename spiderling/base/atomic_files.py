@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under another name, synced, put in place by one renaming."""
+"""Atomic writing: a file is written under another name, synced, and put in place by one renaming."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spiderling.base.errors import StorageError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the name *path* when the block ends; if the block raises, what stood at *path* stays.
+    """Open a file that replaces *path* when the block ends; if the block raises, the former file stays.
 
-    Its content is durable then; its name is after `sync_directory`.  Raises OSError.
+    After the block the content is durable; the name is durable only after `sync_directory`.  Raises OSError.
     """
     part = part_of(path)
     try:
@@ -31,10 +31,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write *text* (UTF-8; what that cannot hold becomes ``?``) to *path*, in the place of what stood there.
+    """Replace the file at *path*, or where a link at *path* leads, by *text*; characters outside UTF-8 become ``?``.
 
-    Durable on return; raises StorageError, and what stood there stays.  A link is followed; a device or pipe, which
-    would be gone, is refused.
+    On return the content is durable, the name is not.  Raises StorageError, also for a device or pipe, which the
+    renaming would remove; the former file stays.
     """
     path = Path(os.path.realpath(path))
     try:
@@ -47,7 +47,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def part_of(path: Path) -> Path:
-    """The name of the file at *path* while it is being written."""
+    """The path under which the file for *path* is written."""
     return path.with_name(path.name + ".part")
 
 

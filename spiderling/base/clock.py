@@ -1,7 +1,7 @@
-"""What time it is for a crawl, and how long its process has been running.
+"""The clock of a crawl, and the running time of its process.
 
-Running time stands still while the process is stopped (SIGSTOP) or the machine sleeps.  A regular tick of the event
-loop measures it.  A server that answers in time is thus not blamed for such a pause.
+Running time stands still while the process is stopped (SIGSTOP) or the machine sleeps, so no server is blamed for such
+a pause.  A tick of the event loop that comes late shows the pause.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from weakref import WeakKeyDictionary
 TICK_S = 0.5
 """Seconds between two ticks (chosen)."""
 STOPPED_S = 2.0
-"""Seconds by which a tick is late if the process was stopped; no work keeps the event loop busy for half as long."""
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the former goes on while the machine sleeps
+"""Seconds late from which a tick means a stopped process; no work blocks the event loop for half as long."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # CLOCK_BOOTTIME goes on while the machine sleeps
 
 
 class Clock:
-    """Seconds of the epoch that never go back while the crawl runs.
+    """Seconds since 1970 that never go back while the crawl runs.
 
-    It is wall time at the start plus monotonic time since: comparable over restarts, immune to clock changes.
+    They are wall time at the start plus monotonic time since: comparable over restarts, immune to clock changes.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Clock:
 
 
 class RunningTime:
-    """The running time of one event loop; it ticks as long as that lives."""
+    """Measures the running time of one event loop; ticks as long as the loop lives."""
 
     def __init__(self) -> None:
         self._stopped_s = 0.0
@@ -44,12 +44,12 @@ class RunningTime:
         asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def stopped_s(self) -> float:
-        """Seconds that the process has been stopped or asleep for since the first tick."""
+        """Seconds for which the process was stopped or the machine asleep since the first tick."""
         late_s = time.clock_gettime(_CLOCK) - self._due
         return self._stopped_s + (late_s if late_s > STOPPED_S else 0.0)
 
     def now(self) -> float:
-        """Seconds since an arbitrary moment, without those for which the process was stopped."""
+        """Seconds since an arbitrary moment, without `stopped_s`."""
         return time.clock_gettime(_CLOCK) - self.stopped_s()
 
 

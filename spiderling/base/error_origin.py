@@ -13,11 +13,11 @@ _CARRIERS = (
     f"{_PACKAGE}/engine/fast_scrapy.py",
     f"{_PACKAGE}/engine/downloader.py",
 )
-"""Files of frames that only hand a request or an item on to a component."""
+"""Parts of the paths of files that only hand a request or an item on to a component."""
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether *error* came out of a component of ours, or of what that called, not of Scrapy or the user's project."""
+    """Whether *error* came from a component of Spiderling or a library that it called; False for the user's project."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
         if not any(carrier in path for carrier in _CARRIERS):
@@ -26,13 +26,13 @@ def is_ours(error: BaseException) -> bool:
 
 
 def is_made_here(error: BaseException) -> bool:
-    """Whether *error* was raised in code of ours, not in what it called."""
+    """Whether code of Spiderling itself raised *error*, not a library that it called."""
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and frames[-1][0].f_code.co_filename.startswith(_PACKAGE)
 
 
 def place_of(error: BaseException) -> str:
-    """Where *error* was raised: file, line and function of the innermost frame of ours, or of all if none is ours."""
+    """File, line and function of the innermost frame of *error* in Spiderling, or of the innermost if none is."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
     if not ours:

@@ -1,4 +1,4 @@
-"""The errors that a user may cause, as one small tree.
+"""The errors that a user reads, as one small tree.
 
 SpiderlingError        says what, where and what to do; shown without a traceback
   BadInput             an argument, option or file that cannot be used
@@ -35,4 +35,4 @@ class InternalError(SpiderlingError):
 
 
 class NetworkAway(SpiderlingError):
-    """Nothing that was asked has answered for too long."""
+    """Nothing has answered for too long, or no name that was asked for exists."""

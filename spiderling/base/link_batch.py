@@ -1,7 +1,7 @@
 """The links of one page as columns: a text worker makes them, the frontier takes them in together.
 
 The worker computes canonical form, host name, hash and form of each URL once, off the event loop.  A batch of any size
-travels as a few byte strings.  ``gathered`` makes a batch of any links.
+travels as a few byte strings.  ``gathered`` makes one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ NOFOLLOW = 2
 WANTED = 4
 FOREIGN = 8
 """Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
-alternate version of the page, says that it leads to a wanted language, or to another one."""
+alternate version of the page, names a wanted language; it names another one."""
 MAX_REPEATED_SEGMENTS = 3
-"""A path in which one segment stands more often is repetitive (chosen)."""
+"""Times that a path may hold one segment (chosen); a path with more is repetitive."""
 NO_TEXT = 1
-"""Form of a path whose suffix is one of files without text."""
+"""Form of a path whose suffix names a file type without text."""
 REPETITIVE = 0x80
-"""Bit that a form has when the path repeats itself, as links do that are relative to themselves."""
+"""Bit of a form: the path is repetitive, as when a relative link adds to its own path again and again."""
 KINDS = (None, None, *media_types.FILE_TYPES)
 """Lower bits of a form -> the kind of document; None for 0 and NO_TEXT."""
 _NO_TEXT_SUFFIXES = (
@@ -42,7 +42,7 @@ _FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
 _MAX_BYTE = 255
 _MAX_HOSTS = 0xFFFF
 WORDS = OF_NAME + OF_PATH
-"""Words of a URL whose hashes a batch holds."""
+"""Hashes of words that a batch holds for each URL."""
 
 
 class Link(NamedTuple):
@@ -52,19 +52,19 @@ class Link(NamedTuple):
     text_block: bool = False
     """Whether the block that encloses the link was classified as running text."""
     score: float = 0.0
-    """How likely that is; 0 counts as certainty either way."""
+    """Probability that the block is running text; 0: ``text_block`` is certain."""
     anchor: int = 0
     """Characters of the link's text."""
     nofollow: bool = False
     said: int = 0
-    """WANTED, FOREIGN or 0."""
+    """What hreflang says: WANTED, FOREIGN, or 0 for nothing."""
 
 
 def form_of(path: str) -> tuple[int, int]:
-    """What the path of a URL, with its query, says by its shape: its form and its depth.
+    """The form and the depth of *path*, the path of a URL with its query.
 
-    The form is by the suffix 0, NO_TEXT or a place in KINDS; REPETITIVE is added for a path that repeats itself.  The
-    depth are the slashes, 255 at most.
+    The form is a place in KINDS, by the suffix, or NO_TEXT, or 0; REPETITIVE is added for a repetitive path.  The depth
+    is the number of slashes, 255 at most.
     """
     address = path.partition("?")[0]
     depth = address.count("/")
@@ -75,20 +75,20 @@ def form_of(path: str) -> tuple[int, int]:
 
 
 def _is_repetitive(path: str) -> bool:
-    """Whether one segment of letters stands in the path more than three times."""
+    """Whether *path* holds a segment, neither short nor a number, more than MAX_REPEATED_SEGMENTS times."""
     every = path.split("/")
-    if len(every) - len(set(every)) < MAX_REPEATED_SEGMENTS:  # nearly all
+    if len(every) - len(set(every)) < MAX_REPEATED_SEGMENTS:  # true of nearly all paths
         return False
     segments = Counter(segment for segment in every if len(segment) > 2 and not segment.isdigit())
     return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
 
 
 Other = tuple[str, str, int, int, int]
-"""Canonical URL, name of its host record, flags, score, characters of the text."""
+"""Canonical URL, name of its host record, flags, score (0 to 255), characters of the link's text (255 at most)."""
 
 
 class LinkBatch(NamedTuple):
-    """Links in the order of the page.  A column of bytes has one for each link; further ones are inputs of its rank."""
+    """Links in the order of the page.  A field of bytes is a column: one byte, or as many as it says, for each link."""
 
     hosts: tuple[str, ...] = ()
     """Names of the host records, each once."""
@@ -99,39 +99,39 @@ class LinkBatch(NamedTuple):
     hashes: bytes = b""
     """`spiderling.base.urls.url_hash` of each URL; eight bytes."""
     sections: bytes = b""
-    """``section_of`` each path; four bytes."""
+    """`section_of` of each path; four bytes."""
     words: bytes = b""
-    """Hashes of the words of each URL (url_features.py), WORDS of two bytes."""
+    """WORDS hashes of the words of each URL (url_features.py), of two bytes each."""
     prefixes: bytes = b""
     """Place of each URL's prefix in `spiderling.base.urls.PREFIXES`; prefix + host + path is the whole URL."""
     forms: bytes = b""
     depths: bytes = b""
-    """What ``form_of`` says of each path."""
+    """Form and depth of each path, by ``form_of``."""
     flags: bytes = b""
     scores: bytes = b""
-    """How likely the enclosing block is running text, 0 to 255."""
+    """Probability that the enclosing block is running text, 0 to 255."""
     anchors: bytes = b""
     """Characters of each link's text, 255 at most."""
     others: tuple[Other, ...] = ()
     """Links that the columns cannot hold, such as one with a port that the host record folds away."""
     bad: int = 0
-    """Links that are no URLs that can be fetched."""
+    """Number of links that are no URLs, or URLs that cannot be fetched."""
 
     @property
     def size(self) -> int:
-        """Links in the columns."""
+        """Number of links in the columns."""
         return len(self.prefixes)
 
     @property
     def number(self) -> int:
-        """All links."""
+        """Number of all links, ``others`` included."""
         return self.size + len(self.others)
 
     def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
         return received, tuple(self)
 
     def cues(self, at: int) -> tuple[bool, float, int]:
-        """Whether the link at place *at* stands in running text, how likely that is, and the characters of its text."""
+        """Whether the link at place *at* stands in running text, the probability, and the characters of its text."""
         return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
 
     def target(self, at: int) -> CanonicalUrl:
@@ -140,16 +140,16 @@ class LinkBatch(NamedTuple):
         return assembled(self.prefixes[at], host, self.paths.split(b"\n")[at].decode("ascii"))
 
     def rows(self) -> Iterator[tuple[str, int, int]]:
-        """Canonical URL, score and characters of the text of each link."""
+        """Canonical URL, score (0 to 255) and characters of the text of each link."""
         heads = [PREFIXES[number] for number in self.prefixes]
         paths = self.paths.decode("ascii").split("\n")
         names = [self.hosts[number] for number in array("H", self.of_host)]
-        urls = map("".join, zip(heads, names, paths, strict=False))  # no links still are one empty line
+        urls = map("".join, zip(heads, names, paths, strict=False))  # without links, `paths` still is one empty line
         yield from zip(urls, self.scores, self.anchors, strict=True)
         yield from ((url, score, anchor) for url, _, _, score, anchor in self.others)
 
     def only(self, places: list[int], others: tuple[Other, ...]) -> LinkBatch:
-        """The links at *places* alone, and *others*."""
+        """A batch of the links at *places* and of *others* alone."""
         lines = self.paths.split(b"\n")
         columns = zip(self[2:-2], _WIDTHS, strict=True)
         kept = [np.frombuffer(column, f"V{width}")[places].tobytes() for column, width in columns]
@@ -178,11 +178,11 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
 
 
 def gathered(links: Iterable[Link]) -> LinkBatch:
-    """*links* as a batch; their URLs need not be canonical, nor URLs at all."""
+    """*links* as a batch; their URLs need not be canonical, and text that is no URL counts as ``bad``."""
     links = list(links)
     hosts: dict[str, int] = {}
     origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
-    """Prefix, place of the host and words of the name."""
+    """Origin -> place of its prefix, place of its host, words of its name."""
     kept: list[Link] = []
     rows: list[tuple[str, str, int, int, tuple[int, ...]]] = []
     others: list[Other] = []
@@ -214,16 +214,16 @@ def gathered(links: Iterable[Link]) -> LinkBatch:
 
 
 def _cues(link: Link) -> tuple[int, int, int]:
-    """Flags, score and characters of the text."""
+    """Flags, score (0 to 255) and characters of the text (255 at most)."""
     _, text_block, score, anchor, nofollow, said = link
     flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow | said
     return flags, int(_MAX_BYTE * score) or _MAX_BYTE * text_block, anchor if anchor < _MAX_BYTE else _MAX_BYTE
 
 
 def received(*values: object) -> LinkBatch:
-    """The batch that a text worker sent; raises ValueError if it is none, since a page may have taken over the worker.
+    """The batch of *values* from a text worker, which a page may have taken over; raises ValueError for a false one.
 
-    The main process does this for each page, so one call looks at all bytes of a column.
+    The event loop does this for each page, so each check looks at a whole column at once.
     """
     batch = LinkBatch._make(values)
     if {*map(type, batch[1:-2])} != {bytes} or type(batch.bad) is not int:

@@ -1,4 +1,4 @@
-"""Lists of hosts and of URLs, in the one syntax that they have everywhere, and files that hold them.
+"""Lists of hosts and of URLs, and the files that hold them; the syntax is the same everywhere.
 
 ``-a hosts=FILE`` (only these), ``SPIDERLING_BLOCK=FILE`` (never these), ``block`` in control.yaml and
 ``scrapy export --drop-host FILE`` take one entry a line; ``#`` begins a comment:
@@ -38,7 +38,7 @@ class HostList:
         return bool(self._exact or self._below or self._globs)
 
     def add_entry(self, line: str) -> bool:
-        """List the hosts that *line* means; False if it means none."""
+        """Add the hosts that *line* names; False if it names none."""
         entry = line.partition("#")[0].strip()
         words = entry.lower().split()
         if len(words) == 2 and literal_address(words[0]) is not None:
@@ -69,7 +69,7 @@ class HostList:
         return True
 
     def entry_for(self, host: str) -> str | None:
-        """The entry that lists the host record of this name, with its port or for all ports; None: it is not listed."""
+        """The entry that lists the host record named *host*, with its port or for all ports; None if none does."""
         name = host if host.endswith("]") else host.partition(":")[0]
         found = self._exact.get(host) or self._exact.get(name)
         _, dot, parent = name.partition(".")
@@ -84,7 +84,7 @@ class HostList:
 
 
 def _name_of_all_below(pattern: str) -> str | None:
-    """``example.org`` for ``*.example.org``; None for a pattern that needs a look at each name."""
+    """``example.org`` for ``*.example.org``; None for a pattern that must be matched with each name."""
     target = canonicalize(f"http://{pattern[2:]}/") if pattern.startswith("*.") else None
     if target is None or target.path != "/" or target.host != target.origin.partition("://")[2]:
         return None
@@ -93,10 +93,10 @@ def _name_of_all_below(pattern: str) -> str | None:
 
 
 class DropList:
-    """Hosts and URLs whose documents have to go; http and https, and a leading ``www.``, make no difference."""
+    """Hosts and URLs whose documents are dropped; http and https, and a leading ``www.``, make no difference."""
 
     def __init__(self, hosts: Iterable[str] = (), urls: Iterable[str] = ()) -> None:
-        """*hosts* are entries as in every list of hosts; *urls* may end in ``*``.
+        """*hosts* are entries of a HostList; *urls* may end in ``*``.
 
         Raises BadInput for an entry that names no host or no URL.
         """
@@ -117,7 +117,7 @@ class DropList:
             self.idle.add(entry)
 
     def rule_for(self, attributes: Mapping[str, str]) -> str | None:
-        """The entry by which a document has to go; None if it may stay."""
+        """The entry that drops the document with these *attributes*; None if it may stay."""
         target = canonicalize(attributes.get("url", ""))
         rule = self._match(target) if target is not None else None
         if rule is not None:
@@ -138,7 +138,7 @@ def _address(target: CanonicalUrl) -> str:
 
 
 def read_host_list(path: str, option: str) -> HostList:
-    """The hosts in the file at *path*, none for ''; *option* is what named it.
+    """The hosts in the file at *path*, none for ''; messages name *option*.
 
     Raises BadInput when it cannot be read or a line names no host.
     """
@@ -159,7 +159,7 @@ def read_host_list(path: str, option: str) -> HostList:
 def numbered_entries(path: str, what: str = "the list") -> list[tuple[int, str]]:
     """The entries in the file at *path*, one a line, each with the number of its line; ``#`` begins a comment line.
 
-    Raises BadInput if it cannot be read; *what* is what the message calls it.
+    Raises BadInput if it cannot be read; the message calls it *what*.
     """
     try:
         lines = Path(path).expanduser().read_text("utf-8-sig").splitlines()

@@ -16,7 +16,7 @@ _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
 
 class FileType(NamedTuple):
-    """One kind; its name is its suffix."""
+    """A kind of document; its name is its suffix."""
 
     media_types: frozenset[str]
     is_external: bool = False
@@ -36,7 +36,7 @@ _OF_MEDIA_TYPE = {media_type: kind for kind, row in FILE_TYPES.items() for media
 
 
 def parse(text: str) -> frozenset[str]:
-    """The kinds in a list with commas; raises BadInput for one that there is not.
+    """The kinds in *text*, separated by commas; raises BadInput for an unknown one.
 
     >>> sorted(parse("pdf, DOCX"))
     ['docx', 'pdf']
@@ -65,7 +65,7 @@ def of_headers(content_type: str, disposition: str, path: str) -> str | None:
 
 
 def is_text(content_type: str, disposition: str) -> bool:
-    """Whether the headers admit a page of text; so does a missing or malformed type."""
+    """Whether the headers allow a page of text; a missing or malformed type does."""
     if disposition.strip().lower().startswith("attachment"):
         return False
     media_type = content_type.partition(";")[0].strip().lower()

@@ -1,7 +1,7 @@
-"""Opt-outs: what sites and pages say about the use of their texts, and which of it binds a crawl.
+"""Opt-outs: what sites and pages say about the use of their texts, and what of that binds a crawl.
 
-A *signal* is a kind of statement (``noindex``, a TDM reservation ...), a *statement* is what
-one page or file says by it.  The *policy* of a crawl says for each signal whether it is
+A *signal* is a kind of statement (``noindex``, a TDM reservation ...), a *statement* is one
+use of it by a page or file.  The *policy* of a crawl says for each signal whether it is
 obeyed, only recorded, or not looked at; a statement that is obeyed binds when it refuses the
 crawl's *purpose*.  Who defined each signal, and why its default is what it is:
 docs/opt-outs.md.
@@ -41,7 +41,7 @@ RULES = (OBEY, RECORD, IGNORE)
 
 
 class Signal(Enum):
-    """One kind of statement; ``rule`` is what is done about it unless the user says otherwise."""
+    """One kind of statement; ``rule`` is its default, OBEY or RECORD."""
 
     rule: str
 
@@ -58,17 +58,17 @@ class Signal(Enum):
     NOFOLLOW = ("nofollow", OBEY)
     NOAI = ("noai", OBEY)
     REL_NOFOLLOW = ("rel-nofollow", OBEY)
-    """On a link, which is not followed."""
+    """On one link, which is then not followed."""
     TDM = ("tdm", OBEY)
     """tdm-reservation in header or meta."""
     TDM_FILE = ("tdm-file", OBEY)
-    """The same in /.well-known/tdmrep.json."""
+    """tdm-reservation in /.well-known/tdmrep.json."""
     AI_TXT = ("ai-txt", OBEY)
     # lines in robots.txt, and headers
     CONTENT_SIGNAL = ("content-signal", OBEY)
     CONTENT_USAGE = ("content-usage", OBEY)
     AI_AGENTS = ("ai-agents", RECORD)
-    """robots.txt, X-Robots-Tag or meta refuse it to a crawler of SPIDERLING_AI_AGENTS."""
+    """robots.txt, X-Robots-Tag or meta robots refuse a crawler of SPIDERLING_AI_AGENTS."""
 
 
 class Statement(NamedTuple):
@@ -78,7 +78,7 @@ class Statement(NamedTuple):
     detail: str = ""
     """``ai-train=no``, a date, the address of a policy ...; without white space."""
     refuses: frozenset[Purpose] = NOTHING
-    """The purposes that it refuses; empty for a permission, or what concerns something else than text."""
+    """The purposes that it refuses; empty for a permission, and where it does not concern the text."""
 
     def __str__(self) -> str:
         return f"{self.signal.value}:{self.detail}" if self.detail else self.signal.value
@@ -93,7 +93,7 @@ class Policy:
 
     @classmethod
     def parse(cls, purpose: str, text: str = "") -> Policy:
-        """*text* is ``signal=rule`` entries with commas, over the defaults; raises BadInput for anything else."""
+        """Read *text*: ``signal=rule`` entries with commas that change the defaults; raises BadInput for others."""
         known = {signal.value: signal for signal in Signal}
         rules = {signal: signal.rule for signal in Signal}
         for entry in filter(None, map(str.strip, text.split(","))):
@@ -110,7 +110,7 @@ class Policy:
         return self.rules[signal] != IGNORE
 
     def asks(self, signal: Signal, refuses: frozenset[Purpose]) -> bool:
-        """Whether a file that can refuse only these purposes is worth a request: it may bind, or is recorded."""
+        """Whether a site file that can refuse only *refuses* is worth a request: it may bind, or is recorded."""
         return self.rules[signal] == RECORD or (self.obeys(signal) and self.purpose in refuses)
 
     def obeys(self, signal: Signal) -> bool:
@@ -168,8 +168,8 @@ def usage(signal: Signal, text: str) -> list[Statement]:
 def reservation(signal: Signal, value: object, policy: object = None) -> list[Statement]:
     """The statement of ``tdm-reservation`` and ``tdm-policy``; none for other values than 0 and 1.
 
-    W3C Community Group report of 10 May 2024, section 3.  A policy is the way to a licence, which
-    only people can get: its address is recorded.
+    W3C Community Group report of 10 May 2024, section 3.  Of a policy the address is recorded: a
+    person can ask there for a licence.
     """
     text = str(int(value)) if isinstance(value, (bool, int)) else value.strip() if isinstance(value, str) else ""
     if text not in ("0", "1"):

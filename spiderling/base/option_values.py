@@ -1,4 +1,4 @@
-"""Values of options: as they come from settings, the command line or ``control.yaml``, read and checked.
+"""Reads and checks the values of options from settings, the command line or ``control.yaml``.
 
 Each function raises BadInput with one sentence: what is wrong, and what it must be.
 """
@@ -37,13 +37,13 @@ class TrapLimits:
     """What makes a trap (docs/traps.md); 0 turns a detector off.  The defaults are chosen."""
 
     pages: int = 20
-    """Fruitless pages by which a part of a host is a trap; twice for a directory."""
+    """Fruitless pages from which a section of a host is a trap; a directory needs twice as many."""
     copies: int = 5
-    """Pages of a domain that may say the same but for numbers and words of their URLs."""
+    """Pages of a domain that may differ in numbers and words of their URLs only."""
     subdomains: int = 10
-    """Hosts of a domain in a row that may begin with a page known there; then its names are made up."""
+    """Hosts of a domain in a row whose first page is a copy; from then on new names in it count as made up."""
     mirror: int = 10
-    """Pages equal to those of another host at the same paths by which a host is its mirror."""
+    """Pages with the text of another host's pages at the same paths from which a host is its mirror."""
 
 
 _MOST_TRAP_PAGES = 30_000
@@ -56,8 +56,8 @@ def parse_preset(
 ) -> _Preset:
     """The preset that *text* names, with the values that follow it, as in ``balanced,length_low=40``.
 
-    *default* is meant if no preset is named.  ``read(preset, name, value)`` gives a field's value and raises ValueError
-    for one that it cannot take; parse_preset raises BadInput.
+    *default* is the preset if *text* names none.  ``read(preset, name, value)`` returns the value of the field *name*,
+    or raises ValueError, which becomes BadInput.
     """
     first, *rest = (part.strip() for part in text.split(","))
     if "=" in first:
@@ -115,7 +115,7 @@ def parse_yield_profile(text: str) -> float | None:
 
 
 def checked(name: str, spec: Field[Any], value: Any) -> Any:
-    """*value* as the option's type, within its bounds."""
+    """*value* converted to the type of the option *spec* and checked by its bounds; messages call it *name*."""
     value = _converted(name, type(spec.default), value)
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
@@ -129,7 +129,7 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
 
 
 def parse_size(text: str) -> int:
-    """Bytes; raises BadInput.
+    """The bytes that *text* stands for; raises BadInput.
 
     >>> parse_size("1.5G")
     1500000000
@@ -151,9 +151,9 @@ def parse_ports(text: str) -> frozenset[int] | None:
 
 
 def parse_tlds(text: str, option: str = "TLDS", national: Iterable[str] = ()) -> frozenset[str] | None:
-    """The top-level domains of a list, in ASCII, None for all; *national*: what that word stands for.
+    """The top-level domains of a list, in ASCII, None for all; the word ``national`` stands for *national*.
 
-    Raises BadInput for what can be no top-level domain.
+    Raises BadInput for a name that is no top-level domain.
     """
     found: set[str] = set()
     parts = [part.strip().strip(".").lower() for part in text.replace("+", ",").split(",") if part.strip()]

@@ -20,7 +20,7 @@ from spiderling.base.printing import nearest
 from spiderling.base.removed_options import what_replaces
 
 _LEAST_FILTER_BYTES = 8_000_000
-"""Least memory of a near-duplicate filter: in less its layers could not grow."""
+"""Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
 _MIN_COSINE = 0.5
 """Least cosine of a document in a known language, by the method cosine (Pomikálek & Suchomel 2011)."""
 
@@ -356,7 +356,7 @@ class Options:
         return self.workers or max(1, (os.cpu_count() or 2) - 1)
 
     def min_likeness(self) -> float:
-        """Least `known_share` of a text, by the chosen method."""
+        """Least known share of a text; by the method cosine, least cosine."""
         return _MIN_COSINE if self.language_method == "cosine" else self.min_known_share
 
     def knows_shingles(self) -> bool:
@@ -369,7 +369,7 @@ class Options:
         return max(_LEAST_FILTER_BYTES, self.dedup_bytes or machine // 4)
 
     def policy(self) -> Policy:
-        """How opt-outs are treated; raises BadInput for what `optouts` cannot mean."""
+        """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""
         return Policy.parse(self.purpose, self.optouts)
 
     def yield_factor(self) -> float | None:

@@ -19,9 +19,9 @@ class Exchange(NamedTuple):
 
     url: str
     began: float
-    """When the exchange was recorded, once the body was here; seconds since 1970."""
+    """When the exchange was recorded, after the body was read; seconds since 1970."""
     took_s: float
-    """From the request to the headers."""
+    """Seconds to the headers, the wait for the address's turn and the connection included."""
     address: str
     request: tuple[str, str, Headers, bytes]
     """Method, target, headers, body."""
@@ -59,24 +59,24 @@ class Outcome:
     redirect_to: str | None = None
     """Absolute target of a redirect, as the server gave it."""
     redirect_payload: bytes | None = field(default=None, repr=False)
-    """The serialised request to make of the target; None: the one that was redirected."""
+    """The serialised request for the target; None: the redirected request is used again."""
     wire_bytes: int = 0
     body_bytes: int = 0
-    """Body after content decoding, re-coded to UTF-8 (undecodable: as received)."""
+    """Bytes of the body after content decoding: of a page in UTF-8, else as received."""
     kept_bytes: int = 0
     """UTF-8 bytes of new clean text."""
     words: int = 0
     language: str | None = None
     page_language: str = ""
-    """The page's language, declared or recognised (Somboonviwat et al. 2006, text/language/declared.py); '' if unknown.
+    """The page's language, declared or recognised (Somboonviwat et al. 2006, text/declared.py); '' if unknown.
 
-    It is there whatever became of the page."""
+    It is set however the page ended."""
     relevant: bool = False
     """Whether `page_language` is an accepted one."""
     badness: float = 0.0
     """Badness of the page (text/language/function_words.py)."""
     detail: str = ""
-    """The verdict in words: what was measured and found wanting."""
+    """The cause in words: what was measured, or the error."""
     sketch: int = 0
     """Sketch of the page (text/sketch.py); 0 when there is none."""
     text_key: int = 0
@@ -87,7 +87,7 @@ class Outcome:
     digests: tuple[int, ...] = ()
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
-    """Links of the page beyond MAX_LINKS (text/html/blocks.py)."""
+    """Number of links beyond MAX_LINKS (text/html/blocks.py), which were left out."""
     exchange: Exchange | None = field(default=None, repr=False)
     """The exchange with the server, if the crawl archives exchanges."""
 

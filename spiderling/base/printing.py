@@ -1,4 +1,4 @@
-"""What is said to people: text that is safe for a terminal, tables, guesses at what was meant, the line of progress."""
+"""Output for people: text that is safe for a terminal, tables, guesses at mistyped names, a progress line."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def hint(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
 
 
 def with_progress(entries: Iterable[_T], unit: str, total: int = 0, every_s: float = 1.0) -> Iterator[_T]:
-    """*entries* as they are; meanwhile a line on standard error, if that is a terminal, says how many came.
+    """Yield *entries*; a line on standard error, if that is a terminal, says how many *unit* came.
 
-    *total*: how many there will be; 0: nobody knows.  The line is gone afterwards.
+    *total* is their number, 0 if unknown.  The line is removed at the end.
     """
     from tqdm import tqdm  # takes longer to load than most commands run, and most need none
 

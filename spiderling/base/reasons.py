@@ -16,7 +16,7 @@ class Reason(Enum):
     """One way to end, with the sentence that reports print for it."""
 
     help: str
-    __hash__ = object.__hash__  # Enum's own hashes the name each time, and reasons are counted for every link
+    __hash__ = object.__hash__  # Enum's hashes the name at each call, and reasons are counted for every link
 
     def __new__(cls, key: str, help_text: str) -> Reason:
         member = object.__new__(cls)

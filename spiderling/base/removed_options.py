@@ -1,4 +1,4 @@
-"""Options of earlier versions: what there is in their place, and how a crawl that was begun with them goes on."""
+"""Removed options: what replaces each, and how a crawl that was begun with one goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Merged(NamedTuple):
     option: str
     """The field of Options that holds the part now."""
     part: str
-    """How the part is written."""
+    """Format of the part; ``{}`` stands for the value."""
     default: float
 
 
@@ -66,7 +66,7 @@ MERGED = {
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The *values* of options, by the names of today; those that became constants stay as they are.
+    """*values* with each merged option moved into the option that holds it; those that became constants stay.
 
     >>> translated({"retries": 2, "max_digit_share": 0.3, "max_badness": 40.0})
     {'retries': 2, 'quality': 'standard,digit_share=..0.3'}
@@ -79,7 +79,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def what_replaces(name: str, values: Mapping[str, Any]) -> str | None:
-    """What to write in place of the removed option *name*, one of *values*; None if there never was such an option."""
+    """What to write in place of the option *name*, whose value is in *values*; None if it is no removed option."""
     if name in FIXED:
         value, reason = FIXED[name]
         return f"it is {value:.10g} now, since {reason}; leave it out."

@@ -1,6 +1,6 @@
-"""The words of a URL as numbers, by which frontier/ranking/url_words.py and worth.py count.
+"""Hashes of the words of a URL, which frontier/ranking/url_words.py and worth.py count.
 
-A text worker computes them where it finds a link, and they travel as columns of the batch.
+A text worker computes them for each link; they travel as columns of a LinkBatch.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from zlib import crc32
 BITS = 16
 """Bits of a word's hash."""
 OF_NAME = 2
-"""Hashes of a host name: of its top-level domain and its first label."""
+"""Number of hashes of a host name: of its top-level domain and its first label."""
 OF_PATH = 4
-"""Hashes of a path: of its first words; 0 stands for a missing one."""
+"""Number of hashes of a path: of its first words; 0 stands for a missing one."""
 _MASK = (1 << BITS) - 1
 _LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256)).lower()
 """Translation of bytes: ASCII letters to lower case, all others to spaces."""
@@ -24,7 +24,7 @@ _MAX_BYTES = 80
 
 
 def word_hash(word: str) -> int:
-    """The hash of ``/word`` for a word of a path or a first label, of ``.name`` for a top-level domain."""
+    """The hash of *word*, never 0: ``/word`` in a path or as a first label, ``.name`` for a top-level domain."""
     return crc32(word.encode()) & _MASK or 1
 
 

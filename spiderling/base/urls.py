@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import tldextract
 
 PREFIXES = ("http://", "https://", "http://www.", "https://www.")
-"""What stands before the host record's name in nearly all URLs; those at odd places are https."""
+"""What stands before the host record's name in nearly all URLs; the prefixes at odd places are https."""
 HASH_BITS = 40
 """Lower bits of a seen key, a hash of the URL; the 24 above them are the host's id."""
 MAX_HOST_ID = (1 << 24) - 1
@@ -27,7 +27,7 @@ _HASH_MASK = (1 << HASH_BITS) - 1
 _PREFIX_NUMBERS = {prefix: number for number, prefix in enumerate(PREFIXES)}
 # a serialised URL is regular enough to be taken apart by one expression
 _SERIALISED = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^/?#:@]+)(:\d+)?(/[^?#]*)(\?[^#]*)?")
-# most URLs are in canonical form already but for the fragment and the query; what this matches, the parser leaves alone
+# most URLs are canonical but for fragment and query; the parser changes none that this matches, but for _needs_parser
 _PLAIN = re.compile(
     r"(https?://)((?:www\.)?((?:[a-z0-9_-]{1,63}\.)+[a-z]{2,63}))(/[A-Za-z0-9_~!$&()*+,:=@/.%-]*)"
     r"(\?[A-Za-z0-9_~!$&()*+,:=@/.%?;-]*)?(?:#[!-~]*)?"
@@ -37,8 +37,8 @@ _PLAIN_LINES = re.compile(rf"^(?:{_PLAIN.pattern}|.*)$", re.MULTILINE)
 _SESSION_PATH = re.compile(
     r";(?:jsessionid|phpsessid|sid)=[^/?#;]*|/\((?:[A-Z]\([0-9a-z]{8,}\))+\)(?=/)", re.IGNORECASE
 )
-# by the documentation of those who append them: session ids, then campaigns and clicks; short names only with the
-# look of an id
+# session ids, then ids of campaigns and clicks, by the documentation of who appends them; parameters with a short name
+# only if the value looks like an id
 _DROPPED = (
     r"(?:phpsessid|jsessionid|sessionid|session_id|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid"
     r"|(?:utm|mtm|pk|piwik|matomo|hsa|vero|oly|fb_action)_\w+|_ga|_gl|_hsenc|_hsmi|__hs\w+|_openstat|dclid|epik"
@@ -52,7 +52,7 @@ _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
 
 
 class CanonicalUrl(NamedTuple):
-    """A URL that can be fetched, taken apart once."""
+    """A URL that can be fetched, in canonical form and in its parts."""
 
     url: str
     name: str
@@ -109,12 +109,12 @@ def canonical_each(urls: list[str]) -> list[tuple[str, str, str, str, str] | Non
 
 
 def _needs_parser(url: str, length: int) -> bool:
-    """Whether a URL of the plain form may still be changed: dot segments, sessions, punycode, a long name."""
+    """Whether the parser may change *url*, although _PLAIN matches: dot segments, sessions, punycode, a long name."""
     return "/." in url or "/(" in url or "xn--" in url or length > 250 or ("%2" in url and "%2e" in url.lower())
 
 
 def _parsed(url: str) -> CanonicalUrl | None:
-    """``canonicalize`` for any URL."""
+    """``canonicalize`` by the parser, for any URL."""
     try:
         match = _SERIALISED.match(ada_url.normalize_url(url))
     except ValueError:
@@ -143,7 +143,7 @@ def serialize(url: str) -> str | None:
 
 
 def prefix_of(target: CanonicalUrl) -> int | None:
-    """The place in PREFIXES of what stands before the host record's name; None for a port that is folded away."""
+    """The place in PREFIXES of the prefix of *target*; None if the host record folds its port away."""
     return _PREFIX_NUMBERS.get(target.origin[: -len(target.host)])
 
 
@@ -179,7 +179,7 @@ def key_of(host_id: int, digest: int) -> int:
 def url_hash(url: str, salt: bytes = b"") -> int:
     """The lower 40 bits of the seen key.
 
-    *salt* tells apart requests for one URL (method and body; a number for ``dont_filter``).
+    *salt* tells apart requests for one URL (method and body; random for ``dont_filter``).
     The order of parameters does not count.
     """
     if "&" in url:
@@ -240,5 +240,5 @@ def _clean_query(search: str) -> str:
 
 
 def domain_mark(name: str) -> int:
-    """16 bits that stand for the registrable domain of the host *name*."""
+    """A hash of 16 bits, never 0, of the registrable domain of the host *name*."""
     return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1

@@ -1,4 +1,4 @@
-"""Python's own zstd, which reads streams in bounded memory: of the standard library, or of its backport."""
+"""Python's own zstd, of the standard library or its backport: it decompresses streams in bounded memory."""
 
 import sys
 

@@ -83,7 +83,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "scrapy.extensions.logstats.LogStats": None,
     },
 }
-"""Entries for settings that are dicts; None switches a component of Scrapy off."""
+"""Entries of settings that are dicts; None switches a component off."""
 
 
 class SpiderlingAddon:

@@ -21,9 +21,9 @@ class PageItem:
 
     response: Response
     page: Page | None = None
-    """What the text worker found.  Pipeline 100 (numbers: addon.py) sets it, ``statements`` and ``follow``."""
+    """What the text worker found.  Pipeline 100 (addon.py) sets it, ``statements`` and ``follow``."""
     statements: list[Statement] = field(default_factory=list)
-    """What the page and its site say about the use of its text, without signals that SPIDERLING_OPTOUTS ignores."""
+    """What page and site say about the use of the text, without signals that SPIDERLING_OPTOUTS ignores."""
     follow: Follow = Follow.UNMARKED
     """Which links of the page may be followed."""
     language: str | None = None
@@ -35,7 +35,7 @@ class PageItem:
     kept_bytes: int = 0
     """UTF-8 bytes of new clean text in the document."""
     digests: tuple[int, ...] = ()
-    """Digests of the page and its text, none of them known before; set by pipeline 400."""
+    """Digests of the page and its text; set by pipeline 400."""
     duplicate_bytes: int = 0
     """UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400."""
     seen_share: float = 0.0

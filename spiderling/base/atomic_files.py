@@ -15,7 +15,7 @@ from spiderling.base.errors import StorageError
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that replaces *path* when the block ends; if the block raises, the former file stays.
 
-    After the block the content is durable; the name is durable only after `sync_directory`.  Raises OSError.
+    The content is durable then, the name only after `sync_directory`.  Raises OSError.
     """
     part = part_of(path)
     try:
@@ -33,8 +33,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def write_whole(path: Path, text: str) -> None:
     """Replace the file at *path*, or where a link at *path* leads, by *text*; characters outside UTF-8 become ``?``.
 
-    On return the content is durable, the name is not.  Raises StorageError, also for a device or pipe, which the
-    renaming would remove; the former file stays.
+    On return the content is durable, the name is not.  Raises StorageError, also for a device or pipe, and then what
+    stood there stays.
     """
     path = Path(os.path.realpath(path))
     try:

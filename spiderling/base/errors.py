@@ -35,4 +35,4 @@ class InternalError(SpiderlingError):
 
 
 class NetworkAway(SpiderlingError):
-    """Nothing has answered for too long, or no name that was asked for exists."""
+    """Nothing answers for too long, or no name asked for exists."""

@@ -1,7 +1,7 @@
 """The links of one page as columns: a text worker makes them, the frontier takes them in together.
 
 The worker computes canonical form, host name, hash and form of each URL once, off the event loop.  A batch of any size
-travels as a few byte strings.  ``gathered`` makes one.
+travels as a few byte strings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_REPEATED_SEGMENTS = 3
 NO_TEXT = 1
 """Form of a path whose suffix names a file type without text."""
 REPETITIVE = 0x80
-"""Bit of a form: the path is repetitive, as when a relative link adds to its own path again and again."""
+"""Bit of a form: the path is repetitive, as of relative links that extend it without end."""
 KINDS = (None, None, *media_types.FILE_TYPES)
 """Lower bits of a form -> the kind of document; None for 0 and NO_TEXT."""
 _NO_TEXT_SUFFIXES = (
@@ -52,12 +52,12 @@ class Link(NamedTuple):
     text_block: bool = False
     """Whether the block that encloses the link was classified as running text."""
     score: float = 0.0
-    """Probability that the block is running text; 0: ``text_block`` is certain."""
+    """Probability of running text; 0: ``text_block`` is certain."""
     anchor: int = 0
     """Characters of the link's text."""
     nofollow: bool = False
     said: int = 0
-    """What hreflang says: WANTED, FOREIGN, or 0 for nothing."""
+    """By hreflang: WANTED, FOREIGN or 0."""
 
 
 def form_of(path: str) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def form_of(path: str) -> tuple[int, int]:
 
 
 def _is_repetitive(path: str) -> bool:
-    """Whether *path* holds a segment, neither short nor a number, more than MAX_REPEATED_SEGMENTS times."""
+    """Whether one word is a segment of *path* more than MAX_REPEATED_SEGMENTS times."""
     every = path.split("/")
     if len(every) - len(set(every)) < MAX_REPEATED_SEGMENTS:  # true of nearly all paths
         return False
@@ -84,7 +84,7 @@ def _is_repetitive(path: str) -> bool:
 
 
 Other = tuple[str, str, int, int, int]
-"""Canonical URL, name of its host record, flags, score (0 to 255), characters of the link's text (255 at most)."""
+"""Canonical URL, name of its host record, flags, score and characters of the text, both 0 to 255."""
 
 
 class LinkBatch(NamedTuple):
@@ -115,7 +115,7 @@ class LinkBatch(NamedTuple):
     others: tuple[Other, ...] = ()
     """Links that the columns cannot hold, such as one with a port that the host record folds away."""
     bad: int = 0
-    """Number of links that are no URLs, or URLs that cannot be fetched."""
+    """Number of links that cannot be fetched."""
 
     @property
     def size(self) -> int:
@@ -124,7 +124,7 @@ class LinkBatch(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Number of all links, ``others`` included."""
+        """Number of all links."""
         return self.size + len(self.others)
 
     def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
@@ -178,11 +178,11 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
 
 
 def gathered(links: Iterable[Link]) -> LinkBatch:
-    """*links* as a batch; their URLs need not be canonical, and text that is no URL counts as ``bad``."""
+    """*links* as a batch; their URLs need not be canonical, and what is no URL is ``bad``."""
     links = list(links)
     hosts: dict[str, int] = {}
     origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
-    """Origin -> place of its prefix, place of its host, words of its name."""
+    """Origin -> places of prefix and host, words of the name."""
     kept: list[Link] = []
     rows: list[tuple[str, str, int, int, tuple[int, ...]]] = []
     others: list[Other] = []
@@ -214,7 +214,7 @@ def gathered(links: Iterable[Link]) -> LinkBatch:
 
 
 def _cues(link: Link) -> tuple[int, int, int]:
-    """Flags, score (0 to 255) and characters of the text (255 at most)."""
+    """Flags, score and characters of the text, both 0 to 255."""
     _, text_block, score, anchor, nofollow, said = link
     flags = TEXT_BLOCK * text_block | NOFOLLOW * nofollow | said
     return flags, int(_MAX_BYTE * score) or _MAX_BYTE * text_block, anchor if anchor < _MAX_BYTE else _MAX_BYTE

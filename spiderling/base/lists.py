@@ -117,7 +117,7 @@ class DropList:
             self.idle.add(entry)
 
     def rule_for(self, attributes: Mapping[str, str]) -> str | None:
-        """The entry that drops the document with these *attributes*; None if it may stay."""
+        """The entry that drops the document; None if it may stay."""
         target = canonicalize(attributes.get("url", ""))
         rule = self._match(target) if target is not None else None
         if rule is not None:

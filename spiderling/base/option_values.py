@@ -37,11 +37,11 @@ class TrapLimits:
     """What makes a trap (docs/traps.md); 0 turns a detector off.  The defaults are chosen."""
 
     pages: int = 20
-    """Fruitless pages from which a section of a host is a trap; a directory needs twice as many."""
+    """Fruitless pages from which a section of a host is a trap; twice for a directory."""
     copies: int = 5
     """Pages of a domain that may differ in numbers and words of their URLs only."""
     subdomains: int = 10
-    """Hosts of a domain in a row whose first page is a copy; from then on new names in it count as made up."""
+    """Hosts of a domain in a row whose first page is a copy; then new names in it count as made up."""
     mirror: int = 10
     """Pages with the text of another host's pages at the same paths from which a host is its mirror."""
 
@@ -115,7 +115,7 @@ def parse_yield_profile(text: str) -> float | None:
 
 
 def checked(name: str, spec: Field[Any], value: Any) -> Any:
-    """*value* converted to the type of the option *spec* and checked by its bounds; messages call it *name*."""
+    """*value* as the type of the option *spec*, within its bounds; messages call it *name*."""
     value = _converted(name, type(spec.default), value)
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
@@ -129,7 +129,7 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
 
 
 def parse_size(text: str) -> int:
-    """The bytes that *text* stands for; raises BadInput.
+    """*text* in bytes; raises BadInput.
 
     >>> parse_size("1.5G")
     1500000000

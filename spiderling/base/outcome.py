@@ -21,7 +21,7 @@ class Exchange(NamedTuple):
     began: float
     """When the exchange was recorded, after the body was read; seconds since 1970."""
     took_s: float
-    """Seconds to the headers, the wait for the address's turn and the connection included."""
+    """Seconds to the headers, the wait for the turn included."""
     address: str
     request: tuple[str, str, Headers, bytes]
     """Method, target, headers, body."""
@@ -87,7 +87,7 @@ class Outcome:
     digests: tuple[int, ...] = ()
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
-    """Number of links beyond MAX_LINKS (text/html/blocks.py), which were left out."""
+    """Number of the page's links beyond MAX_LINKS (text/html/blocks.py)."""
     exchange: Exchange | None = field(default=None, repr=False)
     """The exchange with the server, if the crawl archives exchanges."""
 

@@ -21,7 +21,7 @@ class Merged(NamedTuple):
     option: str
     """The field of Options that holds the part now."""
     part: str
-    """Format of the part; ``{}`` stands for the value."""
+    """Format of the part, with the value at ``{}``."""
     default: float
 
 

@@ -9,9 +9,9 @@ import yaml
 from spiderling.base.errors import BadInput
 
 MAX_DEPTH = 20
-"""Levels of lists and mappings in each other (chosen)."""
+"""Levels of lists and mappings (chosen)."""
 MAX_EVENTS = 200_000
-"""Events of the parser, such as a value or the start of a list (chosen: more take a second or longer to read)."""
+"""Values, and starts and ends of lists and mappings (chosen: more take a second or longer to read)."""
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 
 

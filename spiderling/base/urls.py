@@ -52,7 +52,7 @@ _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
 
 
 class CanonicalUrl(NamedTuple):
-    """A URL that can be fetched, in canonical form and in its parts."""
+    """A URL that can be fetched, and its parts."""
 
     url: str
     name: str

@@ -35,10 +35,10 @@ def option(*flags: str, **keywords: Any) -> Option:
 
 
 class SpiderlingCommand(ScrapyCommand):
-    """A command that works in any directory and begins no crawl of the user's; its name is that of its module.
+    """A command that needs no project and begins no crawl of the user's; its name is that of its module.
 
-    Exit codes: 0; 2 for wrong usage; ``error_code`` for an error, which is told in one sentence on standard error; 130
-    after Ctrl-C; what ``work`` sets.
+    Exit codes: 0; 2 for wrong usage; ``error_code`` after an error, told in one sentence on standard error; 130 after
+    Ctrl-C; the ``exitcode`` that ``work`` sets.
     """
 
     requires_project = False
@@ -46,21 +46,21 @@ class SpiderlingCommand(ScrapyCommand):
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
     arguments: str
-    """What stands behind the command's name in the usage line."""
+    """The usage line after the command's name."""
     summary: str
     """One line in the list of commands."""
     description: str
     """Sentences for ``-h``; they end with an example."""
     options: Sequence[Option] = ()
-    """What it takes beside Scrapy's own options."""
+    """The command's options besides Scrapy's own."""
     error_code = 1
     """Exit code after an error."""
     if_interrupted = "interrupted."
-    """What is said after Ctrl-C."""
+    """Message after Ctrl-C."""
 
     @abstractmethod
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        """Do it; yields lines to be printed.  Raises SpiderlingError, and UsageError for wrong usage."""
+        """Run the command, yielding lines to print; raises SpiderlingError, and UsageError for wrong usage."""
 
     def syntax(self) -> str:
         return self.arguments
@@ -100,7 +100,7 @@ class SpiderlingCommand(ScrapyCommand):
 
 
 def _print(lines: Iterator[str]) -> None:
-    """Print the *lines*, which may hold text of any page, for as long as somebody reads them."""
+    """Print *lines*, which may hold text of any page, until nobody reads the output any more."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     for line in lines:
         if not _is_read(f"{printable(line)}\n"):
@@ -119,19 +119,19 @@ def _is_read(text: str, flush: bool = False) -> bool:
 
 
 class AskedSpider(Spider):
-    """A spider that a command runs, and asks afterwards how it went."""
+    """A spider that a command runs and then asks for its results."""
 
     failure: SpiderlingError | None = None
     """Why the crawl could not begin or go on, or gave nothing."""
 
     def closed(self, reason: str) -> None:
-        """Note how it went, while the crawl is still there to be asked."""
+        """Note the results while the crawl is still open."""
         self.failure = error_of(self.crawler)
         if has_crawl(self.crawler):
             self.note_crawl(crawl_of(self.crawler), reason)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        """Note what there is to know of *crawl*, which ends for *reason*."""
+        """Note the results of *crawl*, which ends for *reason*; none here."""
 
 
 def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:
@@ -156,7 +156,7 @@ def named_values(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def read_input(name: str, alternatives: str) -> bytes:
-    """The bytes of the file *name*, or of standard input for ``-``; raises BadInput, which names *alternatives*."""
+    """The bytes of the file *name*, or of standard input for ``-``; raises BadInput that names *alternatives*."""
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""What the components of Scrapy are made of: how they find the crawl, and what becomes of them without one.
+"""Base classes of our Scrapy components: how they find the crawl, and what they do without one.
 
-Where no crawl could be opened (bad input, or a command of Scrapy's own that names no language) the spider is closed
-at once: no request and no item is made, extensions stay off, and only what runs at the opening asks `has_crawl`.
+If no crawl could be opened (bad input, or a command of Scrapy's own that names no language), the spider is closed at
+once.  No request or item is made, extensions stay off, and only what runs at the opening asks `has_crawl`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def has_crawl(crawler: Crawler) -> bool:
 
 
 def crawl_of(crawler: Crawler) -> Crawl:
-    """The open crawl; raises the SpiderlingError for which there is none."""
+    """The open crawl; raises the SpiderlingError that says why there is none."""
     return dispatcher_of(crawler).crawl
 
 
@@ -87,16 +87,16 @@ class Extension(Component):
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
 
     def opened(self) -> Awaitable[None] | None:
-        """The spider is open; an awaitable is waited for before the first request is made."""
+        """Called when the spider is open; the first request waits for what it returns."""
         raise NotImplementedError
 
     def closed(self, reason: str) -> None:
-        """The spider is closed for *reason*, and everything is durable."""
+        """Called when the spider is closed for *reason* and everything is durable."""
 
     def repeat(self, action: Callable[[], Awaitable[None] | None], every_s: float, what: str) -> None:
         """Call *action* every *every_s* seconds until the spider is closed, first after that time.
 
-        If it fails, the crawl stops and says *what* it was.
+        If it fails, the crawl stops and names *what* failed.
         """
         self._tasks.append(self.crawl.errors.watched(_repeated(action, every_s), what))
 

@@ -42,7 +42,7 @@ a millisecond."""
 
 
 class Dispatcher:
-    """Passes the requests of one crawl; while archives are read, it hands out none and takes none in."""
+    """Passes requests between engine and frontier of one crawl; none while archives are read."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
         self._crawler = crawler
@@ -60,7 +60,7 @@ class Dispatcher:
         self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
         self._opened_at = crawl.clock.now()
         self._handed_out = 0
-        """Requests in this turn of the event loop."""
+        """Requests handed out in this turn of the event loop."""
 
     def wake(self) -> None:
         """Look again for what is due."""
@@ -97,7 +97,7 @@ class Dispatcher:
     # -- requests go out
 
     def next_request(self) -> Request | None:
-        """A request that is due now, or None; robots.txt and its like are sent off without the engine."""
+        """A request that is due now, or None; site files are fetched without the engine."""
         engine = self._crawler.engine
         while (fetch := self._next_fetch()) is not None:
             request = self._request(fetch)
@@ -122,7 +122,7 @@ class Dispatcher:
             return None
         try:
             fetch = crawl.frontier.take(now)
-        except Exception as error:  # the URL that was looked at is to blame, if the disk is not
+        except Exception as error:  # `stop` blames the URL that was looked at, unless disk or memory failed
             head = crawl.frontier.examined
             crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
@@ -137,13 +137,13 @@ class Dispatcher:
         return fetch
 
     def _end_turn(self) -> None:
-        """Other tasks have had their turn: more may be handed out."""
+        """Let more be handed out, since other tasks have had their turn."""
         if self._handed_out == _STARTS_PER_TURN:
             self.wake()
         self._handed_out = 0
 
     def _request(self, fetch: Fetch) -> Request | None:
-        """The request to make for *fetch*; None if that failed and the URL has ended."""
+        """The request for *fetch*; None if making it failed, which ends the URL."""
         try:
             return self._made(fetch)
         except Exception as error:
@@ -173,7 +173,7 @@ class Dispatcher:
     # -- the end
 
     def stop(self) -> None:
-        """Hand out nothing new; transfers may finish for STOP_TIMEOUT_S.  The log says at once what is waited for."""
+        """Hand out nothing new; transfers have STOP_TIMEOUT_S to finish, and the log says how many."""
         if self.crawl.stopping:
             return
         self.crawl.stopping = True

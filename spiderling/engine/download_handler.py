@@ -81,7 +81,7 @@ _NOT_SENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a handler works with: the parts of the crawl that it belongs to."""
+    """The parts of a crawl that its download handler uses."""
 
     options: Options
     accepted: frozenset[str]
@@ -99,10 +99,10 @@ class DownloadHandler(BaseDownloadHandler):
     """Scrapy download handler for ``http`` and ``https``.
 
     Reads from ``request.meta``: ``address`` (the IP address to connect to), ``fallback_address`` (one of the other
-    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse by the headers what is no text or
-    in no wanted language), ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
+    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse by the headers an unwanted type or
+    language), ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
     ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
-    when the request failed) and ``download_latency``.
+    when the request failed) and ``download_latency`` (seconds).
     """
 
     lazy = True
@@ -214,13 +214,13 @@ class DownloadHandler(BaseDownloadHandler):
         return addresses[: len(given) or 1], (mapped and mapped.port) or url.port
 
     def _may_connect(self, request: Request, first: str, address: str) -> bool:
-        """Whether *address* may be connected to: the *first* came with the request, another may not be due yet."""
+        """Whether *address* may be connected to: the *first* has taken its turn, another must be due."""
         return address == first or self._gate.may_also_connect(request, address)
 
     async def _its_turn(self, request: Request, address: str) -> None:
-        """Return when *address* is due, and take this turn.
+        """Wait until *address* is due, and note the start.
 
-        It may be due later than the frontier has planned, because a connection that came before was opened late.
+        It is due later than the frontier has planned if an earlier connection to it was opened late.
         """
         while (seconds := self._gate.connect_in(request)) > 0:
             await asyncio.sleep(seconds)
@@ -251,7 +251,7 @@ class DownloadHandler(BaseDownloadHandler):
         return give_out(body=body, flags=flags + self._tls_flags(raw_response, request), stop_download=stop)
 
     def _tls_flags(self, raw_response: RawResponse, request: Request) -> list[str]:
-        """What is wrong with the server's certificate, as flags; counted in the stats."""
+        """The problems of the server's certificate, as flags; counted in the stats."""
         if raw_response.certificate is None:
             return []
         found = tls.problems(raw_response.certificate, yarl.URL(request.url, encoded=True).raw_host or "")
@@ -260,7 +260,7 @@ class DownloadHandler(BaseDownloadHandler):
         return [tls.FLAG + problem for problem in found]
 
     def _judge(self, status: int, headers: Headers, request: Request) -> int:
-        """How many bytes of body may follow; raises ResponseRefused for a response that is not wanted at all."""
+        """Most bytes that the body may have; raises ResponseRefused if the headers rule the response out."""
         content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
         wanted = self._parts.documents
         is_document = bool(wanted) and (
@@ -291,7 +291,7 @@ class DownloadHandler(BaseDownloadHandler):
     ) -> tuple[bytes, list[str], StopDownload | None]:
         """The decoded body, Scrapy's flags for it, and the StopDownload of a receiver of signals.
 
-        *raw* gets the body as received.
+        *raw*, if given, gets the body as received.
         """
         body = bytearray()
         content = raw_response.content
@@ -354,7 +354,7 @@ def _made(
 
 
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
-    """Keep what went over the wire; another thread writes the heads out later."""
+    """What went over the wire, for the archive; another thread writes the heads out later."""
     version = raw_response.head.version
     return Exchange(
         url=request.url,

@@ -1,7 +1,7 @@
 """Scrapy's downloader without slots: the frontier has decided what is due, so nothing waits here again.
 
-A slot costs a queue, a Deferred, a task and a kilobyte for each host, most of which are asked once.  A robots.txt has
-no callback: it goes through the downloader middlewares to the handler, and past the rest of the engine.
+A slot costs a queue, a Deferred, a task and a kilobyte for each host, and most hosts are asked once.  A site file has
+no callback: it passes through the downloader middlewares and the handler, but not the rest of the engine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DirectDownloader(Downloader):
         return deferred_from_coro(self.fetched(request))
 
     def fetch_file(self, request: Request, over: Callable[[Request, BaseException], None]) -> None:
-        """Fetch a file that a downloader middleware takes, without the engine; *over* gets the error that ends it."""
+        """Fetch a site file without the engine; *over* gets the error that ends it, FileTaken after success."""
         self.active.add(request)
         task = asyncio.get_running_loop().create_task(self._fetch_file(request, over))
         self._files.add(task)
@@ -55,7 +55,7 @@ class DirectDownloader(Downloader):
             over(request, IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}"))
 
     async def fetched(self, request: Request) -> Response | Request:
-        """Do what `fetch` does, to be awaited."""
+        """`fetch` as a coroutine."""
         self.active.add(request)
         try:
             return await self.middleware.download_async(self._ask, request)
@@ -75,7 +75,7 @@ class DirectDownloader(Downloader):
 
 
 class PlainMiddlewares(DownloaderMiddlewareManager):
-    """Makes no coroutine for a downloader middleware that answers at once."""
+    """Runs the downloader middlewares, without a coroutine for one that answers at once."""
 
     async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
         for method in self.methods["process_request"]:
@@ -94,7 +94,7 @@ class PlainMiddlewares(DownloaderMiddlewareManager):
 
 
 async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
-    """The answer of a middleware's *method*, awaited if need be."""
+    """The answer of a middleware's *method*, awaited if need be; raises _InvalidOutput."""
     if not isinstance(answer, (Response, Request)):
         answer = await ensure_awaitable(answer, _warn=global_object_name(method))
     if isinstance(answer, (Response, Request)) or (is_optional and answer is None):

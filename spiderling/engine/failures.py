@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Failures:
-    """Settles requests that failed; one that may be the network's fault waits until it is known whose fault it was."""
+    """Settles requests that failed; one that may be the network's fault waits until its cause is known."""
 
     def __init__(self, crawl: Crawl, in_transit: InTransit, offline: Offline, payloads: Payloads) -> None:
         self._crawl = crawl
@@ -35,7 +35,7 @@ class Failures:
         self._payloads = payloads
 
     def errback(self, failure: Failure) -> Any:
-        """Settle a request; its own errback is called unless it waits again or was redirected."""
+        """Settle a failed request; its own errback is called unless its URL waits again or was redirected."""
         request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         fetch = fetch_of(request)
@@ -51,7 +51,7 @@ class Failures:
         return None
 
     def file_over(self, request: Request, error: BaseException | None) -> None:
-        """Settle a request that no page came of: a file that was taken, one not made, one without an answer."""
+        """Settle a request without a page: of a site file, taken or failed; not made; or cut."""
         fetch = fetch_of(request)
         if fetch is None or isinstance(error, FileTaken):
             return
@@ -75,7 +75,7 @@ class Failures:
         return errback(failure) if errback is not None and end not in (None, Reason.REDIRECTED) else None
 
     async def _once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
-        """Wait until it is known whose fault *error* was; if it was not the host's, the URL waits again."""
+        """Wait until the cause of *error* is known; unless it is the host, the URL waits again."""
         if await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start):
             return self._ended(failure, fetch, error)
         self._in_transit.give_back(fetch)

@@ -1,9 +1,9 @@
-"""Parts of Scrapy that make no coroutine, task or Deferred of an answer that is there at once.
+"""Parts of Scrapy that make no coroutine, task or Deferred for an answer that is there at once.
 
-Calls and results are those of Scrapy.  ITEM_PROCESSOR, DOWNLOADER and STATS_CLASS are settings.  For the other parts
-there is no setting, so `install` changes the class of Scrapy's objects, unless somebody else has put a subclass there.
-That saves 19 % of the main process' processor time a page (13 to 28 % in six pairs of ``benchmarks/crawl.py instant
---pages 3000``, with and without it in turn).  After an upgrade of Scrapy, tests/test_plain.py compares both.
+Calls and results are those of Scrapy.  Settings name three parts: ITEM_PROCESSOR, DOWNLOADER and STATS_CLASS.  For the
+others `install` changes the class of Scrapy's objects, unless they are of a subclass.  That saves 19 % of the main
+process' processor time a page (13 to 28 % in six pairs of ``benchmarks/crawl.py instant --pages 3000``, with and
+without it in turn).  tests/test_plain.py compares both: run it after an upgrade of Scrapy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def install(crawler: Crawler) -> None:
-    """Let *crawler*, whose engine is made, use these parts."""
+    """Replace the parts of *crawler*, whose engine is made."""
     if type(crawler.signals) is SignalManager:
         crawler.signals.__class__ = PlainSignals
     engine = crawler.engine
@@ -56,14 +56,14 @@ def install(crawler: Crawler) -> None:
 class PlainStats(MemoryStatsCollector):
     """Takes the deprecated argument ``spider`` without a warning.
 
-    Scrapy's looks for callers that give it at each access: eight microseconds, ten times a request.
+    Scrapy's looks at each access for a caller that gives it: eight microseconds, ten times a request.
     """
 
     __getattribute__ = object.__getattribute__
 
 
 class PlainSignals(SignalManager):
-    """Sends nothing that nobody is connected to, and makes no task for a receiver that answers at once."""
+    """Sends a signal only if a receiver is connected, and makes no task for one that answers at once."""
 
     def is_heard(self, signal: Any, sender: Any = None) -> bool:
         """Whether anybody is connected to *signal*."""
@@ -102,7 +102,7 @@ async def _awaited(receiver: Any, answer: Any, expected: Any, values: dict[str, 
 
 
 def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, Any]) -> Exception:
-    """Log what a receiver raised; it is the receiver's result."""
+    """Log and return *error*, the result of a receiver that raised it."""
     if not isinstance(error, expected):
         logger.error(
             "Error caught on signal handler: %(receiver)s",
@@ -114,7 +114,7 @@ def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, An
 
 
 _going: set[asyncio.Task[None]] = set()
-"""Tasks of requests; the loop itself holds tasks weakly."""
+"""Tasks of requests; the event loop itself holds tasks weakly."""
 
 
 class PlainEngine(ExecutionEngine):
@@ -152,7 +152,7 @@ class PlainEngine(ExecutionEngine):
     async def _fetched(self, request: Request) -> Response | Request | Failure:
         try:
             result = await self.downloader.fetched(request)
-        except (Exception, asyncio.CancelledError):  # a middleware's; Scrapy's Deferreds make a Failure of it too
+        except (Exception, asyncio.CancelledError):  # Scrapy makes a Failure of a middleware's CancelledError too
             return Failure()  # type: ignore[no-untyped-call]
         if isinstance(result, Response):
             result.request = result.request or request
@@ -169,7 +169,7 @@ class PlainEngine(ExecutionEngine):
 
 
 class PlainScraper(Scraper):
-    """Has no queue, Deferred or task before a callback, nor, with CONCURRENT_ITEMS=1, between it and the pipelines."""
+    """Makes no queue, Deferred or task before a callback, nor between it and the pipelines if CONCURRENT_ITEMS=1."""
 
     async def scrape(self, result: Response | Failure, request: Request) -> None:
         """Pass *result* to the callback or errback of *request*, and what that yields to the pipelines."""
@@ -196,7 +196,7 @@ class PlainScraper(Scraper):
 
 
 class PlainSpiderMiddlewares(SpiderMiddlewareManager):
-    """Leaves a callback's plain iterable as it is, where all middlewares have a ``process_spider_output`` for that."""
+    """Leaves a callback's plain iterable as it is, if the ``process_spider_output`` of all middlewares takes it."""
 
     async def scrape_response_async(self, scrape_func: Any, response: Response, request: Request) -> Any:
         if self._readers is None:
@@ -210,7 +210,7 @@ class PlainSpiderMiddlewares(SpiderMiddlewareManager):
 
     @cached_property
     def _readers(self) -> list[Any] | None:
-        """The methods ``process_spider_output``, nearest to the spider first; None if others have to be called too."""
+        """The methods ``process_spider_output``, nearest to the spider first; None if there are others to call."""
         found = [getattr(middleware, "process_spider_output", None) for middleware in reversed(self.middlewares)]
         readers = [method for method in found if method is not None]
         further = [*self.methods["process_spider_input"], *filter(None, self.methods["process_spider_exception"])]
@@ -220,7 +220,7 @@ class PlainSpiderMiddlewares(SpiderMiddlewareManager):
 
 
 class PlainPipelines(ItemPipelineManager):
-    """Makes no coroutine for a pipeline that answers at once."""
+    """Runs the pipelines, without a coroutine for one that answers at once."""
 
     async def process_item_async(self, item: Any) -> Any:
         for method in self.methods["process_item"]:

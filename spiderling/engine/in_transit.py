@@ -23,17 +23,17 @@ logger = logging.getLogger(__name__)
 class InTransit:
     """The requests of one crawl that are in transit; each leaves by `settle`, `settle_robots` or `give_back`.
 
-    It also says when a request may open a connection, from which the frontier's intervals count.  Requests that did
-    not come from the frontier may at once, and count for no interval.
+    It also says when a request may open its connection, at which the intervals begin.  A request that did not come
+    from the frontier may connect at once, and counts for no interval.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None]) -> None:
-        """*wake* is called when one has left: its host may be due."""
+        """*wake* is called when a request has left: its host may be due."""
         self._crawler = crawler
         self._crawl = crawl
         self._wake = wake
         self._keys: set[int | str] = set()
-        """Ids of pages, and URLs of robots.txt files."""
+        """Ids of URLs of pages, and URLs of site files."""
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -67,12 +67,12 @@ class InTransit:
                 self._crawl.frontier.started(fetch, self._crawl.clock.now(), address)
 
     def may_also_connect(self, request: Request, address: str) -> bool:
-        """Whether *request* may be sent to its second address too; if so, that counts as begun."""
+        """Whether *request* may connect to its fallback *address* too; if so, that is noted as a start."""
         if (fetch := fetch_of(request)) is None:
             return True
         with self._changing(fetch):
             return self._crawl.frontier.may_also_start(address, self._crawl.clock.now())
-        return False  # an error of our own stops the crawl
+        return False  # after an error of our own, which stops the crawl
 
     def answered(self, request: Request) -> None:
         """Note that the answer to *request* is complete, which says how slow its host is."""
@@ -93,7 +93,7 @@ class InTransit:
     def settle_robots(
         self, fetch: Fetch, status: int, body: bytes, location: str | None, retry_after_s: float = 0.0
     ) -> None:
-        """Account for a robots.txt request that is over; *status* is 0 when no answer came."""
+        """Account for the request of a site file that is over; *status* is 0 when no answer came."""
         assert fetch.robots is not None
         now = self._crawl.clock.now()
         with self._crawl.errors.changing(*identity(fetch.robots)):

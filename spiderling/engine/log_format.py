@@ -16,7 +16,7 @@ _ENGINE, _SCRAPER = map(logging.getLogger, ("scrapy.core.engine", "scrapy.core.s
 
 
 class QuietLogFormatter(LogFormatter):
-    """No line for pages crawled and items scraped, unless DEBUG is on."""
+    """No line for items scraped, and for pages crawled and items dropped at DEBUG only."""
 
     def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult | None:  # type: ignore[override]
         return super().crawled(request, response, spider) if is_heard(_ENGINE) else None
@@ -27,7 +27,7 @@ class QuietLogFormatter(LogFormatter):
     def item_error(
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult:
-        """The log tells of an error of ours elsewhere, once for each place (crawl/internal_errors.py)."""
+        """Tell an error of ours at DEBUG only: crawl/internal_errors.py logs it too."""
         line = super().item_error(item, exception, response, spider)
         return {**line, "level": logging.DEBUG} if is_ours(exception) else line
 

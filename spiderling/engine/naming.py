@@ -1,4 +1,4 @@
-"""Resolves the names that the frontier wants.  It gets answers at once, failures when their cause is known."""
+"""Resolves the names that the frontier wants; reports answers at once, failures when their cause is known."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Naming:
             answer = await self._offline.resolve(name)
         except (NameNotFound, NameServerFailure) as error:
             if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
-                await self._resolve(name)  # the process was stopped when the answer came
+                await self._resolve(name)  # the process was stopped meanwhile
                 return
             trouble = trouble_of(error) or Trouble.NAME_SERVER
             self._offline.failed(name, trouble, begun, functools.partial(self._failed, name, trouble))

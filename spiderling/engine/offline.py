@@ -1,6 +1,6 @@
-"""When the network is away: failures are held back, the crawl pauses and probes, and stops after a day.
+"""Acts while the network is away: holds failures back, pauses, probes, and at last stops the crawl.
 
-frontier/reachability.py decides whose fault a failure was; this module acts on it.
+frontier/reachability.py decides whose fault a failure was.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
 logger = logging.getLogger(__name__)
 
 _NAMED = 10
-"""Most names in the message of a crawl whose names do not exist.  Chosen."""
+"""Most names in the message that none of them exists.  Chosen."""
 _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
     (NameNotFound, Trouble.NO_SUCH_NAME),
     (NameServerFailure, Trouble.NAME_SERVER),
@@ -42,14 +42,14 @@ _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
 
 
 def trouble_of(error: BaseException | None, wire_bytes: int = 0) -> Trouble | None:
-    """How the network failed; None for an error after something had been received."""
+    """How the network failed; None for another error, and after bytes were received."""
     if wire_bytes or isinstance(error, TooSlow):
         return None
     return next((trouble for kind, trouble in _TROUBLES if isinstance(error, kind)), None)
 
 
 class Offline:
-    """Waits out the times in which the network of one crawl is away; its dispatcher owns it."""
+    """Pauses one crawl while its network is away; the dispatcher owns it."""
 
     def __init__(
         self, crawler: Crawler, crawl: Crawl, resolver: Resolver, headers: dict[bytes, bytes], wake: Callable[[], None]
@@ -63,10 +63,10 @@ class Offline:
         self._known = crawl.frontier.reachability
         self._probing: asyncio.Task[None] | None = None
         self._is_said = False
-        """Whether the log's last word is that the network is away."""
+        """Whether the log has last said that the network is away."""
 
     def failed(self, host: str, trouble: Trouble, begun: float, over: Callable[[bool], None]) -> None:
-        """Report a failure; *over* is called with whether it was the host's fault, as soon as that is known."""
+        """Report a failure of *host*; *over* is called, when the cause is known, with whether it was the host."""
         if self._crawl.stopping:
             over(False)
             return
@@ -74,7 +74,7 @@ class Offline:
         self._wake()
 
     async def resolve(self, name: str) -> Resolution:
-        """The addresses of *name*; notes an answer of a name server, also that there is no such name.
+        """The addresses of *name*; notes that a name server answered, even if the name does not exist.
 
         Raises NameNotFound or NameServerFailure.
         """
@@ -90,13 +90,13 @@ class Offline:
         return found
 
     async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
-        """Report a failure, and wait until it is known whether it was the host's fault."""
+        """Report a failure of *host*, and wait until it is known whether it was the host's fault."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.failed(host, trouble, begun, lambda theirs: None if known.done() else known.set_result(theirs))
         return await known
 
     def look(self) -> None:
-        """Pass on which causes are known by now; when nothing answers, probe or stop the crawl."""
+        """Pass on the causes that are known by now; when nothing answers, probe or stop the crawl."""
         if self._known.is_calm and not self._is_said:
             return
         network = self._known.look(self._crawl.frontier.hosts_at_work(), self._crawl.clock.now())
@@ -182,9 +182,9 @@ class Offline:
         return self._known.network is Network.THERE
 
     async def _ask(self, target: CanonicalUrl, host: Host | None) -> bool:
-        """Ask for the name of *target* and then *host* for its robots.txt, and note what answers.
+        """Resolve the name of *target*, then ask *host* for its robots.txt, and note what answers.
 
-        False: the host is being asked already, or must not be for a minute.
+        False: a host that did not fail is being asked already, or is not due for a minute.
         """
         clock = self._crawl.clock
         frontier = self._crawl.frontier

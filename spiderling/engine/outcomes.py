@@ -38,7 +38,7 @@ _ENDS: tuple[tuple[tuple[type[BaseException], ...], Reason, bool], ...] = (
     ((MemoryError, sqlite3.Error, StorageError), Reason.INTERNAL_ERROR, False),
     ((OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError), Reason.CONNECTION, True),
 )
-"""Errors without a Reason of their own -> the Reason, and whether another attempt may succeed; the first row counts."""
+"""Errors without a Reason of their own, the Reason, whether another attempt may succeed; the first that fits counts."""
 
 
 class DropPage(DropItem):
@@ -118,7 +118,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
 
 
 def _facts(item: PageItem) -> tuple[str, ...]:
-    """The keys by which card and report count the page; cut short, for a page may give anything as its licence."""
+    """The keys by which card and report count the page; cut short, since a page may give any text as its licence."""
     page = item.page
     if page is None:
         return ()
@@ -168,7 +168,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
 
 
 def redirected(request: Request, outcome: Outcome) -> Request | None:
-    """The request to make for a redirect's target; None when it is *request* itself, or *outcome* is no redirect.
+    """The request for a redirect's target; None if *request* itself can be used, or *outcome* is no redirect.
 
     After 303, and after a POST answered by 301 or 302, it is a GET without a body (RFC 9110, 15.4).  Another origin
     does not get the credentials.
@@ -215,7 +215,7 @@ def _judge(error: BaseException) -> tuple[Reason, bool]:
 
 
 def exchange_of(request: Request | None) -> Exchange | None:
-    """Take what the handler kept of *request* for the archive; the second call gives None, so it is written once."""
+    """Take the Exchange out of *request*; a second call gives None, so that it is archived once."""
     return request.meta.pop(EXCHANGE, None) if request is not None else None
 
 

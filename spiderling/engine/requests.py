@@ -1,4 +1,4 @@
-"""Requests: which fetch of the frontier one carries out, what is sent with each, and how one outlives the process."""
+"""Requests: the Fetch that a request carries out, its headers, and how it outlives the process."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class Payloads:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._unpicklable: dict[bytes, Request] = {}
-        """Token of 16 bytes -> a request whose callbacks are no methods of the spider; lost with the process."""
+        """Token of 16 bytes -> a request that cannot be pickled; lost with the process."""
 
     def of(self, request: Request) -> bytes:
-        """*request* in a form that survives the process."""
+        """*request* pickled, or, with a warning, a token that does not survive the process."""
         spider = self._crawler.spider
         if _has_named_callbacks(request, spider):
             data = request.to_dict(spider=spider)

@@ -22,8 +22,8 @@ from spiderling.fetch.resolver import Resolver
 logger = logging.getLogger(__name__)
 
 FAILED_STAT = "spiderling/failed"
-"""Stat of a crawl that could not begin, go on or be saved; its value is the finish reason, and the command exits with
-1, or with 3 where it is OFFLINE."""
+"""Stat of a crawl that could not begin, go on or be saved; its value is the finish reason.  The command exits with 1,
+or with 3 if it is OFFLINE."""
 OFFLINE = "offline"
 """Finish reason of a crawl that has no network."""
 
@@ -83,7 +83,7 @@ class Scheduler(BaseScheduler):
         return None if self.dispatcher is None else self.dispatcher.next_request()
 
     def _stop(self, error: SpiderlingError) -> None:
-        """The crawl cannot go on: close the spider; everything acknowledged is safe."""
+        """Close the spider, since *error* stops the crawl; everything acknowledged is safe."""
         self._note_error(error)
         engine = self._crawler.engine
         if engine.spider is None:

@@ -1,4 +1,4 @@
-"""Stops the crawl when a budget is spent, which crawl/budgets.py decides; with a larger one the crawl goes on."""
+"""Stops the crawl when crawl/budgets.py says that a budget is spent; restarted with a larger one, it goes on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from spiderling.engine.component import Extension
 from spiderling.engine.dispatcher import Dispatcher
 
 _TICK_S = 1.0
-"""Seconds between two looks while nothing happens, and the precision of the running time.  Chosen."""
+"""Seconds between two looks while no response comes; the running time is counted as often.  Chosen."""
 
 
 class Budget(Extension):
     """Counts the running time, and looks at the budgets every second and with every response.
 
-    What is in transit at that moment may still come, so a little more than the budget is kept.
+    What is in transit at the stop may still come, so the crawl keeps a little more than the budget.
     """
 
     def opened(self) -> None:

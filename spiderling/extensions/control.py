@@ -1,4 +1,4 @@
-"""``control.yaml`` in the crawl's directory: read again while the crawl runs; the state logs each change."""
+"""Applies ``control.yaml`` of the crawl's directory whenever it changes; log and state note each change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _POLL_S = 2.0
 """Seconds between two looks at the file.  Chosen."""
 _MAX_BYTES = 1_000_000
-"""Largest file that is read.  Chosen."""
+"""Bytes of the largest file that is read.  Chosen."""
 TEMPLATE = """\
 # Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
 # block: ["ads.example.com", "*.shop.example"]   # no further request to these hosts
@@ -60,7 +60,7 @@ class ControlFile:
 
     @classmethod
     def parse(cls, text: str) -> ControlFile:
-        """Raises BadInput that names the key and what it must be."""
+        """Read *text*; raises BadInput that names the key and what it must be."""
         data = read_yaml(text) or {}
         if not isinstance(data, dict):
             raise BadInput("it must hold lines such as 'host_interval_s: 10'")
@@ -85,7 +85,7 @@ class Control(Extension):
             if not crawl.jobdir.control.exists():
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
             await self._look()  # a crawl without URLs would end before the first poll
-            stop_if_spent(self.dispatcher)  # also when it was before the start
+            stop_if_spent(self.dispatcher)  # a budget may be spent before the start
         self.repeat(self._look, _POLL_S, "control.yaml")
 
     async def _look(self) -> None:

@@ -18,13 +18,13 @@ from spiderling.engine.scheduler import close_reason
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_S = 600.0
-"""Seconds between two snapshots of the near-duplicate filter; chosen: a start after a kill reads what came since."""
+"""Seconds between two snapshots of the near-duplicate filter; chosen: after a kill, later documents are read again."""
 _COLLECTED_OBJECTS = 3000
 """New objects after which Python collects garbage.  Chosen: a collection then takes 6 ms, every tenth some 30 ms."""
 
 
 class Lifecycle(Extension):
-    """Raises CloseSpider for a crawl that could not be opened; our other extensions are off then."""
+    """Raises CloseSpider for a crawl that could not be opened, for which our other extensions are off."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -50,14 +50,14 @@ class Lifecycle(Extension):
             self.repeat(crawl.snapshot, SNAPSHOT_S, "the snapshots of the near-duplicate filter")
 
     def _ended(self) -> None:
-        """Close ``crawl.log``: the summary is written by now."""
+        """Close ``crawl.log``, which has the summary by now."""
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()
 
 
 class _FileLog(logging.FileHandler):
-    """Ignores errors of a full disk: the terminal shows the lines, and no traceback of ``logging``."""
+    """Writes no traceback to the terminal when the disk is full; the lines themselves stand there too."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         return

@@ -16,7 +16,7 @@ from spiderling.frontier.hosts.yields import threshold
 logger = logging.getLogger(__name__)
 
 _BUSY = 0.9
-"""Share of a core from which the main process counts as the bottleneck, for it cannot use more than one.  Chosen."""
+"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
 
 
 class Progress(Extension):
@@ -77,7 +77,7 @@ class Progress(Extension):
         return share
 
     def bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
-        """Name what holds the crawl up: with more of it the crawl would be faster."""
+        """Name what limits the speed of the crawl."""
         if self._busy() > _BUSY:
             return "main process (one core, and it is busy)"
         if crawl.archives is not None:

@@ -1,4 +1,4 @@
-"""``spider.state``: as Scrapy's extension of that name, but safe on a full disk and with the default JOBDIR."""
+"""Keeps ``spider.state`` as Scrapy's SpiderState does, but safe on a full disk and with the default JOBDIR."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reports to the frontier and the checkpoint how each page ended: as one Outcome, when Scrapy's signal comes.
 
-These are four of the five ways in which a request ends: item_scraped, item_dropped, item_error and spider_error.  The
-fifth is the errback (engine/failures.py).  A callback that yields no page is reported by middlewares/exits.py.
+The signals are item_scraped, item_dropped, item_error and spider_error.  A request that gives no page ends in the
+errback (engine/failures.py), a callback that yields none in middlewares/exits.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spiderling.items import PageItem
 
 
 class YieldFeed(Component):
-    """Turns each exit into one Outcome and settles it."""
+    """Turns each of these signals into one Outcome and settles it."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -54,7 +54,7 @@ class YieldFeed(Component):
             self._end(item, Reason.ITEM_ERROR)
 
     def _spider_error(self, response: Any) -> None:
-        # an error in an errback comes with a Failure
+        # after an error in an errback, *response* is a Failure
         request = response.request if isinstance(response, Response) else None
         # a page that was yielded before the error is settled by its own signal
         if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
@@ -73,7 +73,7 @@ class YieldFeed(Component):
         self._settle(outcome)
 
     def _remember(self, item: PageItem, kept: bool) -> None:
-        """Keep or forget the digests and shingles of a page: one that is not kept makes no other a duplicate."""
+        """Keep the digests and shingles of a *kept* page, forget those of others, which make no duplicates."""
         crawl = self.crawl
         if not kept:
             crawl.known_digests.difference_update(item.digests)

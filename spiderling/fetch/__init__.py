@@ -1,1 +1,1 @@
-"""One HTTP request: names, TLS, the connection, decoding, and what may go wrong."""
+"""One HTTP request: name resolution, TLS, connection, decoding, errors."""

@@ -1,7 +1,7 @@
 """The HTTP client under the download handler: one request over one connection to a judged address.
 
-It uses aiohttp's protocol and parser without its session and connector, which cost three times as much as the rest of
-a request that needs no pool, redirects, cookies, proxies or DNS.  tests/fetch fails if the protocol changes.
+It uses aiohttp's protocol and parser, but not its session and connector.  They cost three times as much as the rest of
+the request, and their pool, redirects, cookies and DNS are not needed.  tests/fetch fails if the protocol changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from aiohttp.http_parser import RawResponseMessage
 from spiderling.fetch.errors import BadRequest, HeadFlood, NoConnection, NoTls, TooSlow
 
 MAX_HEADERS = 256
-"""Headers of one response (chosen)."""
+"""Most headers of one response (chosen)."""
 MAX_HEADER_BYTES = 65_536
-"""Bytes of one header, or of the status line (chosen)."""
+"""Most bytes of one header, or of the status line (chosen)."""
 MAX_HEAD_BYTES = 1_000_000
-"""Bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
+"""Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
 FRAMING_RATIO = 2
-"""Bytes on the wire may be at most twice the body (plus MAX_HEAD_BYTES); one-byte chunks take six times."""
+"""Most bytes on the wire for a byte of body, besides MAX_HEAD_BYTES (chosen: chunks of one byte take six)."""
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 
@@ -42,7 +42,7 @@ class Wire(ResponseHandler):
     _received = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)  # no TCP_NODELAY, which asyncio and uvloop have set
+        self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
@@ -63,7 +63,7 @@ class Wire(ResponseHandler):
 
 
 class RawRequest(NamedTuple):
-    """A request as it is sent; ``Connection: close`` is added."""
+    """A request as it is sent; `encoded` adds ``Connection: close``."""
 
     method: str
     target: str
@@ -84,7 +84,7 @@ class RawRequest(NamedTuple):
 
 @dataclass(slots=True)
 class RawResponse:
-    """A response whose head is here; its ``wire`` is aborted when the ``content`` has been read, or is not wanted."""
+    """A response whose head is here; the caller reads ``content``, or does not want it, and then aborts ``wire``."""
 
     request: RawRequest
     address: str
@@ -94,11 +94,11 @@ class RawResponse:
     head: RawResponseMessage
     content: aiohttp.StreamReader
     wire: Wire
-    """The connection, to be aborted at once: a polite TLS shutdown would wait for the peer."""
+    """The connection; a TLS shutdown in place of the abort would wait for the peer."""
 
 
 class MinimumRate:
-    """Ends a body that comes in more slowly than a minimum rate (TooSlow); to be entered while the body is read.
+    """A context, entered while a body is read, that ends it with TooSlow below a minimum rate.
 
     It looks once a window, so it costs nothing while data flows.  A window does not count if the event loop was late.
     """
@@ -140,11 +140,11 @@ class ConnectTarget:
     may_connect: Callable[[str], bool]
     """Whether an address may be connected to now; asked before each attempt."""
     connected: Callable[[str], None]
-    """Told each address whose first packet has just been sent, in one step with that."""
+    """Called with an address when its first packet has just been sent, before any other task runs."""
     bind_address: tuple[str, int] | None = None
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
-    """For the TLS handshake."""
+    """Name in the TLS handshake."""
 
     async def connect(self) -> Wire:
         """A connection to the address that answers first (RFC 8305); raises NoConnection or NoTls."""
@@ -157,7 +157,7 @@ class ConnectTarget:
                 [(_family(address), *kind, (address, self.port)) for address in self.addresses],
                 local_addr_infos=[(_family(own[0]), *kind, own)] if own else None,
                 happy_eyeballs_delay=HEAD_START_S,
-                loop=cast("asyncio.AbstractEventLoop", self),  # it calls nothing of it but ``sock_connect``
+                loop=cast("asyncio.AbstractEventLoop", self),  # only its ``sock_connect`` is called
             )
             _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock, **options)
         except ssl.SSLError as error:
@@ -167,7 +167,7 @@ class ConnectTarget:
         return wire
 
     async def sock_connect(self, sock: socket.socket, place: tuple[str, int]) -> None:
-        """Connect *sock*, in place of the event loop's method, which may do other things before the packet is sent.
+        """Connect *sock* in place of the event loop's method, which may run other tasks before the packet is sent.
 
         (uvloop hands the call to a thread.)
         """
@@ -195,9 +195,9 @@ async def _writable(sock: socket.socket) -> None:
 
 
 async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
-    """Send *request*; returns at the headers of the final response.
+    """Send *request*; returns when the headers of the final response are here.
 
-    Raises as `ConnectTarget.connect`, or errors of aiohttp.
+    Raises BadRequest, NoConnection, NoTls, or errors of aiohttp.
     """
     head = request.encoded()
     wire = await target.connect()

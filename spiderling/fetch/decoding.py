@@ -1,4 +1,4 @@
-"""Content codings of HTTP (gzip, deflate, br, zstd), undone in a stream and in bounded memory."""
+"""Decodes HTTP content codings (gzip, deflate, br, zstd) chunk by chunk and in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spiderling.base.zstd import zstd
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MAX_LAYERS = 2
-"""Codings of one body that are undone; more are no honest content (chosen)."""
+"""Most codings of one body that are undone (chosen: honest content has no more)."""
 RATIO_FROM_BYTES = 1_000_000
-"""Decoded bytes up to which a content may have been sent in as few bytes as it likes (chosen)."""
+"""Decoded bytes from which the ratio to the received ones is limited (chosen)."""
 _NOT_ASKED_FOR = frozenset({"compress", "x-compress", "exi", "pack200-gzip", "aes128gcm", "dcb", "dcz"})
-"""Registered codings that change the content and that no request of ours allows; other labels are mere noise."""
+"""Registered codings that change the content, and that no request of ours allows; any other label is ignored."""
 _BROKEN = (zlib.error, brotli.error, zstd.ZstdError, EOFError, ValueError)
 _Codec = Callable[[bytes, int], bytes]
 
@@ -60,7 +60,7 @@ class BodyDecoder:
 
 
 class _Layer:
-    """One coding.  While nothing has come out, the next decoder for the same label may be tried."""
+    """One coding.  If its decoder fails before it has given anything out, the next one for the label is tried."""
 
     def __init__(self, readings: tuple[Callable[[], _Codec], ...], limit: int) -> None:
         self._readings = iter((*readings, _as_it_is))
@@ -95,7 +95,7 @@ class _Layer:
 
 
 def _inflate(window_bits: int) -> Callable[[], _Codec]:
-    """A codec for deflate data in the wrapping that zlib's *window_bits* stands for."""
+    """What makes a codec for deflate data; *window_bits* selects the wrapping, as in zlib."""
 
     def make() -> _Codec:
         stream = zlib.decompressobj(window_bits)
@@ -103,7 +103,7 @@ def _inflate(window_bits: int) -> Callable[[], _Codec]:
         def decode(data: bytes, most: int) -> bytes:
             if stream.eof:
                 return b""
-            before = stream.copy()  # an error loses what its whole call had decoded
+            before = stream.copy()  # after an error, what the call has decoded is lost
             try:
                 return stream.decompress(data, most)
             except zlib.error:
@@ -138,7 +138,7 @@ def _brotli() -> _Codec:
             if not piece:
                 break
             decoded += piece
-            data = b""  # while input is missing, one call gives out no more than 32 kB of what is ready
+            data = b""  # while input is missing, one call gives out at most 32 kB of what is ready: ask again
         return bytes(decoded)
 
     return decode

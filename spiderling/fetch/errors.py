@@ -1,12 +1,17 @@
-"""How a download can fail: Scrapy's errors and ours, and which of aiohttp's becomes which.
+"""How a download can fail: Scrapy's errors and ours, into which `translated` turns those of aiohttp.
 
-ResponseRefused       we do not want it: not text, too big, no language of ours ... (never worth a retry)
-AddressForbidden      the address may not be connected to (same)
-BadHttp               what came is not HTTP, or floods of headers (same)
-TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict (same)
-TooSlow               a body slower than the minimum rate; may pass
-TransferCut           the crawl is being stopped, or the process was meanwhile (SIGSTOP, a sleeping machine)
-HandlerFailed         an error of our own while the answer was read (never worth a retry)
+Ours, never worth a retry:
+ResponseRefused       we do not want it: not text, too big, no language of ours ...
+AddressForbidden      the address may not be connected to
+BadHttp               what came is not HTTP, or floods of headers
+TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict
+HandlerFailed         an error of our own while the answer was read
+
+Ours, after which the URL is asked for again:
+TransferCut           the crawl is being stopped, or the process was stopped meanwhile (SIGSTOP, a sleeping machine)
+TooSlow               a body slower than the minimum rate
+
+Scrapy's:
 DownloadTimeoutError  no headers, or no complete body, in time
 CannotResolveHostError, DownloadConnectionRefusedError, ResponseDataLossError,
 UnsupportedURLSchemeError, DownloadFailedError
@@ -53,11 +58,11 @@ class ResponseRefused(DownloadCancelledError):
 
 
 class TransferCut(DownloadCancelledError):
-    """The crawl is being stopped, or the process was while the transfer ran: its URL waits again, as if never asked."""
+    """The crawl stops, or the process was stopped during the transfer; the URL waits again, as if never asked."""
 
 
 class BadHttp(DownloadFailedError):
-    """The answer breaks HTTP in a way that no other attempt mends."""
+    """The answer breaks HTTP; another attempt would not help."""
 
     reason = Reason.BAD_HTTP
 
@@ -76,7 +81,7 @@ class TooSlow(DownloadTimeoutError):
 
 
 class HandlerFailed(DownloadFailedError):
-    """The handler itself failed: its ``__cause__`` says how."""
+    """The handler itself failed; ``__cause__`` is its error."""
 
     reason = Reason.INTERNAL_ERROR
 
@@ -110,7 +115,7 @@ _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
 
 
 def translated(error: Exception, url: str) -> Exception:
-    """*error* as one of the errors above.
+    """*error* as one of the errors named at the top.
 
     Ours, and those that stop the crawl, stay as they are; the first row of _TRANSLATION that fits decides on others.
     """
@@ -119,11 +124,11 @@ def translated(error: Exception, url: str) -> Exception:
     if isinstance(error, DecodedTooBig):
         return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
     is_bug = is_made_here(error) and not isinstance(error, (OSError, aiohttp.ClientError, UnsupportedURLSchemeError))
-    unknown = HandlerFailed if is_bug else DownloadFailedError  # what a server made a library raise is no bug of ours
+    unknown = HandlerFailed if is_bug else DownloadFailedError  # a library's error on a server's data is no bug of ours
     kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), unknown)
     return kind(f"{url}: {type(error).__name__}: {error}")
 
 
 def is_of_the_connection(error: Exception) -> bool:
-    """Whether *error*, a translated one, may be due to the connection, which ends while a process is stopped."""
+    """Whether the translated *error* may come from the connection, which breaks while the process is stopped."""
     return not isinstance(error, (DownloadCancelledError, StopDownload, UnsupportedURLSchemeError, HandlerFailed))

@@ -1,9 +1,8 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
-The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are
-asked for at once (RFC 8305), but a crawler is in no hurry: it waits for the preferred
-family, and for the other one only RESOLUTION_DELAY_S longer.  Search domains and the
-hosts file are not consulted; fixed addresses are the host map's business.
+The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are asked for at once
+(RFC 8305); the answer of the preferred family is waited for, the other only RESOLUTION_DELAY_S longer.  Search domains
+and the hosts file are not used; the HostMap has fixed addresses.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ QUERIES_PER_CHANNEL = 20_000
 """Queries after which a new channel is opened: c-ares caches answers for up to an hour, in a channel and without a
 bound on their number; this many take some tens of megabytes."""
 _SOCKETS_OF_THEIR_OWN = 32
-"""Queries at once that are repeated over a socket of their own (chosen)."""
+"""Most queries at once that are repeated, each over a socket of its own (chosen)."""
 _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
@@ -58,7 +57,7 @@ class Resolution:
     addresses: tuple[str, ...]
     ttl_s: float
     is_asked: bool = True
-    """Whether a name server said so."""
+    """Whether a name server gave them."""
 
 
 class Resolver:
@@ -67,8 +66,8 @@ class Resolver:
     def __init__(self, options: Options, host_map: HostMap) -> None:
         """Raises BadInput for a name server that is no address.
 
-        The options bound how many queries run at once, because all answers come through one UDP socket, whose default
-        buffer holds a burst of a few hundred.  Any number of them may wait.
+        SPIDERLING_DNS_CONCURRENCY bounds the queries that run at once, because all answers come through one UDP
+        socket, whose default buffer holds a burst of a few hundred.  Any number may wait.
         """
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
@@ -99,11 +98,11 @@ class Resolver:
         return await asyncio.shield(task)
 
     def forget(self) -> None:
-        """Put the next questions to a name server, whatever was answered before."""
-        self._channel = None  # which keeps answers; queries that still run hold it
+        """Drop cached answers, so that the next queries go to a name server."""
+        self._channel = None  # it has the cache; queries that still run hold it
 
     async def close(self) -> None:
-        """End all look-ups and close the sockets; the resolver can not be used after."""
+        """End all look-ups and close the sockets; the resolver cannot be used afterwards."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
@@ -135,7 +134,7 @@ class Resolver:
         return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
 
     async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
-        """The answers that are used, that of the preferred family first; raises as `resolve` does."""
+        """The answers to use, that of the preferred family *first*; raises as `resolve` does."""
         try:
             answer = await first
         except NameServerFailure:
@@ -164,8 +163,8 @@ class Resolver:
     async def _ask(self, name: str, record_type: str) -> pycares.DNSResult:
         """The answer; raises DNSError.
 
-        For one malformed answer c-ares gives up a socket with all queries that run over it.  Each of them is repeated
-        over a socket of its own, where only the culprit fails again.
+        After one malformed answer c-ares fails all queries over the same socket.  Each is repeated over a socket of its
+        own, where only the culprit fails again.
         """
         try:
             return await self._current_channel().query_dns(name, record_type)
@@ -179,7 +178,7 @@ class Resolver:
         return aiodns.DNSResolver(self._servers, timeout=TIMEOUT_S, tries=TRIES)
 
     def _current_channel(self) -> aiodns.DNSResolver:
-        """The channel to ask; made on first use, when the event loop runs, and renewed in between."""
+        """The channel to ask; made on first use, in the event loop, and anew after QUERIES_PER_CHANNEL."""
         if self._asked % QUERIES_PER_CHANNEL == 0:
             self._channel = None  # queries that still run hold it; it closes with the last of them
         if self._channel is None:
@@ -189,7 +188,7 @@ class Resolver:
 
 
 def _seen(task: asyncio.Future[Any]) -> None:
-    """Look at the outcome of *task*, so that asyncio does not report it where nobody waits for it any more."""
+    """Retrieve the exception of *task*, which asyncio would log."""
     if not task.cancelled():
         task.exception()
 

@@ -1,8 +1,8 @@
-"""TLS as a crawler needs it: any certificate is accepted and what is wrong with it is noted, or only valid ones.
+"""TLS for a crawler: it accepts any certificate and notes its problems, or accepts only valid ones (``strict``).
 
-A text is not worse for an expired certificate, and many small sites have one some day.  The document's attribute
-``tls`` names the problems of its connection, as far as the server's own certificate shows them.  Whether a chain leads
-to a trusted root is checked only when ``strict``.
+An expired certificate makes no text worse, and many small sites have one some day.  The document's attribute ``tls``
+names the problems that the server's own certificate shows.  Whether a chain leads to a trusted root is checked only
+when ``strict``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scrapy.utils.ssl import _make_ssl_context
 from spiderling.base.addresses import literal_address
 
 FLAG = "tls-"
-"""Prefix of a certificate's problem among the flags of a response."""
+"""Prefix of the flags of a response that name a certificate's problems."""
 
 
 def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
-    """The context of all connections; *strict* (or Scrapy's DOWNLOAD_VERIFY_CERTIFICATES): valid ones only."""
+    """The context of all connections; *strict*, or DOWNLOAD_VERIFY_CERTIFICATES: only valid certificates pass."""
     made = _make_ssl_context(settings)
     if strict:
         made.check_hostname = True
@@ -54,7 +54,7 @@ def problems(certificate: bytes, name: str) -> tuple[str, ...]:
 def _facts(certificate: bytes) -> x509.Certificate | None:
     try:
         facts = x509.load_der_x509_certificate(certificate)
-        _ = facts.not_valid_after_utc, facts.not_valid_before_utc, facts.subject, facts.issuer  # parsed only now
+        _ = facts.not_valid_after_utc, facts.not_valid_before_utc, facts.subject, facts.issuer  # parsed on access
     except ValueError:
         return None
     return facts

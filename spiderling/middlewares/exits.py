@@ -18,7 +18,7 @@ from spiderling.items import PageItem
 
 
 class ExitsMiddleware(Component):
-    """Counts what a callback yields for one response."""
+    """Counts the pages that a callback yields for one response."""
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
         for entry in result:

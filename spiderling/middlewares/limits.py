@@ -22,7 +22,7 @@ _RETRY_AFTER_OBEYED = {429, 503}
 
 
 class LimitsMiddleware(Component):
-    """Raises Refused for a status that is no page's, unless the request asks for it (handle_httpstatus_list)."""
+    """Raises Refused for a status that is no page's, unless request or spider takes it (handle_httpstatus_list)."""
 
     def process_response(self, request: Request, response: Response) -> Response:
         if 200 <= response.status < 300 or fetch_of(request) is None:

@@ -22,9 +22,9 @@ class PolitenessMiddleware(Component):
     """
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        """None when the request may start now; else to be awaited until it may.
+        """None if the request may start now; else an awaitable that returns when it may.
 
-        Raises NotMade when its host was closed or the crawl is stopping.
+        It raises NotMade when the host was closed or the crawl is stopping.
         """
         fetch = fetch_of(request)
         if fetch is None or self.dispatcher.in_transit.may_start(fetch) == 0:

@@ -25,9 +25,9 @@ from spiderling.middlewares.limits import asked_to_wait_s, may_pass, redirect_ta
 from spiderling.text.sitemap import Sitemap, read_sitemap
 
 _SMALL_BYTES = 20_000
-"""Rules up to this size are parsed in the event loop, which takes some milliseconds; larger ones in a thread."""
+"""Most bytes of rules that are parsed in the event loop, in some milliseconds; more in a thread.  Chosen."""
 _BATCH_URLS = 200
-"""URLs that the frontier takes in one turn of the event loop, some milliseconds.  Chosen."""
+"""URLs that the frontier takes in one turn of the event loop, in some milliseconds.  Chosen."""
 
 
 class SiteFilesMiddleware(Component):
@@ -68,7 +68,7 @@ class SiteFilesMiddleware(Component):
         raise FileTaken(f"robots.txt of {asked.origin}")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
-        """Leave to LimitsMiddleware only redirects within the host and failures that may pass."""
+        """Settle a sitemap; redirects within the host and failures that may pass go on to LimitsMiddleware."""
         redirect = canonicalize(redirect_target(response) or "")
         if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
             return response
@@ -84,7 +84,7 @@ class SiteFilesMiddleware(Component):
                     reason = Reason.INTERNAL_ERROR
                 else:
                     detail = await self._take_sitemap(fetch, sitemap)
-        outcome = of_response(response, reason)  # of a response that has no request yet
+        outcome = of_response(response, reason)  # `response.request` is not set yet
         outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
         self.dispatcher.in_transit.settle(outcome)
         raise FileTaken(f"{request.url} is a sitemap")

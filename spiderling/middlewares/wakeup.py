@@ -10,9 +10,9 @@ from spiderling.engine.component import Component
 from spiderling.engine.dispatcher import WAKE_UP, Dispatcher
 
 _LONGEST_SLEEP_S = 5.0
-"""Seconds after which Scrapy's engine looks for requests by itself."""
+"""Longest sleep, in seconds: after that Scrapy's engine looks for requests by itself."""
 _GATHERING_S = 0.01
-"""Changes within this time wake the engine once.  Chosen; the engine also looks at the end of each request."""
+"""Seconds within which changes wake the engine once.  Chosen; the engine also looks at the end of each request."""
 
 
 class WakeUp(Component):
@@ -34,7 +34,7 @@ class WakeUp(Component):
             raise
 
     async def _sleep(self, dispatcher: Dispatcher) -> None:
-        """Until the next host is due, or a moment after the frontier changed."""
+        """Sleep until the next host is due, or until a moment after the frontier changed."""
         crawl = dispatcher.crawl
         due = None
         with crawl.errors.changing():

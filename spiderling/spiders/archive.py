@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spiderling.archives.records import Record  # needs FastWARC, and a crawl of the web does not
 
 _LOOK_S = 0.05
-"""Seconds between two looks whether the scraper is idle.  Chosen."""
+"""Seconds between two checks whether the scraper is idle.  Chosen."""
 
 
 class ArchiveSpider(CorpusSpider):
@@ -39,7 +39,7 @@ class ArchiveSpider(CorpusSpider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Retire no host, unless the user names a profile: the bytes are there already."""
+        """Retire no host, unless the user names a profile: that would save no bytes here."""
         super().update_settings(settings)
         settings.set("SPIDERLING_YIELD_PROFILE", "off", priority="addon")
 
@@ -62,7 +62,7 @@ class ArchiveSpider(CorpusSpider):
             self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
 
     async def _let_close(self) -> None:
-        """Close the spider when ``start`` has ended.  Scrapy does so after a response, and here are only items."""
+        """Close the spider when ``start`` has ended.  Scrapy does so after a response only, and here are none."""
         scraper = self.crawler.engine.scraper
         while scraper.slot is not None:
             closing = scraper.slot.closing

@@ -1,4 +1,4 @@
-"""The spider: seeds in, pages out.  Links go to the frontier with their page, not as Requests."""
+"""The spider: reads seeds, yields pages.  Links go to the frontier with their page's Outcome, not as Requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spiderling.languages.seeds import distances, few_hosts, model_seeds, read_s
 
 
 class CorpusSpider(Spider):
-    """The arguments (``-a``) of all spiders of this project; others are refused."""
+    """The arguments (``-a``) that all spiders of this project take."""
 
     lang: str = ""
     """Languages of the corpus: ISO 639 codes or English names, with commas."""
@@ -49,8 +49,8 @@ class SpiderlingSpider(CorpusSpider):
     strategy: str = ""
     """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
     seeds: str = ""
-    """A file with one URL a line, or URLs separated by commas or spaces; by default the seeds of the language models,
-    when the crawl begins."""
+    """A file with one URL a line, or URLs separated by commas or spaces; by default a crawl begins with the seeds of
+    the language models."""
 
     _seeds: Sequence[Seed] = ()
 

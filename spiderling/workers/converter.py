@@ -37,21 +37,21 @@ class Program(NamedTuple):
 
 _CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
 _GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
-"""It makes a PDF, because its text device gives lines but no paragraphs."""
+"""Ghostscript makes a PDF, because its text device gives lines but no paragraphs."""
 PROGRAMS: Mapping[str, Sequence[Program]] = {
     "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
     "rtf": (_CATDOC,),
     "ps": (_GS,),
 }
-"""Kind -> programs, the preferred one first: antiword leaves field codes out, catdoc reads files that it does not."""
+"""Kind -> programs, the preferred first: antiword leaves field codes out, catdoc reads files that antiword cannot."""
 MAX_OUTPUT_BYTES = 50_000_000
 """Bytes that a child may write to its output; chosen."""
 _PROGRAM_FILE_BYTES = 50_000_000
 """Bytes that an external program may write to a file; chosen."""
 _MIN_CPU_S = 1
-"""Seconds, the least processor time that the system can grant."""
+"""Least seconds of processor time that RLIMIT_CPU can express."""
 _MAX_FILES = 1024
-"""File descriptors that are closed in a child: the usual limit of a process."""
+"""A child closes the file descriptors from 3 to below this, the usual limit of a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,7 @@ def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
 
 
 def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
-    """What *program* makes of *body*; it may write to a directory of its own only.
-
-    Ghostscript lets a document write to the directory of temporary files.
-    """
+    """What *program* makes of *body* in a temporary directory of its own: Ghostscript lets a document write there."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
         source.write(body)
         source.seek(0)
@@ -138,7 +135,7 @@ def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
         output = _read(reader, time.monotonic() + limits.wall_s)
     finally:
         os.close(reader)
-        is_well = _reap(pid, has_ended=output is not None)
+        is_well = _reap(pid, has_closed=output is not None)
     return output if is_well else None
 
 
@@ -214,12 +211,12 @@ def _address_space_bytes() -> int:
         return 0
 
 
-def _reap(pid: int, has_ended: bool) -> bool:
-    """Wait for the child, and kill it if it does not end; whether it ended well by itself.
+def _reap(pid: int, has_closed: bool) -> bool:
+    """Wait for the child, or kill it if it does not end; return whether it ended well by itself.
 
-    *has_ended*: it has closed its output; so it ends soon, on a busy machine within some seconds, or is stuck.
+    *has_closed*: whether it has closed its output; it then ends within seconds, even on a busy machine, or is stuck.
     """
-    for pause_s in (0.001, 0.01, 0.1, 1.0, 3.0) if has_ended else (0.001, 0.01, 0.1):
+    for pause_s in (0.001, 0.01, 0.1, 1.0, 3.0) if has_closed else (0.001, 0.01, 0.1):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status == 0

@@ -5,8 +5,8 @@ process.py its inside).  When a worker dies or hangs, only the page that it was 
 behind that one go to other workers.  concurrent.futures.ProcessPoolExecutor loses every queued page when one page
 kills its worker, and takes 150 to 220 us of the event loop a page against 40 (measured).
 
-A worker that has done its share of pages, or has grown, says so with an answer.  It works on until a fresh one is
-ready; so memory that leaks anywhere is bounded.
+A worker that has done its share of pages, or has grown, says so with an answer, and works on until a fresh one is
+ready.  So a leak of memory is bounded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]
 QUEUED_PER_WORKER = 3
 """Pages that a worker may hold, the one in work among them; chosen: it never waits for the event loop."""
 _MAX_FAILED_STARTS = 3
-"""Failed starts in a row after which waiting pages fail, and starts that a worker is given at first; chosen."""
+"""Failed starts in a row after which waiting pages fail; also the tries of `WorkerPool.start`; chosen."""
 _MAX_PAUSE_S = 60.0
 """Longest pause, in seconds, between two attempts to start a worker; chosen."""
 
@@ -58,7 +58,7 @@ class WorkerPool:
         return len(self._waiting) + sum(len(worker.jobs) for worker in (*self._workers, *self._leaving))
 
     async def start(self) -> None:
-        """Return when all workers are ready; pages handed in before wait for that.
+        """Start all workers and return when they are ready; pages handed in before wait.
 
         Raises SpiderlingError with a worker's message when it cannot be started; the waiting pages fail with it too.
         """
@@ -109,8 +109,7 @@ class WorkerPool:
         await asyncio.gather(*(worker.kill() for worker in workers))
 
     async def _launch(self, tries: int = 1) -> Worker:
-        """A worker that is ready.  One that dies while it starts may have been killed by somebody: it is started again,
-        up to *tries* times in all."""
+        """A worker that is ready; *tries* starts, since somebody may kill one that starts."""
         for _ in range(tries - 1):
             with contextlib.suppress(DiedEarly):
                 return await self._launch()
@@ -133,7 +132,7 @@ class WorkerPool:
             self._spawn(worker.kill())
 
     def worker_lost(self, worker: Worker, reason: str) -> None:
-        """A worker is gone: its first page is guilty; its others come before all waiting pages."""
+        """Part of `Owner`: replace the worker; blame its first page, queue its others before all waiting pages."""
         if worker in self._workers:
             self._workers.remove(worker)
             self._spawn(self._replace())
@@ -148,11 +147,11 @@ class WorkerPool:
         self.dispatch()
 
     def worker_worn(self, worker: Worker) -> None:
-        """Part of `Owner`."""
+        """Part of `Owner`: start a replacement."""
         self._spawn(self._replace(worker))
 
     async def _convict(self, worker: Worker, reason: str, guilty: list[Job]) -> None:
-        """Reap the process, which tells what ended it; then fail the *guilty* pages.
+        """Reap the process, whose exit status tells what ended it; then fail the *guilty* pages.
 
         SIGKILL proves little: a person may have sent it, the kernel for want of memory, or this process because the
         page took too long on a busy machine.  So it convicts a page only when it happens to the page a second time.

@@ -1,9 +1,9 @@
 """The inside of a text worker: a process that turns one page after another into a `Page`.
 
 It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
-whose other end `spiderling.workers.worker` holds.  A frame to the worker is TASK, the lengths
-of two parts, and the parts: address and body, in the first frame configuration and nothing.
-A frame from it is ANSWER, a length and a kind, and a pickled value.  The worker ends when its
+whose other end `spiderling.workers.worker` holds.  A frame to the worker is TASK (the lengths
+of two parts) and the parts: address and body; in the first frame, configuration and nothing.
+A frame from it is ANSWER (a length and a kind) and a pickled value.  The worker ends when its
 socket does, so it does not outlive a killed parent.  It ignores SIGINT and SIGTERM, because
 the parent waits for its pages even then.
 
@@ -33,9 +33,9 @@ from spiderling.text import Page, TextOptions
 from spiderling.workers.converter import Limits, convert, limit_address_space, usable
 
 _CONVERSION_SHARE = 0.8
-"""Share of a page's time that the conversion of a document may take; the rest is for judging its text; chosen."""
+"""Share of SPIDERLING_PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen."""
 CPU_SHARE = 0.5
-"""Share of a page's time that it may spend on the processor; chosen."""
+"""Share of SPIDERLING_PAGE_TIMEOUT_S that a page may spend on the processor; chosen."""
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
 TASK = struct.Struct("!II")
@@ -67,7 +67,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Tells a worker what it needs to know; it is pickled."""
+    """What a worker needs to know; sent to it pickled."""
 
     options: TextOptions
     recognise: tuple[str, ...]
@@ -75,19 +75,19 @@ class WorkerConfig:
     models: str = ""
     """The option SPIDERLING_MODELS."""
     memory_bytes: int = 2_000_000_000
-    """Address space of one worker."""
+    """Bytes of address space of one worker."""
     page_cpu_s: float = 10.0
-    """Processor time that one page may use."""
+    """Seconds of processor time that one page may use."""
     max_pages: int = 10_000
     """Pages after which a worker asks to be replaced."""
     max_growth_bytes: int = 500_000_000
-    """Growth of its resident memory since its start at which it asks for that too."""
+    """Bytes by which its resident memory may grow before it asks for that too."""
     documents: tuple[str, ...] = ()
     """Kinds of documents (base/media_types.py) that are converted; any other body counts as HTML."""
     document_bytes: int = 20_000_000
-    """Size of a document above which it gives no text."""
+    """Bytes of a document above which it gives no text."""
     document_wall_s: float = 16.0
-    """Time in which a document must be converted."""
+    """Seconds in which a document must be converted."""
     process: str = "spiderling.workers.process:text_process"
     """module:function; called with this value, it returns the function that makes a Page of a Task."""
 
@@ -107,7 +107,7 @@ class WorkerConfig:
 
 
 def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
-    """The usual work of a worker: convert a document, else call `spiderling.text.process`, with the models loaded."""
+    """The usual work of a worker: convert a document, else call `spiderling.text.process`; the models are loaded."""
     from spiderling.languages import load
     from spiderling.text import process, process_document
 
@@ -191,7 +191,7 @@ def _send(stream: Any, kind: int, value: Any) -> None:
 
 
 def _resident_bytes() -> int:
-    """Resident memory now; where the system does not tell it, the largest up to now."""
+    """Bytes of resident memory now; where the system does not tell it, the most up to now."""
     try:
         with open("/proc/self/statm", "rb") as stream:
             return int(stream.read().split()[1]) * resource.getpagesize()

@@ -125,7 +125,7 @@ class Worker(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Part of the protocol: where the loop reads to; at least half of the usual buffer is free."""
+        """Part of the protocol: the free part of the buffer, at least half of the usual size."""
         if len(self._buffer) - self._filled < _BUFFER_BYTES // 2:
             self._buffer = self._buffer[: self._filled] + bytearray(max(_BUFFER_BYTES, self._filled))
         return memoryview(self._buffer)[self._filled :]
@@ -200,7 +200,7 @@ class Worker(asyncio.BufferedProtocol):
         self._owner.dispatch()
 
     def _set_deadline(self) -> None:
-        """The time of the oldest page begins.  One timer serves all pages: it looks at the deadline when it is due."""
+        """Begin the time of the oldest page.  One timer serves all pages: it looks at the deadline when it is due."""
         self._deadline = self._running.now() + self._page_timeout_s
         if self._timer is None:
             self._timer = self._loop.call_later(self._page_timeout_s, self._check_deadline)
@@ -221,7 +221,7 @@ class Worker(asyncio.BufferedProtocol):
 
 
 def start_process(sock: socket.socket) -> subprocess.Popen[bytes]:
-    """Start a worker with this interpreter and import path that talks over *sock*; numpy has one thread in it."""
+    """Start a worker that talks over *sock*, with this interpreter and import path, and one thread of numpy."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "spiderling.workers.process", str(sock.fileno())]

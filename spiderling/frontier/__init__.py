@@ -28,8 +28,8 @@ How a URL passes, and who decides:
     reachability.py      whether the hosts fail or the network
     storage/             tables in memory, and what survives a kill
 
-No module reads a clock.  Only storage/ does I/O: sqlite.py for the crawl; queue_reader.py, soundness.py and
-state_file.py also for commands that read a state.
+No module reads a clock.  Only storage/ does I/O: sqlite.py and checksums.py for the crawl; queue_reader.py,
+soundness.py and state_file.py for what examines a state from outside.
 """
 
 from spiderling.frontier.discovery.core import Fetch, Report

@@ -112,7 +112,8 @@ class Frontier:
     def put_request(self, url: str, payload: bytes, salt: bytes, source: str | None, now: float) -> Reason | None:
         """Accept a request that a subclass of the spider makes; returns why it was refused, or None.
 
-        *payload* comes back with the Fetch; *salt* distinguishes requests for one URL; *source*: URL of the page.
+        *payload* comes back with the Fetch; *salt* distinguishes requests for one URL; *source*: URL of the page.  File
+        type and form of the URL do not matter.
         """
         target = canonicalize(url)
         if target is None or url in self._next_fetch.shunned:
@@ -215,7 +216,7 @@ class Frontier:
         self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s)
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """*rules* were parsed in a thread from *body*, the next ``robots_answered`` has it."""
+        """Take *rules*, parsed ahead from *body*, which the next ``robots_answered`` brings."""
         self._robots.parsed_ahead(file, body, rules)
 
     def report(self, outcome: Outcome, now: float) -> Report:

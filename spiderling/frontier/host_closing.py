@@ -69,10 +69,7 @@ class HostClosing:
             self.close_host(host, state)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
-        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
-
-        Hosts that are not in memory are blocked when their turn comes.
-        """
+        """See ``Frontier.block_where``; hosts that are not in memory are blocked when their turn comes."""
         self._admission.is_blocked = is_blocked
         hosts = self._url_states.hosts
         reopened = [hosts.by_id(host_id) for host_id in hosts.pinned]  # ``vet`` lets them pass

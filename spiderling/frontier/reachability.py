@@ -28,9 +28,9 @@ DOUBT_S = 10.0
 FIRST_PAUSE_S = 1.0
 """Seconds between the first two probes; the pause doubles after each.  Chosen."""
 LONGEST_PAUSE_S = 60.0
-"""The most seconds between two probes; chosen: SPIDERLING_RETRY_DELAY_S."""
+"""The most seconds between two probes; chosen: the default of SPIDERLING_RETRY_DELAY_S."""
 _REMEMBERED = 8
-"""Origins, names and failing hosts, each, that may be probed (chosen)."""
+"""The most origins, the most names and the most failing hosts that may be probed (chosen)."""
 
 _META = "reachable"
 

@@ -1,7 +1,7 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-robots.txt: a 4xx but 429 means no rules.  After a 429, a 5xx or no answer nothing is allowed for a time, which the
-server may set by Retry-After.  After the retries the last copy counts again while it is not older than STALE_S
+robots.txt: a 4xx other than 429 means no rules.  After a 429, a 5xx or no answer nothing is allowed for a time, which
+the server may set by Retry-After.  After the retries the last copy counts again while it is not older than STALE_S
 (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and the file is asked for again after a day.
 RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days as missing; we stay away.
 
@@ -34,11 +34,11 @@ FAILED_READING = "internal-error"
 MAX_PARSED = 4096
 """Parsed files in the cache (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
-"""Bytes of these files (chosen).  A parsed file with one rule a line takes 12 to 20 times its bytes (measured)."""
+"""Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
 STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be fetched: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
-"""Seconds after which a failed file is asked for again if there is a copy or none is needed (chosen)."""
+"""Seconds until a file that could not be fetched is asked for again, if it has a copy or needs none (chosen)."""
 _EMPTY = zlib.compress(b"")
 
 
@@ -176,7 +176,7 @@ class Robots:
         return self._said(target.origin, target.url, self._policy.sees) if target else []
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """*rules* were parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
+        """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
         self._ahead = file, body, rules
 
     def note_answer(
@@ -225,7 +225,7 @@ class Robots:
         self._note(origin, file, record, answer, now)
 
     def ask_again(self, origin: str) -> None:
-        """Let the robots.txt of *origin* be fetched anew if it could not be fetched."""
+        """Let the robots.txt of *origin* be fetched anew if the last attempt failed."""
         record = self.records.find(origin)
         if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
             record.failures = 0

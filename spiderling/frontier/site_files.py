@@ -19,7 +19,7 @@ from spiderling.base.opt_outs import TRAINING, Signal, Statement, reservation, u
 from spiderling.base.options import Options
 
 MAX_FILE_BYTES = 500 * 1024
-"""Bytes of a file that are read: the least that RFC 9309, 2.5, lets a crawler read."""
+"""Bytes of a file that are read: the smallest limit that RFC 9309, 2.5, allows."""
 MAX_RATE_S = 10**9
 """The most seconds that a Request-rate may state; a larger number counts as this (chosen)."""
 MAX_RULES = 1000
@@ -28,7 +28,7 @@ MAX_STARS = 4000
 """Stars in a robots.txt or ai.txt; with more it allows nothing, since matching them takes milliseconds a URL (chosen).
 A path of a usage line or of a tdmrep.json with more than a hundredth of these matches nothing."""
 
-# The product token ends before the first character but letters, '-' and '_' (RFC 9309, 2.2.1), as in Google's parser.
+# As in Google's parser, only the leading letters, '-' and '_' are the product token (RFC 9309, 2.2.1).
 _AGENT_LINE = re.compile(
     r"^([ \t]*user[ -]?agent[ \t]*:[ \t]*)([a-z_-]+)[^#\r\n]*", re.IGNORECASE | re.MULTILINE | re.ASCII
 )

@@ -1,1 +1,1 @@
-"""How URLs become known: links, sitemaps, archives; and the requests for site files."""
+"""How URLs become known: links, sitemaps, archives; and requests for site files."""

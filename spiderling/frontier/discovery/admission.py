@@ -27,7 +27,7 @@ class Mention:
     page: int = 0
     """The key of the page that it was found on, or 0."""
     payload: bytes | None = None
-    """A serialised request of a subclass, or the mark of a sitemap (sitemaps.py); None for a plain page."""
+    """A serialised request of a subclass, or the mark of a sitemap (sitemaps.py)."""
     salt: bytes = b""
     """Distinguishes requests for one URL."""
     redirects: int = 0
@@ -114,7 +114,7 @@ class Admission:
         return None if self._scope.allows_port(port) else Reason.PORT_FORBIDDEN
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
-        """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
+        """See ``Frontier.crawl_only``."""
         self._is_wanted = is_wanted
         self._takes_all = False
 

@@ -47,7 +47,7 @@ _MAX_PARAMETERS = 8
 _MISMATCHES = 0.1
 """In a mirror, the most pages that differ, per page that is the same (chosen)."""
 MOST_CLOSED = 20_000
-"""Closed sections that are kept, at most 370 bytes each (chosen); the host that got one first loses its own first."""
+"""Closed sections that are kept, at most 370 bytes each (chosen); beyond, the host that got one first loses its own."""
 MOST_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each (chosen); the one found first is dropped first."""
 MOST_MIRRORS = 4000

@@ -333,7 +333,7 @@ class Host:
 
 
 class HostColumns(NamedTuple):
-    """What a restart reads of a block of hosts with consecutive ids: a list for each column, an entry for each host."""
+    """What a restart reads of a block of hosts with consecutive ids: lists with an entry for each host."""
 
     names: list[str]
     states: list[str]

@@ -53,7 +53,7 @@ class RetirementRule:
     min_bytes: int
 
     def milder(self, steps: int) -> RetirementRule:
-        """The rule that is milder by *steps*, for a host that was reopened for lack of hosts."""
+        """The rule for a reopened host, milder by *steps*."""
         return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER**steps)
 
     def steps_for(self, account: YieldAccount, taken: int) -> int | None:

@@ -1,6 +1,6 @@
 """The frontier's counts: of URLs (*discovered = ends + waiting + in transit*), of refused mentions, and totals.
 
-A URL that is tried again is waiting or in transit; a purge counts each URL of the queue.
+A retry is waiting or in transit; a purge counts each URL of the queue.
 """
 
 from __future__ import annotations

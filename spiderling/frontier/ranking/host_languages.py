@@ -61,7 +61,7 @@ class HostLanguages:
 
     @property
     def prior_pages(self) -> float:
-        """The number of pages s like which the crawl's mean counts."""
+        """The weight s of the crawl's mean, in pages."""
         by_chance = 2.0 * self.mean * (1.0 - self.mean)
         split = (self._differ / by_chance + _SPLIT * _PAIRS) / (self._pairs + _PAIRS)
         split = max(_LEAST, min(_MOST, split))

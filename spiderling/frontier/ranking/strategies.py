@@ -220,8 +220,7 @@ class Lswc(_ByHead):
     """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
 
     Servers that gave text or a relevant page go first.  Links of relevant pages have the rank 1 within their server and
-    2 to others.  Links at distance d have the rank d + 2, or one less if a relevant page linked to an English page, and
-    that page to the URL.
+    2 to others.  Links at distance d have the rank d + 2; on an English page that was found on a relevant one, d + 1.
     """
 
     s: int = 1

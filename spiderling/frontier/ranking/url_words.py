@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from spiderling.base.url_features import BITS, OF_NAME, word_hash
 
 _PRIOR = 8
-"""Pages as which a word counts that is known at the start (chosen)."""
+"""Weight of a word that is known at the start, in pages (chosen)."""
 _SURE = 3.0
 """Log-odds that count as certainty, 1 or -1 (chosen)."""
 _SEEN_AT_MOST = 20_000.0

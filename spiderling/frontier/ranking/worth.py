@@ -58,7 +58,7 @@ _MOST = 2**50
 _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(1.7)
-"""The logarithm of (what a rank promises / what the next worse rank does) (chosen)."""
+"""The logarithm of (what a rank promises / what the next worse one does) (chosen)."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
 _FEW = 24
@@ -136,7 +136,7 @@ class Worth:
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
 
-        What it gave, with the promise as 1.5 further pages, has the weight 3/4; the promise alone has 1/4.
+        These are a geometric mean: what it gave, with the promise as 1.5 further pages, weighs 3/4; the promise 1/4.
         """
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
@@ -215,7 +215,7 @@ class Worth:
         return 0.0 if expected is None else _beside(expected, self._languages.mean)
 
     def foreign_pages(self, host_id: int) -> int:
-        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
+        """See ``HostLanguages.foreign_pages``."""
         return self._languages.foreign_pages(host_id)
 
     # -- learning

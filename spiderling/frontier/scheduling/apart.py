@@ -105,6 +105,6 @@ class FairBacklog:
         return min((line.best_rank() for line in self._apart.values()), default=RANKS) if best == RANKS else best
 
     def next_due(self) -> float | None:
-        """When ``pop`` or ``pop_apart`` can next return a host; 0: at once; None: none waits."""
+        """When a host can next be taken out; 0: at once; None: none waits."""
         dues = [line.next_due() for line in (self._line, *self._apart.values())]
         return min((due for due in dues if due is not None), default=None)

@@ -120,7 +120,7 @@ class Backlog:
         return (mask & -mask).bit_length() - 1
 
     def next_due(self) -> float | None:
-        """When ``pop`` can next return a host; 0: at once; None: none waits."""
+        """When a host can next be taken out; 0: at once; None: none waits."""
         if self.best_rank() < RANKS:
             return 0.0
         return self._snoozed[0][0] if self._snoozed else None

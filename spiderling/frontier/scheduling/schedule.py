@@ -110,7 +110,7 @@ class Schedule:
         return found
 
     def _make_room(self, now: float) -> None:
-        """If all places are taken, a waiting host gives its own up for one in the backlog that is two ranks better."""
+        """If all places are taken, a waiting host makes room for one in the backlog that is two ranks better."""
         if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
             host = self._holding.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
             if host is not None:

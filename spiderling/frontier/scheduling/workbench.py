@@ -89,7 +89,7 @@ class Workbench:
             host, address = self._lanes[groups].pop_rank(rank)
             if self.shares.lane(host.domain, address) == groups:
                 return host, address
-            self.add_host(host, address)  # its groups have come to be watched, or are so no more
+            self.add_host(host, address)  # since it came, its watched groups have changed
         return None
 
     def _next(self, now: float) -> tuple[shares.Lane, int] | None:

@@ -1,1 +1,1 @@
-"""Webs that are served on loopback, for tests, the demo and benchmarks; no part of the package."""
+"""Simulated webs on loopback, for tests, the demo and benchmarks; not part of the package."""

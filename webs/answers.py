@@ -1,4 +1,4 @@
-"""Lets the simulator ask a web that is made to be served over HTTP."""
+"""Lets the simulator ask a `Web` directly, without HTTP."""
 
 from __future__ import annotations
 

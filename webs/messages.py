@@ -1,4 +1,4 @@
-"""The messages of the server: the head of a request read, an answer written."""
+"""Parses the heads of requests, and renders answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import NamedTuple
 from webs.web import WebResponse
 
 GZIP_FROM_BYTES = 500
-"""Shorter bodies are sent as they are, as usual servers do (chosen)."""
+"""Bytes below which a body is not packed, as on usual servers (chosen)."""
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Request(NamedTuple):
-    """The parsed head of a request; host without port, in lower case."""
+    """The parsed head of a request; ``host`` is without port and in lower case."""
 
     method: str
     path: str
@@ -25,13 +25,13 @@ class Request(NamedTuple):
 
 
 def parse_head(head: bytes) -> Request | None:
-    """The request in *head* (without the blank line), or None when it is not HTTP/1.x with a usable target."""
+    """The request in *head* (without the blank line); None unless it is HTTP/1.x with a usable target."""
     lines = head.decode("latin-1").split("\r\n")
     parts = lines[0].split(" ")
     if len(parts) != 3 or not lines[0].isprintable():
         return None
     method, path, version = parts
-    if path.startswith("http://"):  # the absolute form, which proxies are asked in (RFC 9112, 3.2.2)
+    if path.startswith("http://"):  # the absolute form, as proxies get it (RFC 9112, 3.2.2)
         path = "/" + path.partition("://")[2].partition("/")[2]
     if not version.startswith("HTTP/1.") or not path.startswith("/"):
         return None
@@ -46,7 +46,7 @@ def parse_head(head: bytes) -> Request | None:
 
 
 def render(request: Request, response: WebResponse) -> tuple[bytes, bytes]:
-    """Head and body as they go on the wire; the body of HEAD is empty, an endless one has no length."""
+    """(head, body) as sent; the body of an answer to HEAD is empty, an endless answer has no Content-Length."""
     body = response.body
     headers = dict(response.headers)
     if request.gzip and len(body) >= GZIP_FROM_BYTES and not response.endless and "Content-Encoding" not in headers:

@@ -1,8 +1,8 @@
-"""Pages that look like pages: sentence-like text of one language in a template with navigation and clutter.
+"""Makes pages of one language: sentence-like text in a template with navigation and clutter.
 
-Sentences are put together from phrases of two to four words drawn once by
-frequency.  So a page of 30 kB costs a fraction of a millisecond, and hardly any
-seven words in a row ever come twice, as in real text.
+Sentences consist of phrases of two to four words, which are drawn once, by frequency.
+So a page of 30 kB takes a fraction of a millisecond, and runs of seven words hardly ever
+occur twice, as in real text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TILE = (
 
 
 class Prose:
-    """The phrases and page furniture of one language."""
+    """The phrases and the template's clutter of one language."""
 
     def __init__(self, language: str, words: Sequence[tuple[str, int]], seed: int) -> None:
         rng = random.Random(f"{seed} {language}")
@@ -45,7 +45,7 @@ class Prose:
             for key in keys
         ]
         self._labels = [key[:30] for key in keys]
-        # Four phrases and the blanks behind them.
+        # four phrases, each with a space behind it
         self._sentence_bytes = 4 + 4 * len("".join(self._middles).encode()) // PHRASES
 
     def sentences(self, rng: random.Random, count: int) -> list[str]:
@@ -54,14 +54,14 @@ class Prose:
         return [" ".join(parts) for parts in zip(*(rng.choices(pool, k=count) for pool in pools), strict=True)]
 
     def text(self, rng: random.Random, size: int, step: int) -> str:
-        """Paragraphs of *step* sentences, about *size* UTF-8 bytes in all."""
+        """``<p>`` elements of *step* sentences, about *size* UTF-8 bytes together."""
         sentences = self.sentences(rng, size // self._sentence_bytes)
         return "".join(f"<p>{' '.join(sentences[at : at + step])}</p>\n" for at in range(0, len(sentences), step))
 
     def page(
         self, rng: random.Random, title: str, text_bytes: int, sentences: int, links: Sequence[str], all_bytes: int
     ) -> str:
-        """A whole page of about *all_bytes*; more when text and links alone need more."""
+        """A whole page of about *all_bytes* bytes; more if text and links need more."""
         labels = rng.choices(self._labels, k=len(links))
         anchors = [f'<li><a href="{link}">{label}</a></li>' for link, label in zip(links, labels, strict=True)]
         third = max(1, len(anchors) // 3)

@@ -1,4 +1,4 @@
-"""A recorded web: real pages in one archive, and a table that says how each host behaves.
+"""A recorded web: real pages in an archive, and a table of how each host behaves.
 
 A directory holds ``pages.tar.zst`` (members ``host/path``) and ``sites.csv``, one
 host a line.  Its column ``behaviour`` holds words separated by spaces:
@@ -7,7 +7,7 @@ host a line.  Its column ``behaviour`` holds words separated by spaces:
     robots=disallow:/x/    a section is forbidden
     robots=delay:0.5       Crawl-delay in seconds
     robots=error:2         503 for the first 2 requests, then open
-    slow=1.5               seconds before each answer
+    slow=1.5               waits this many seconds before each answer
     busy=5                 the 5th page request is answered 429, Retry-After: 1
     mirror=HOST            serves HOST's pages as its own
     www                    the bare name redirects to www.
@@ -37,7 +37,7 @@ TABLE = "sites.csv"
 COLUMNS = ("host", "address", "language", "start", "source", "licence", "behaviour")
 _OPEN = plain("User-agent: *\nDisallow:\n")
 _WORDS = frozenset({"robots", "slow", "busy", "mirror", "www", "site"})
-_PAGE = {"Content-Type": "text/html"}  # without a charset: the page's own label is the evidence, as on old servers
+_PAGE = {"Content-Type": "text/html"}  # no charset, as from old servers: only the page's own label tells it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Site:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that it answers to."""
+        """The host names under which it answers."""
         return (self.host, f"www.{self.host}") if "www" in self.behaviour else (self.host,)
 
 
 class RecordedWeb:
-    """The web of a directory, in memory.  Only ``robots=error`` and ``busy`` remember what was asked."""
+    """The web of a directory, in memory.  Only ``robots=error`` and ``busy`` depend on earlier requests."""
 
     def __init__(self, directory: Path) -> None:
         """Raises BadInput when a file is missing or the table names an unknown behaviour."""
@@ -130,7 +130,7 @@ def read_sites(path: Path) -> dict[str, Site]:
 
 
 def _behaviour(path: Path, row: Mapping[str, str]) -> dict[str, str]:
-    """The words of a behaviour; every one is tried here, so that answering cannot fail later."""
+    """Word -> value of a behaviour; each is checked here, so that no answer fails later."""
     words = dict(word.partition("=")[::2] for word in row["behaviour"].split())
     kind, _, value = words.get("robots", "open").partition(":")
     try:
@@ -150,7 +150,7 @@ def _behaviour(path: Path, row: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_pages(path: Path) -> dict[str, dict[str, bytes]]:
-    """Host -> path without its leading slash -> bytes.  Raises BadInput."""
+    """Host -> path without its leading slash -> body.  Raises BadInput."""
     pages: dict[str, dict[str, bytes]] = {}
     try:
         with path.open("rb") as file:

@@ -5,11 +5,11 @@
 
     python -m webs.server --web DIR|synthetic:HOSTS[:SEED] --ready-file F --log F
 
-It binds each address of the web by itself, never 0.0.0.0.  The access log has one line a
-request, written when the answer ends, so sort it by its first column.  Columns, separated by
-tabs: time of arrival (seconds of the monotonic clock), local address, host, method, path,
-status, bytes of the body put on the wire.  Linux's TCP tells when the head arrived, so a
-server that is late itself does not see requests closer together than they came.
+It binds each address of the web by itself, never 0.0.0.0.  The access log has one line for
+each request, written when the answer ends, so sort it by its first column.  Columns, separated
+by tabs: time of arrival (seconds of the monotonic clock), local address, host, method, path,
+status, bytes of the body sent.  Linux tells when the head arrived, so the times are right
+even when the server is late.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from webs.synthetic import SyntheticWeb, read_words
 from webs.web import Web, WebResponse
 
 MAX_HEAD_BYTES = 65_536
-"""A client that sends a longer head is cut off (chosen)."""
+"""Bytes of a request's head above which the client is cut off (chosen)."""
 PIECE_BYTES = 64
-"""What a trickling answer sends at a time (chosen)."""
+"""Bytes that a trickling answer sends at a time (chosen)."""
 _RECEIVED_AT = 52
 """Offset in bytes of tcpi_last_data_recv, in milliseconds, in Linux's struct tcp_info."""
 _MODELS = Path(__file__).resolve().parents[1] / "models"
@@ -56,7 +56,7 @@ class LogEntry(NamedTuple):
 
 
 class AccessLog:
-    """Keeps entries in memory, in a file, or both."""
+    """Stores entries in memory, in a file, or both."""
 
     def __init__(self, path: Path | None, keep: bool) -> None:
         self.entries: list[LogEntry] = []
@@ -96,7 +96,7 @@ class Server:
         return ",".join(f"{glob}={address}:{self.port}" for glob, address in self.web.globs().items())
 
     async def start(self, port: int) -> None:
-        """Listen; port 0 chooses one that is free on every address.  Raises BadInput when one is taken."""
+        """Listen; port 0 chooses one that is free on every address.  Raises BadInput when the port is taken."""
         loop = asyncio.get_running_loop()
         sockets = bind_all(sorted(set(self.web.hosts().values())), port)
         self.port = sockets[0].getsockname()[1]
@@ -109,13 +109,13 @@ class Server:
         for listener in self._listeners:
             listener.close()
         senders = [connection.abort() for connection in list(self.connections)]
-        # their lines belong in the log before it is closed.
+        # they write their lines before the log is closed
         await asyncio.gather(*filter(None, senders), return_exceptions=True)
         self.log.close()
 
 
 def bind_all(addresses: Sequence[str], port: int, attempts: int = 20) -> list[socket.socket]:
-    """One socket an address, all on the same port."""
+    """One socket for each address, all on one port.  Raises BadInput."""
     for attempt in range(attempts):
         chosen = port
         sockets = []
@@ -136,7 +136,7 @@ def bind_all(addresses: Sequence[str], port: int, attempts: int = 20) -> list[so
 
 
 class Connection(asyncio.Protocol):
-    """One client: requests are answered one after the other."""
+    """One client, whose requests are answered one after another."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._sender.cancel()
 
     def abort(self) -> asyncio.Task[None] | None:
-        """Cut the connection; the task that still has to end, if there is one."""
+        """Cut the connection; returns the sending task that still has to end, if any."""
         self._transport.abort()
         return self._sender
 
@@ -227,7 +227,7 @@ class Connection(asyncio.Protocol):
 
 
 def waited_s(sock: socket.socket) -> float:
-    """Seconds since the last data arrived at a TCP socket (``tcpi_last_data_recv``); 0 where that is not told."""
+    """Seconds since data last arrived at a TCP socket (``tcpi_last_data_recv``); 0 if the system does not tell."""
     info = getattr(socket, "TCP_INFO", None)
     try:
         data = sock.getsockopt(socket.IPPROTO_TCP, info, _RECEIVED_AT + 4) if sys.platform == "linux" and info else b""
@@ -266,7 +266,7 @@ async def _run(web: Web, port: int, ready_file: Path | None, log: Path | None) -
         if ready_file is None:
             print(ready, flush=True)
         else:
-            write_whole(ready_file, ready)  # who waits for the file never reads half of it
+            write_whole(ready_file, ready)  # so that nobody reads half of it
         await ended.wait()
 
 

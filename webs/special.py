@@ -1,4 +1,4 @@
-"""Sites that no archive can hold, computed from the path: a trap, a link farm, and an address book of moved pages.
+"""Sites that no archive can hold, computed from the path: a calendar without end, lists of links, and moved pages.
 
 Each is a function path -> WebResponse; ``SITES`` names them for ``sites.csv``.
 """
@@ -24,7 +24,7 @@ _HOURS = "".join(
 
 
 def calendar(path: str) -> WebResponse:
-    """A trap: every day links to the day before and after, for ever.  About 14 kB of table, one short sentence."""
+    """A trap: each day links to the day before and after without end.  A page has 14 kB of table and one sentence."""
     if path == "/":
         return redirect(_day_path(_FIRST_DAY), status=302)
     try:
@@ -45,7 +45,7 @@ def _day_path(date: datetime.date) -> str:
 
 
 def link_lists(path: str) -> WebResponse:
-    """A catalogue of LIST_PAGES pages that holds links and nothing to read, about 40 kB each."""
+    """A catalogue of LIST_PAGES pages of about 40 kB, with links and no text."""
     address, _, query = path.partition("?")
     number = dict(parse_qsl(query)).get("strana", "1")
     if address not in ("/", "/katalog") or not number.isdecimal() or not 0 < int(number) <= LIST_PAGES:
@@ -73,7 +73,7 @@ _MOVED = ("index.html", "pr01.html", "ch01.html", "ch02.html", "ch03.html")
 
 
 def moved(path: str) -> WebResponse:
-    """Old addresses: pages that moved to another host, a chain of redirects, two loops, and pages that are gone."""
+    """Old addresses: pages that moved to another host, a chain of redirects, two loops, pages that are gone."""
     first, _, rest = path.strip("/").partition("/")
     if first == "stare" and rest in _MOVED:
         return redirect(f"http://aptitude.cs.test/{rest}")

@@ -1,13 +1,13 @@
-"""A synthetic web: hosts and pages computed from a seed, of any size, nothing stored.
+"""A synthetic web of any size, computed from a seed; nothing is stored.
 
-Languages lie as Somboonviwat, Kitsuregawa and Tamura measured them in 14 million
-pages around Thai (LSWC 2006, tables 2 and 3): 12 % of the pages are in the target
-language; of the links of a target page, 84 % on its own server and 38 % to other
-servers lead to target pages, of the links of any other page 3 %; two thirds of the
-target's pages are outside the national domain.  Host sizes are log-normal.
+Languages are distributed as Somboonviwat, Kitsuregawa and Tamura measured it in 14
+million pages around Thai (LSWC 2006, tables 2 and 3): 12 % of the pages are in the target
+language; of a target page's links, 84 % of those on its own server and 38 % of those to
+other servers lead to target pages, of other pages' links 3 %; two thirds of the target's
+pages are outside the national domain.  Host sizes are log-normal.
 
-A host's name ends in the number of its address (``noviny-00c1-07.cz``), so that a
-few globs say where ten thousand hosts are.
+A host's name ends in the number of its address (``noviny-00c1-07.cz``), so a few globs
+give the addresses of ten thousand hosts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webs.web import HTML, WebResponse, not_found, plain, redirect, unavailable
 Words = Mapping[str, Sequence[tuple[str, int]]]
 
 LANGUAGES = ("cs", "sk", "pl", "en", "de")
-"""The first is the target."""
+"""Languages of the web, the target first."""
 TARGET_SHARE = 0.122
 """Share of the pages in the target language."""
 SAME_SERVER = 0.841
@@ -38,11 +38,11 @@ OTHER_SERVER = 0.385
 FROM_OTHERS = 0.03
 """Share of the links of other pages that lead to target pages."""
 SAME_LANGUAGE = 0.6
-"""Share of the links between hosts, among pages of other languages, that stay in the language (chosen)."""
+"""Share of the links between hosts, target pages left out, that stay in their page's language (chosen)."""
 HOME_SHARE = 0.9
 """Share of a host's pages that are in its main language (chosen)."""
 NATIONAL_SHARE = 0.345
-"""Share of the hosts below the national domain of their language."""
+"""Share of the hosts in the national domain of their language."""
 NATIONAL = {"cs": "cz", "en": "uk", "sl": "si", "uk": "ua", "da": "dk", "sv": "se", "el": "gr", "et": "ee", "ja": "jp"}
 GENERIC = ("com", "net", "org", "info", "eu")
 LARGEST_HOST = 20_000
@@ -54,14 +54,14 @@ SLOW_S = 1.0
 MOST_ADDRESSES = 16
 """Addresses that the hosts share (chosen)."""
 MOST_HOSTS = 0xFFFFFF
-"""A host's number stands in its name (chosen: six hexadecimal digits at most)."""
+"""Most hosts (chosen: a host's name holds its number, in six hexadecimal digits at most)."""
 
 
 class Kind(Enum):
-    """What a host is.
+    """The kind of a host.
 
-    Values: the word in its name; the share of such hosts; and of its pages the share of text, the number of links
-    relative to the mean, and the sentences in a paragraph (all chosen).
+    Values (chosen): the word in its name; the share of such hosts; in its pages the share of text, the number of links
+    relative to the mean, and the sentences of a paragraph.
     """
 
     ARTICLES = ("noviny", 0.2, 0.35, 0.7, 5)
@@ -79,7 +79,7 @@ class Kind(Enum):
 
 
 class Robots(Enum):
-    """What /robots.txt answers; value: its share."""
+    """A host's robots.txt; the value is the share of such hosts (chosen)."""
 
     MISSING = 0.5
     OPEN = 0.3
@@ -90,7 +90,7 @@ class Robots(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """All that is fixed about a host."""
+    """The properties of a host."""
 
     index: int
     name: str
@@ -100,16 +100,16 @@ class HostPlan:
     kind: Kind
     pages: int
     page_bytes: float
-    """Median size of its pages."""
+    """Median bytes of its pages."""
     robots: Robots
     www: bool
-    """The bare name redirects to www."""
+    """Whether the bare name redirects to www."""
     slow: bool
     mirror_of: int | None
 
     @property
     def border(self) -> int:
-        """The pages below this number are in the main language, the others in the second."""
+        """Pages with numbers below it are in the main language, the others in the second."""
         return math.ceil(self.pages * HOME_SHARE)
 
     def language_of(self, page: int) -> str:
@@ -117,7 +117,7 @@ class HostPlan:
 
 
 class SyntheticWeb:
-    """Deterministic in (seed, host, path); two instances with the same arguments give the same bytes."""
+    """A web in which seed, host and path determine each answer: the same arguments give the same bytes."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class SyntheticWeb:
     ) -> None:
         """The first of *languages* is the target.
 
-        Raises BadInput when a language has no words or there are too few or too many hosts.
+        Raises BadInput for a language without words, and for too few or too many hosts.
         """
         missing = [language for language in languages if not words.get(language)]
         if missing or not languages:
@@ -177,7 +177,7 @@ class SyntheticWeb:
         return plan if host in _names(plan) else None
 
     def language_of(self, host: str, path: str) -> str | None:
-        """The language of a page's text, or None when there is no such page: the simulator's truth."""
+        """The true language of a page's text; None when there is no such page."""
         plan = self.find(host)
         page = _page_number(path)
         if plan is None or page is None or page >= plan.pages:
@@ -266,7 +266,7 @@ class SyntheticWeb:
     def _links(self, rng: random.Random, plan: HostPlan, page: int, language: str) -> list[str]:
         count = max(3, int(rng.lognormvariate(math.log(15 * plan.kind.links), 0.5)))
         inside = [_path(self._inner(rng, plan, language)) for _ in range(count)]
-        # Neighbours keep every page of a host within reach of its front page, as paging does on real sites.
+        # these lead from the front page to every page of the host, as paging does on real sites
         steps = [number for number in (page + 1, 2 * page + 1, 2 * page + 2) if number < plan.pages]
         outside = [self._outer(rng, language) for _ in range(max(1, int(count * rng.random() * 0.4)))]
         odd = rng.random()
@@ -291,14 +291,14 @@ class SyntheticWeb:
         else:
             wanted = rng.choices(self._languages[1:] or self._languages, self._shares[1:] or self._shares)[0]
         hosts = self._by_language[wanted] or self._by_language[self._main_language(0)]
-        # The square makes the first hosts of a language its hubs.
+        # the square makes the first hosts of a language its hubs
         plan = self.plan(hosts[int(len(hosts) * rng.random() ** 2)])
         page = 0 if rng.random() < 0.5 else int(rng.random() * plan.border)
         return self.url(plan, page)
 
 
 def _shares(languages: Sequence[str]) -> list[float]:
-    """The target has TARGET_SHARE, English half of the rest, the others share what is left."""
+    """Share of each language: TARGET_SHARE for the target, half of the rest for English, the others alike."""
     if len(languages) == 1:
         return [1.0]
     others = languages[1:]

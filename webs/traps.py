@@ -1,7 +1,7 @@
-"""A web of traps: hosts that give addresses without end, each in one of the ways that are met on the live web.
+"""A web of traps: hosts that give addresses without end, each in a way that occurs on the live web.
 
-Answers are computed from host and path alone.  Every trap holds ARTICLES real pages of
-unlike text at most, so that what a crawler spends on it beyond them is lost.
+Host and path determine each answer.  A trap has at most ARTICLES pages of different text
+(``mirror``: ten times as many; ``looping``: no limit), so further requests gain nothing.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _FACETS = {"barva": 8, "velikost": 6, "cena": 10, "razeni": 4, "pohled": 3, "str
 
 
 class TrapWeb:
-    """The traps by name: host ``<name>-past.cz`` or, for families of hosts, names below or beside it."""
+    """The traps by name.  A trap is the host ``<name>-past.cz``, or several whose names end in that."""
 
     def __init__(self, words: Sequence[tuple[str, int]], language: str = "cs", address: str = "127.82.0.1") -> None:
-        """*words*: (word, count) of the language in which all text is."""
+        """*words*: (word, count) of the *language* of all text."""
         self._prose = Prose(language, words, 7)
         self._address = address
         self.traps: Mapping[str, Callable[[str, str], WebResponse]] = {
@@ -50,7 +50,7 @@ class TrapWeb:
             "growing": self._growing,
             "looping": self._looping,
             "session": partial(self._article, mark=";jsessionid={0}?PHPSESSID={0}"),
-            "token": partial(self._article, mark="?tk={0}"),  # a session under a name that nobody knows
+            "token": partial(self._article, mark="?tk={0}"),  # a session in a parameter with an unusual name
             "facets": self._facets,
             "tracking": partial(self._article, mark="?utm_source={0}&fbclid={0}&mc_eid={0}"),
             "soft404": self._soft_404,
@@ -59,18 +59,18 @@ class TrapWeb:
         }
 
     def hosts(self) -> Mapping[str, str]:
-        """The hosts that a crawl begins with; a trap may answer for others too."""
+        """The first host of each trap -> address; a trap may answer for further hosts."""
         return {self.host(name): self._address for name in self.traps}
 
     def globs(self) -> Mapping[str, str]:
         return {f"*{name}-{DOMAIN}": self._address for name in self.traps}
 
     def host(self, name: str) -> str:
-        """The host that the trap *name* is entered by."""
+        """The first host of the trap *name*."""
         return f"a.{name}-{DOMAIN}" if name == "wild" else f"{name}-{DOMAIN}"
 
     def name_of(self, host: str) -> str | None:
-        """The trap that *host* belongs to."""
+        """The trap to which *host* belongs, else None."""
         return next((name for name in self.traps if host.endswith(f"{name}-{DOMAIN}")), None)
 
     def respond(self, host: str, path: str) -> WebResponse:
@@ -80,7 +80,7 @@ class TrapWeb:
     # -- what pages are made of
 
     def _page(self, seed: str, links: Sequence[str], title: str = "", size: int = 1500) -> WebResponse:
-        """Text that *seed* determines, and links; no text without a size."""
+        """A page with *links* and about *size* bytes of text that *seed* determines; one word for 0."""
         items = "".join(f'<li><a href="{link}">odkaz</a></li>' for link in links)
         text = self._prose.text(random.Random(seed), size, 5) if size else "<p>Nic.</p>"
         return html(
@@ -89,7 +89,7 @@ class TrapWeb:
         )
 
     def _article(self, host: str, path: str, mark: str = "") -> WebResponse:
-        """One of ARTICLES pages that link to all; *mark* is appended to each link, with a new number in it."""
+        """One of ARTICLES pages, which link to all of them; each link ends in *mark* with a new number."""
         number = _number(path.rpartition("/")[2].partition(";")[0].partition("?")[0])
         if path != "/" and not 0 <= number < ARTICLES:
             return not_found()
@@ -100,7 +100,7 @@ class TrapWeb:
     # -- the traps
 
     def _calendar(self, host: str, path: str) -> WebResponse:
-        """Days, weeks and months, each with its name in words and nothing to read."""
+        """Pages of days, weeks and months without text; the title names the day in words."""
         kind, _, rest = path.strip("/").partition("/")
         try:
             number = int(rest) if kind in ("tyden", "mesic") else 0
@@ -117,7 +117,7 @@ class TrapWeb:
         return self._page("", [*links, *near], title, size=0)
 
     def _diary(self, host: str, path: str) -> WebResponse:
-        """The same long text for every number, with the number in it."""
+        """One long text for every number; only the number in it differs."""
         number = _number(path.strip("/")) if path != "/" else 0
         return self._page("diary", [f"/{number + step}" for step in (1, 2, 10)], f"Den č. {number}")
 
@@ -130,7 +130,7 @@ class TrapWeb:
         return self._page(f"looping {path}", ["kniha/strana/"])
 
     def _facets(self, host: str, path: str) -> WebResponse:
-        """Goods that can be chosen and sorted by six parameters in any order, and a page of each."""
+        """Lists of goods, chosen and sorted by six parameters in any order, and a page for each of the goods."""
         if path.startswith("/zbozi/"):
             return self._article(host, path)
         rng = random.Random(path)
@@ -144,14 +144,14 @@ class TrapWeb:
         return self._page("", [*links, *goods], "Výběr", size=0)
 
     def _soft_404(self, host: str, path: str) -> WebResponse:
-        """Everything is there, and says that it is not; with links to more of it."""
+        """Every path has status 200 and says "not found", with links to further such paths."""
         rng = random.Random(path)
         words = [word.strip("?.,") for word in self._prose.sentences(rng, 1)[0].split()]
         links = [f"/{'-'.join(pair)}" for pair in itertools.pairwise(words)]
         return self._page("gone", links, f"Stránka {path} nebyla nalezena")
 
     def _wild(self, host: str, path: str) -> WebResponse:
-        """Every name resolves, shows the same page and knows ten other names."""
+        """Every host name resolves and shows the same page, with links to ten other names."""
         rng = random.Random(host)
         names = [f"{rng.getrandbits(24):06x}" for _ in range(10)]
         return self._page("wild", [f"http://{name}.wild-{DOMAIN}/" for name in names], host)

@@ -1,7 +1,7 @@
-"""What a simulated web is: host names, their loopback addresses, and an answer to every path.
+"""A simulated web: host names, their loopback addresses, and an answer to every path.
 
-A web is a value that reads no clock and opens no socket.  ``webs/server.py`` puts one on
-the network; ``webs/recorded.py`` and ``webs/synthetic.py`` implement it.
+A web reads no clock and opens no socket.  ``webs/server.py`` serves one;
+``recorded.py``, ``synthetic.py`` and ``traps.py`` make some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """One answer, with the ways in which a real server may misbehave while giving it."""
+    """One answer, with ways in which a real server may misbehave."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -40,14 +40,14 @@ class Web(Protocol):
         """Host name -> address in 127.0.0.0/8."""
 
     def globs(self) -> Mapping[str, str]:
-        """Patterns of host names -> address; few entries that stand for all of `hosts`."""
+        """Pattern of host names -> address: a few entries for all of `hosts`."""
 
     def respond(self, host: str, path: str) -> WebResponse:
         """The answer to GET *path* (with its query, as on the request line); unknown hosts and paths give 404."""
 
 
 class FixedWeb:
-    """A web given as a table: ``FixedWeb({"a.test": {"/": WebResponse(...)}})``; handy in tests."""
+    """A web given as a table: ``FixedWeb({"a.test": {"/": WebResponse(...)}})``."""
 
     def __init__(
         self, sites: Mapping[str, Mapping[str, WebResponse]], addresses: Mapping[str, str] | None = None

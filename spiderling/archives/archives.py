@@ -1,8 +1,8 @@
-"""The archives of one crawl while it runs: what is read, in work and done.
+"""The archives of a running crawl: what is read, in work and done.
 
-Scrapy does not slow down ``start()`` when items come faster than pipelines take them, so ``pages`` waits until pages in
-work have been settled.  The place up to which an archive is done goes into the same checkpoint as the results of its
-pages (``settle``).
+Scrapy does not slow ``start()`` down when items come faster than the pipelines take them.  So ``pages`` waits until
+pages in work are settled.  How far an archive is done goes into the same checkpoint as the results of its pages
+(``settle``).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from spiderling.frontier.discovery.archive_pages import ArchivePages
 logger = logging.getLogger(__name__)
 
 _KEY = "archive:"
-"""Begins the key of an archive in the store's table ``meta``; its name follows."""
+"""Prefix of an archive's key in the store's table ``meta``; the archive's name follows."""
 _PAGES_PER_WORKER = 6
-"""Pages in work for each text worker (chosen: none of them waits)."""
+"""Pages in work for each text worker (chosen, so that no worker waits)."""
 _MOST_BYTES = 64_000_000
-"""Bytes of all pages in work (chosen)."""
+"""Bytes of all pages in work at most (chosen)."""
 _MOST_SPREAD = 10_000
-"""Records of an archive that may be done behind one that is not (chosen: each checkpoint names them)."""
+"""Records of an archive behind the oldest that is not done, at most (chosen: each checkpoint names the done ones)."""
 _MOST_TOLD = 3
 """Damages of one archive that are logged one by one (chosen)."""
 _MOST_NAMED = 5
@@ -45,7 +45,7 @@ _MOST_NAMED = 5
 
 
 class _Work(NamedTuple):
-    """The record of a page that is in work."""
+    """The record of a page in work."""
 
     place: Place
     position: Position
@@ -53,33 +53,33 @@ class _Work(NamedTuple):
 
 
 class CrawlSide(NamedTuple):
-    """What the archives know of their crawl, and the calls by which they reach it."""
+    """What the archives need of their crawl."""
 
     pages: ArchivePages
     documents: frozenset[str]
     """Kinds of documents that can be converted."""
     allows: Callable[[str], bool]
-    """Which addresses may be connected to."""
+    """Whether an IP address may be connected to."""
     meta: Mapping[str, str]
-    """What earlier checkpoints noted."""
+    """Key -> value that earlier checkpoints stored."""
     note: Callable[[str, object], None]
-    """Writes a key and its value with the next checkpoint."""
+    """Stores a key and a value with the next checkpoint."""
     finish: Callable[[Outcome], object]
-    """Accounts for a page that needs no pipeline."""
+    """Reports the outcome of a page that goes through no pipeline."""
     now: Callable[[], float]
 
 
 class Archives:
-    """All archives of a crawl; to be used in the thread of the event loop only."""
+    """All archives of a crawl; only for the thread of the event loop."""
 
     def __init__(self, sources: Sequence[str], options: Options, crawl: CrawlSide) -> None:
-        """Raises BadInput for a list of URLs that cannot be read."""
+        """Raises BadInput if the list of URLs to take cannot be read."""
         saved = {key.removeprefix(_KEY): json.loads(value) for key, value in crawl.meta.items() if key.startswith(_KEY)}
         self._places = {source: Place(saved.get(source, {}), source) for source in sources}
         self._options = options
         self._crawl = crawl
         self._only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
-        """The URLs that are taken; None: all that the crawl wants."""
+        """The URLs to take; None: all that the crawl wants."""
         self._reader = RecordReader(options, crawl.documents, self._refusal)
         self._most_pages = options.text_workers() * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
@@ -87,13 +87,13 @@ class Archives:
         self.bytes_read = 0
         """Bytes of all archives that were read since the start."""
         self.errors: dict[str, str] = {}
-        """Archives that could not be read to their end, and why."""
+        """Archive -> why it could not be read to its end."""
 
     # -- progress
 
     @property
     def unread(self) -> list[str]:
-        """Archives that have not been read to their end, or have grown since."""
+        """Archives not yet read to their end, or grown since."""
         return [source for source, place in self._places.items() if not _is_done(place)]
 
     @property
@@ -106,7 +106,7 @@ class Archives:
         return sum(place.records for place in self._places.values())
 
     def standing(self) -> str:
-        """How far the archives are read, and which are damaged, in one line for the user."""
+        """One line for the user: how far the archives are read, and which are damaged."""
         damaged = {source: place.damaged for source, place in self._places.items() if place.damaged}
         named = {
             "damaged": [f"{os.path.basename(source)} ({number:,} parts)" for source, number in damaged.items()],
@@ -122,7 +122,7 @@ class Archives:
     # -- pages
 
     async def pages(self, is_stopping: Callable[[], bool]) -> AsyncIterator[tuple[Fetch, Record]]:
-        """Each page that is to go through the pipelines, as fast as they take them; ``settle`` ends it."""
+        """Each page for the pipelines, as fast as they take them; it is in work until ``settle``."""
         readers = Readers(self._open, self._records)
         unread = self.unread
         readers.start([source for source in unread if not is_url(source)], self._options.archive_files)
@@ -131,7 +131,7 @@ class Archives:
             async for batch in readers.batches():
                 self.bytes_read += batch.bytes_read
                 place = self._places[batch.source]
-                # for a slow page, since each checkpoint names all records behind it that are done
+                # wait for a slow page, because each checkpoint names the done records behind it
                 while place.spread > _MOST_SPREAD and self._in_work:
                     await self._one_settled()
                 for record in batch.records:
@@ -140,7 +140,7 @@ class Archives:
                     fetch = self._judged(place, record)
                     if fetch is None:
                         continue
-                    # as many as the text workers need; this one is among them
+                    # this page is in `_in_work` already, so it alone never waits
                     while len(self._in_work) > 1 and self._is_full():
                         await self._one_settled()
                     if is_stopping():
@@ -155,9 +155,9 @@ class Archives:
         return url_id in self._in_work
 
     def settle(self, outcome: Outcome) -> Outcome:
-        """Note that the record of a page is done; returns the outcome that the frontier gets, without links.
+        """Note that the record of a page is done; returns *outcome* without links, for the frontier.
 
-        To be called in one step with the frontier's report and the checkpoint's ``add``.
+        Call it in one step with the frontier's report and the checkpoint's ``add``.
         """
         if outcome.url_id in self._in_work:
             work = self._in_work.pop(outcome.url_id)
@@ -170,7 +170,7 @@ class Archives:
         return UrlRaw(source, self._options, self._crawl.allows) if is_url(source) else FileRaw(source)
 
     def _refusal(self, target: CanonicalUrl) -> Reason | None:
-        """Why *target* is not wanted; asked by the threads that read."""
+        """Why *target* is not wanted, else None; called by the threads that read."""
         if self._only is not None and not self._only.rule_for({"url": target.url}):
             return Reason.OUT_OF_SCOPE
         return self._crawl.pages.unwanted(target)
@@ -179,7 +179,7 @@ class Archives:
         return self._reader.records(raw, self._places[source].last)
 
     def _judged(self, place: Place, record: Record) -> Fetch | None:
-        """The page of *record*; None if it is no page or was done before."""
+        """The fetch of a page for the pipelines; None for any other record, which is accounted for here."""
         if not place.begin_record(record.position):
             return None
         fetch = self._begun(place, record)
@@ -194,7 +194,7 @@ class Archives:
         return None
 
     def _begun(self, place: Place, record: Record) -> Fetch | Reason | None:
-        """The fetch that stands for *record*; anything else if it is no page."""
+        """The fetch that stands for *record*; a Reason or None if it is no page."""
         if record.reason is Reason.DAMAGED:
             place.damaged += 1
             if place.damaged <= _MOST_TOLD:
@@ -213,7 +213,7 @@ class Archives:
         self._crawl.note(_KEY + place.source, place.saved)
 
     def _note_end(self, place: Place, batch: Batch) -> None:
-        """Note what *batch* says of the end of its archive."""
+        """Note the end or the error of an archive, if *batch* brings it."""
         error = batch.error
         if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
             error = f"Nothing could be read of {place.source}: it is no WARC file, or damaged throughout."
@@ -225,7 +225,7 @@ class Archives:
             self._crawl.note(_KEY + place.source, place.saved)
 
     def _is_full(self) -> bool:
-        """Whether as many pages are in work as the text workers need."""
+        """Whether more pages are in work than the text workers need, or more bytes than allowed."""
         return len(self._in_work) > self._most_pages or sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
 
     async def _one_settled(self) -> None:
@@ -234,7 +234,7 @@ class Archives:
 
 
 def _is_done(place: Place) -> bool:
-    """Whether the archive was read to its end, and has not grown since."""
+    """Whether the archive is read to its end and has not grown since."""
     if place.size is None or not place.is_idle:
         return False
     return is_url(place.source) or (os.path.exists(place.source) and os.path.getsize(place.source) == place.size)

@@ -1,11 +1,11 @@
-"""The decompressed content of an archive, member by member: gzip, zstd (with or without a dictionary) or plain.
+"""Decompresses an archive member by member: gzip, zstd (with or without a dictionary) or plain.
 
-By the WARC standard each record is a gzip member or zstd frame of its own, so that reading can begin at any of them;
-one member for the whole file is read as well.  Memory stays bounded whatever a member decompresses to.  Damage ends a
-member; ``resync`` finds the next one that begins a record.
+A *member* is a gzip member or a zstd frame.  By the WARC standard each record has its own, so reading can begin at any
+of them; one member for the whole file is read as well.  Memory stays bounded whatever a member decompresses to.  Damage
+ends a member; ``resync`` finds the next one that begins a record.
 
-FastWARC, which parses the records, could decompress them too.  But its iterator ends at the first damage, gives all
-records of one member the same position, from which none can be resumed alone, and does not tell that a file is cut.
+FastWARC, which parses the records, could decompress them, too.  But its iterator ends at the first damage, gives all
+records of a member one position, so that none can be resumed alone, and does not tell that a file is cut.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from spiderling.base.zstd import zstd
 _PIECE_BYTES = 1 << 14
 """Compressed bytes that are read at a time (chosen)."""
 _MOST_BYTES = 1 << 20
-"""Decompressed bytes that are given out at a time (chosen)."""
+"""Decompressed bytes that ``read`` returns at most (chosen)."""
 _TAIL_BYTES = 1 << 18
-"""Decompressed bytes that are kept, to find the next record if one is damaged (chosen: the parser reads less ahead)."""
+"""Returned bytes that are kept, to find the next record behind a damaged one (chosen: the parser reads less ahead)."""
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000
-"""A larger skippable frame is passed over, since it can be no dictionary (chosen)."""
+"""Bytes above which a skippable frame is taken for no dictionary (chosen)."""
 _MARK = b"WARC/"
 _PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
-"""Compressed bytes in which a member shows how it begins; zstd gives out whole blocks."""
+"""Compressed bytes that are enough for a member's first decompressed ones; zstd needs a whole block."""
 _MAGIC = re.compile(b"|".join(map(re.escape, _PROBE_BYTES)))
 _BROKEN = (zlib.error, zstd.ZstdError, EOFError, ValueError)
 
@@ -83,12 +83,12 @@ class Members:
     """The members of one archive in order."""
 
     def __init__(self, raw: Raw, start: Position) -> None:
-        """Begin with the member that holds *start*."""
+        """Begin with the member at ``start.member``."""
         self._raw = raw
         self._ready = b""
-        """Bytes that were read and not taken."""
+        """Compressed bytes that were read and not yet taken."""
         self.offset = 0
-        """Bytes of the archive before them."""
+        """Place in the archive of the next byte to take."""
         self._dictionary = self._read_dictionary()
         if start.member > self.offset:
             self._seek(start.member)
@@ -108,7 +108,7 @@ class Members:
         return Member(self, _Plain(), start)
 
     def is_at_end(self) -> bool:
-        """Whether nothing but padding follows; padding is passed over."""
+        """Skip padding; return whether the archive ends there."""
         while data := self.take():
             rest = data.lstrip(b"\0\r\n")
             if rest:
@@ -117,7 +117,7 @@ class Members:
         return True
 
     def resync(self) -> bool:
-        """Go on to the next member that begins a record; False when there is none."""
+        """Go to the next member that begins a record; False when there is none."""
         while True:
             found = _MAGIC.search(self._ready)
             self._pass_over(found.start() if found else len(self._ready) - 3)
@@ -159,7 +159,7 @@ class Members:
         return bool(data)
 
     def _pass_over(self, number: int) -> bytes:
-        """Pass over the next *number* bytes, as far as they are ready; returns them."""
+        """Take the next *number* bytes, as far as they are ready."""
         data = self._ready[: max(0, number)]
         self._ready = self._ready[len(data) :]
         self.offset += len(data)
@@ -171,7 +171,7 @@ class Members:
         self.offset = offset
 
     def _skip_frame(self) -> bytes:
-        """Pass over a skippable frame of zstd; returns what it holds, if that may be a dictionary."""
+        """Skip a skippable zstd frame; returns its content, empty if too large for a dictionary."""
         length = int.from_bytes(self._peek(8)[4:], "little")
         self._pass_over(8)
         if length > _MAX_DICTIONARY_BYTES:
@@ -181,7 +181,7 @@ class Members:
         return self._pass_over(length)
 
     def _read_dictionary(self) -> zstd.ZstdDict | None:
-        """The archive's dictionary, if it begins with one (as Archive Team writes them), which may be compressed."""
+        """The dictionary, perhaps compressed, with which archives of Archive Team begin; else None."""
         if self._peek(4) != _DICTIONARY:
             return None
         content = self._skip_frame()
@@ -199,22 +199,22 @@ class Member:
     """One member, with the two methods of a file that FastWARC calls: ``read`` and ``tell``."""
 
     def __init__(self, members: Members, codec: _Gzip | zstd.ZstdDecompressor | _Plain, start: int = 0) -> None:
-        """Begin at the decompressed byte *start*; in a plain archive *members* has gone there already."""
+        """Begin at the decompressed byte *start*; in a plain archive *members* is there already."""
         self._members = members
         self._codec = codec
         self._is_plain = isinstance(codec, _Plain)
         self.offset = 0 if self._is_plain else members.offset
-        """Bytes of the archive before it."""
+        """Place in the archive at which it begins."""
         self.ending = Ending.OPEN
         self._ready = b""
         self._tail = b""
-        """The last bytes that were given out."""
+        """The last bytes that ``read`` returned, at most _TAIL_BYTES."""
         self._given = start if self._is_plain else 0
         while self._given < start and self.read(start - self._given):
             pass
 
     def tell(self) -> int:
-        """Decompressed bytes that were given out, without those that ``find`` took back."""
+        """Decompressed bytes that were read, without those that ``find`` took back."""
         return self._given
 
     def read(self, size: int = _MOST_BYTES) -> bytes:
@@ -228,9 +228,9 @@ class Member:
         return data
 
     def find(self, start: int) -> int | None:
-        """Where the next record seems to begin, at the decompressed byte *start* or behind it; reading goes on there.
+        """Go to the next beginning of a record from the decompressed byte *start* on; returns its place.
 
-        None when there is none before the member ends.
+        None when there is none up to the member's end.
         """
         begin = self._given - len(self._tail)
         data = self._tail
@@ -257,7 +257,7 @@ class Member:
             data = codec.decompress(taken, _MOST_BYTES)
         except _BROKEN:
             is_first = begin == self.offset
-            self._members.put_back(taken[1:] if is_first else taken)  # its beginning would be found again
+            self._members.put_back(taken[1:] if is_first else taken)  # or resync would find this member again
             self.ending = Ending.DAMAGED
             return b""
         if codec.eof:

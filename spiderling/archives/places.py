@@ -1,7 +1,7 @@
-"""How far one archive is done; small enough to be written with every checkpoint.
+"""How far one archive is done, in a form small enough for every checkpoint.
 
-Pages come back from the pipelines in another order than they were read.  So a place is the last record up to which all
-is done, and the few records behind it that are done.  After a kill all other records are read again.
+Pages leave the pipelines in another order than they were read.  So a place is the record up to which all are done, and
+the few records behind it that are done.  After a kill all other records are read again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class Position(NamedTuple):
     """Where a record begins."""
 
     member: int
-    """Bytes of the archive before its compressed member; 0 in one that is not compressed."""
+    """Byte of the archive at which its compressed member begins; 0 in a plain archive."""
     inner: int = 0
-    """Bytes of the decompressed member before it."""
+    """Byte of the decompressed member at which it begins."""
 
 
 BEGIN = Position(-1)
@@ -26,25 +26,25 @@ BEGIN = Position(-1)
 
 
 class Place:
-    """The records of one archive: in work, done, still to come."""
+    """The records of one archive: which are in work, and which done."""
 
     def __init__(self, saved: Mapping[str, Any] = MappingProxyType({}), source: str = "") -> None:
-        """Go on in the archive *source* from *saved*, which the method ``saved`` returned."""
+        """Go on in the archive *source* from *saved*, a value that the method ``saved`` returned."""
         self.source = source
         self.last = Position(*saved.get("last", BEGIN))
-        """Everything up to here is done."""
+        """The record up to which all are done."""
         self._done = {Position(*position) for position in saved.get("done", ())}
         self._open: OrderedDict[Position, bool] = OrderedDict()
-        """Records since ``last`` in the order of the archive: whether each is done."""
+        """Record behind ``last`` -> whether it is done, in the order of the archive."""
         self.size: int | None = saved.get("size")
-        """Bytes of the archive when all of it had been read; None: it has not been, or its size is unknown."""
+        """Bytes of the archive when it was read to its end (0: unknown); None before that."""
         self.records: int = saved.get("records", 0)
-        """How many are done."""
+        """Number of records that are done."""
         self.damaged: int = saved.get("damaged", 0)
-        """Parts that could not be read."""
+        """Number of damaged parts."""
 
     def begin_record(self, position: Position) -> bool:
-        """Begin the record at *position*; False if it was done before."""
+        """Begin the record at *position*; returns False if it was done before."""
         if position <= self.last:
             return False
         self._open[position] = position in self._done
@@ -67,12 +67,12 @@ class Place:
 
     @property
     def spread(self) -> int:
-        """Records since ``last``, done or not."""
+        """Number of records behind ``last``, done or not."""
         return len(self._open)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in work."""
+        """Whether no record is in work."""
         return not self._open
 
     def saved(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Threads that each read archives in sequence and hand over records in batches."""
+"""Threads, each of which reads one archive after another and hands over records in batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH_RECORDS = 32
 _BATCH_BYTES = 1 << 20
 """Bytes of bodies after which a batch is handed over (chosen)."""
 _BATCHES_PER_THREAD = 2
-"""Batches that each thread may be ahead (chosen)."""
+"""Batches that each thread may be ahead of the event loop (chosen)."""
 
 
 class Batch(NamedTuple):
@@ -28,9 +28,9 @@ class Batch(NamedTuple):
     bytes_read: int
     """Bytes of the archive that were read since its last batch."""
     size: int | None = None
-    """Bytes of the archive, with its last batch; 0 if they are unknown."""
+    """Bytes of the whole archive, 0 if unknown; None unless it is read to its end."""
     error: str = ""
-    """Why it could not be read on; there is no further batch."""
+    """Why the archive cannot be read on; then it has no further batch."""
 
 
 class Readers:
@@ -73,7 +73,7 @@ class Readers:
                 self._room.release()
 
     def _run(self, waiting: queue.SimpleQueue[str | None]) -> None:
-        """Hand over the batches of all that waits, then None."""
+        """Hand over the batches of the *waiting* archives, then None."""
         batches = (batch for source in iter(waiting.get, None) for batch in self._batches_of(source))
         for batch in chain(batches, [None]):
             if batch is not None:

@@ -1,9 +1,9 @@
-"""WARC records to pages, or the Reason why they are none.
+"""Turns WARC records into pages, or gives the Reason why one is no page.
 
-What is a page: a ``response`` (or a ``resource``: a page without headers) of status 200 in
-a content type of the crawl, within its limits; transfer and content encodings are undone.
-``conversion`` records (Common Crawl's WET) are not taken: they have
-lost what their pages said of the use of the text, in headers and meta tags.
+A page is a ``response`` (or a ``resource``: a page without headers) of status 200, with a
+content type that the crawl takes, and within its limits; transfer and content codings are
+undone.  ``conversion`` records (Common Crawl's WET) are refused: they lack the headers and
+meta tags in which pages say how their text may be used.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _MAX_HEAD_BYTES = 1 << 17
 """Bytes of a response's headers (chosen)."""
 _MOST_TRIES = 1000
-"""What looks like the beginning of a record and is none: after this many in a row a member is given up (chosen)."""
+"""False beginnings of records in a row after which a member is given up (chosen)."""
 
 
 @dataclass(slots=True)
 class Record:
-    """One record, or one part of an archive that is damaged."""
+    """One record, or one damaged part of an archive."""
 
     position: Position
     url: str = ""
@@ -51,14 +51,14 @@ class Record:
     headers: Headers = field(default_factory=Headers)
     body: bytes = b""
     length: int = 0
-    """Bytes of the body as it stands in the archive."""
+    """Bytes of the body in the archive, still encoded."""
     captured: float | None = None
     """WARC-Date, as seconds since 1970."""
     address: IPv4Address | IPv6Address | None = None
     """WARC-IP-Address"""
     is_robots: bool = False
     is_cut: bool = False
-    """Whether it announces more bytes than there are."""
+    """Whether it states more bytes than there are."""
 
 
 class Refused(Exception):
@@ -69,7 +69,7 @@ class RecordReader:
     """Reads archives by the options of a crawl."""
 
     def __init__(self, options: Options, documents: frozenset[str], refusal: Callable[[CanonicalUrl], Reason | None]):
-        """*documents*: the kinds that are converted; *refusal*: why a URL is out of scope, whatever its page is."""
+        """*documents*: kinds that are converted; *refusal*: the Reason why a URL is not wanted, else None."""
         self._options = options
         self._documents = documents
         self._refusal = refusal
@@ -77,7 +77,7 @@ class RecordReader:
         self._wants_robots = options.archive_robots == "obey"
 
     def records(self, raw: Raw, last: Position) -> Iterator[Record]:
-        """The records of an archive from *last* on, and its damages, in order; raises ArchiveUnread."""
+        """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread."""
         start = Position(max(last.member, 0), last.inner)
         members = Members(raw, start)
         inner = start.inner if members.offset in (0, start.member) else 0
@@ -101,7 +101,7 @@ class RecordReader:
                 return
 
     def _of_member(self, member: Member) -> Iterator[Record]:
-        """The records of *member*; behind one whose head is damaged, it goes on with the next that can be found."""
+        """The records of *member*; behind a damaged head it goes on at the next record that can be found."""
         at: int | None = member.tell()
         tries = 0
         while at is not None and tries < _MOST_TRIES:
@@ -119,7 +119,7 @@ class RecordReader:
                     yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
                 if record is None or not record.is_cut:
                     return
-            except BaseException as error:  # the parser's PanicException is nothing better
+            except BaseException as error:  # the parser's PanicException is a BaseException
                 if not isinstance(error, (OSError, ValueError)) and type(error).__name__ != "PanicException":
                     raise
             if member.ending is not Ending.DAMAGED and not (record and record.reason is Reason.DAMAGED):
@@ -135,7 +135,7 @@ class RecordReader:
         return record
 
     def _fill(self, record: Record, found: Any) -> None:
-        """Read *found* into *record*; raises Refused."""
+        """Read *found*, FastWARC's record, into *record*; raises Refused."""
         if found.record_type == WarcRecordType.revisit:
             raise Refused(Reason.REVISIT)
         target = canonicalize((found.headers.get("WARC-Target-URI") or "").strip("<> \t"))
@@ -160,7 +160,7 @@ class RecordReader:
         record.body = self._content(record, body, target)
 
     def _answer(self, record: Record, found: Any) -> bytes:
-        """Set status and headers; returns the body as it was sent, with chunks joined.  Raises Refused."""
+        """Set status and headers; returns the body, still content-encoded, its chunks joined.  Raises Refused."""
         block: bytes = found.reader.read(found.content_length)
         record.is_cut = len(block) < found.content_length
         if record.is_cut:
@@ -183,7 +183,7 @@ class RecordReader:
         return _joined(body) if is_chunked else body
 
     def _content(self, record: Record, body: bytes, target: CanonicalUrl) -> bytes:
-        """*body* decoded; raises Refused for what is no text, or too big."""
+        """*body* without its content coding; raises Refused if it is no text, too big or cannot be decoded."""
         names = (b"Content-Type", b"Content-Disposition")
         content_type, disposition = ((record.headers.get(name) or b"").decode("latin-1") for name in names)
         kind = media_types.of_headers(content_type, disposition, target.path)
@@ -206,9 +206,9 @@ class RecordReader:
 
 
 def _joined(body: bytes) -> bytes:
-    """The content of chunks (RFC 9112, section 7.1), as far as they go.
+    """The content of the chunks (RFC 9112, section 7.1) in *body*, as far as they go.
 
-    *body* itself if it has none: many archives join the chunks and leave the header.
+    Without chunks *body* itself: many archives join the chunks but leave the header.
     """
     parts = []
     at = 0

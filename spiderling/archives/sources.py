@@ -1,7 +1,6 @@
-"""Which archives ``-a warc=`` means (files, globs, directories, URLs, and lists of these), and their stored bytes.
+"""The archives of ``-a warc=`` (files, globs, directories, URLs, and lists of these), and their stored bytes.
 
-The bytes are those of a file, or of a URL, which is streamed.  To read them blocks; it is for a thread that reads one
-archive.
+A URL is streamed.  Reading blocks, so each archive is read in a thread.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")
 _EXAMPLE = "give files, globs, directories or URLs with commas, such as -a warc='CC-MAIN-*.warc.gz'"
 _SKIPPED_BYTES = 1 << 20
-"""Bytes that are skipped at a time (chosen)."""
+"""Bytes that are read at a time to skip them (chosen)."""
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
 """HTTP statuses after which another attempt may succeed (chosen)."""
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -40,9 +39,9 @@ def is_url(source: str) -> bool:
 
 
 def archives_of(text: str) -> list[str]:
-    """The archives in *text*, each once, in order: absolute paths and URLs.
+    """The archives that *text* names, each once, in order: absolute paths and URLs.
 
-    Raises BadInput for what names no archive, or one that cannot be read.
+    Raises BadInput for an entry without an archive, or an archive that cannot be read.
     """
     found = dict.fromkeys(source for entry in text.split(",") for source in _expanded(entry.strip()))
     if not found:
@@ -83,7 +82,7 @@ def _readable(path: str) -> str:
 
 
 class ArchiveUnread(SpiderlingError):
-    """An archive that cannot be read on; what had been read of it stays."""
+    """An archive cannot be read on; the part already read stays."""
 
 
 class FileRaw(io.FileIO):
@@ -113,10 +112,10 @@ class FileRaw(io.FileIO):
 
 
 class UrlRaw:
-    """An archive at a URL, over one connection at a time.
+    """An archive at a URL, read over one connection at a time.
 
-    After a break it goes on by a range request, or from the beginning if the server knows no ranges.  A busy server is
-    left alone for as long as it says (Retry-After).
+    After a break it goes on by a range request; without ranges it skips what it has read.  A busy server is left alone
+    for as long as it says (Retry-After).
     """
 
     def __init__(self, url: str, options: Options, allows: Callable[[str], bool]) -> None:
@@ -164,7 +163,7 @@ class UrlRaw:
             self._answer = None
 
     def _open(self) -> None:
-        """Ask for the bytes from the offset on; those before it, from a server without ranges, are skipped."""
+        """Request the bytes from the offset on; skip those before it if the server knows no ranges."""
         self._judge(self._url)
         headers = {"User-Agent": self._options.user_agent(), "Accept-Encoding": "identity"}
         if self._offset:
@@ -182,7 +181,7 @@ class UrlRaw:
         self._answer = answer
 
     def _pause(self, error: Exception) -> None:
-        """Wait before another attempt; raises ArchiveUnread when there is no use in one."""
+        """Wait before another attempt; raises ArchiveUnread when that would be useless."""
         refusal = error if isinstance(error, urllib.error.HTTPError) else None
         options = self._options
         self._failures += 1
@@ -194,7 +193,7 @@ class UrlRaw:
         time.sleep(min(pause, options.max_snooze_s))
 
     def _judge(self, url: str) -> None:
-        """Raises ArchiveUnread for a URL whose name leads to an address that must not be connected to."""
+        """Raise ArchiveUnread if the URL's host has an address that must not be connected to."""
         parts = urlsplit(url)
         found = socket.getaddrinfo(parts.hostname, parts.port or parts.scheme, type=socket.SOCK_STREAM)
         for address in {str(entry[4][0]) for entry in found}:

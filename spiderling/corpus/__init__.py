@@ -1,1 +1,1 @@
-"""The files that a crawl writes: segments, prevertical, links, WARC, and what knows near-duplicates."""
+"""The files that a crawl writes (segments of prevertical, links, WARC), and its filter of near-duplicates."""

@@ -1,8 +1,8 @@
-"""CDXJ: a sorted index of what a WARC file of ours holds, beside it, in the form of pywb and cdxj-indexer.
+"""CDXJ: a sorted index beside each WARC file that a crawl writes, in the form of pywb and cdxj-indexer.
 
     cz,example)/page 20260102030405 {"url": ..., "mime": ..., "status": "200", "digest": "sha1:...", "length": ...}
 
-It is made from the WARC file alone, so it can be made anew at any time: ``python -m spiderling.corpus.cdxj DIRECTORY``.
+It depends only on the WARC file, so it can be made anew at any time: ``python -m spiderling.corpus.cdxj DIRECTORY``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Record(NamedTuple):
     """One WARC record."""
 
     headers: dict[str, str]
-    """Its keys are in lower case."""
+    """Name in lower case -> value."""
     block: bytes
     offset: int
-    """Where its member or frame begins in the file."""
+    """Byte of the file at which its member or frame begins."""
     length: int
     """Bytes of the member or frame."""
 
@@ -43,9 +43,9 @@ class Record(NamedTuple):
 
 
 def records(path: Path, length: int) -> Iterator[Record]:
-    """The records of a WARC file of ours in its first *length* bytes.
+    """The records in the first *length* bytes of a WARC file that a crawl wrote.
 
-    Raises StorageError where one is damaged: it breaks off, or does not have its length or digest.
+    Raises StorageError at a record that breaks off, or does not have its stated length or digest.
     """
     for frame in frames(path, length):
         head, _, rest = frame.data.partition(b"\r\n\r\n")
@@ -59,12 +59,12 @@ def records(path: Path, length: int) -> Iterator[Record]:
 
 
 def sha1_digest(data: bytes) -> str:
-    """SHA-1 in base 32, as WARC files and their indexes have it."""
+    """``sha1:`` and the SHA-1 of *data* in base 32, as in WARC files and their indexes."""
     return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
 
 
 def index_all(paths: Iterable[Path]) -> None:
-    """Write the indexes of those WARC files that have none, or an older one; raises StorageError."""
+    """Write the index of each WARC file without one, or with one older than the file; raises StorageError."""
     for path in paths:
         index = _index_of(path)
         if not index.exists() or index.stat().st_mtime_ns < path.stat().st_mtime_ns:
@@ -99,7 +99,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _of_http(block: bytes) -> tuple[str, str]:
-    """Status and media type of a response's headers."""
+    """(status, media type) of an HTTP response; '' for what is missing."""
     first, *lines = block.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
     types = (line.partition(":")[2] for line in lines if line.lower().startswith("content-type:"))
     return [*first.split(" "), ""][1], next(types, "").partition(";")[0].strip().lower()

@@ -1,4 +1,4 @@
-"""``links/``: how every URL that was asked for ended, and where its page leads; for simulator and link analysis.
+"""``links/``: the end of every URL that was requested, and its page's links; for simulator and link analysis.
 
 A segment (segments.py) holds lines of JSON in zstd frames, one line for each URL that ended with a request:
 
@@ -7,10 +7,11 @@ A segment (segments.py) holds lines of JSON in zstd frames, one line for each UR
      "links": ["http://a.example/2", ...], "scores": [231, ...], "anchors": [18, ...], "relevant": true, "badness": 7.2,
      "page_language": "cs", "sketch": 1234567890123, "text_key": 9876543210, "said": []}
 
-``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate.  Four lists have an entry for each link that may be
-followed.  ``links``: its canonical form.  ``scores``: how likely the block around it is running text, 0 to 255 (after
-Schäfer, Barbaresi & Bildhauer 2014).  ``anchors``: characters of its text (0: an image or nothing; 255 stands for
-more).  ``said``, which may be empty instead: 4 where hreflang names a wanted language, 8 where it names another one.
+``downloaded_bytes`` and ``kept_bytes`` are those of the yield rate; ``text_key`` is 64 bits of the clean text's digest.
+Four lists have one entry for each link that may be followed.  ``links``: its canonical URL.  ``scores``: how likely the
+block around it is running text, 0 to 255 (after Schäfer, Barbaresi & Bildhauer 2014).  ``anchors``: characters of its
+text (0: an image or nothing; 255 stands for more).  ``said``: 4 if hreflang names an accepted language, 8 if another,
+else 0; this list is empty if all are 0.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from spiderling.corpus.segments import SegmentKind
 
 
 class LinkLine(NamedTuple):
-    """One line; the beginning of the module says what the fields are."""
+    """One line; the module's docstring explains the fields."""
 
     url: str
     time: float
@@ -47,13 +48,13 @@ class LinkLine(NamedTuple):
     badness: float = 0.0
     page_language: str = ""
     sketch: int | None = None
-    """It is None where it was not recorded."""
+    """None if it was not recorded."""
     text_key: int = 0
     said: Sequence[int] = ()
 
 
 class LinkKind(SegmentKind):
-    """Writes (Outcome, how the URL ended, when)."""
+    """Writes one line for each (Outcome, end of the URL, seconds since 1970)."""
 
     def __init__(self) -> None:
         super().__init__("links", ".links.zst")

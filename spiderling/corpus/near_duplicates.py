@@ -1,14 +1,14 @@
-"""Near-duplicate paragraphs while crawling: onion's rule over all text kept before (Pomikálek 2011, section
+"""Finds near-duplicate paragraphs during the crawl, by onion's rule over all text kept before (Pomikálek 2011, section
 5.3; Suchomel & Pomikálek 2012, section 3.2).
 
-A paragraph of which more than half of the shingles were seen in documents kept before, or in earlier new paragraphs of
-its own document, is a duplicate.  A document is remembered in the same step in which it goes to the checkpoint, so the
-filter never holds a document that could be lost; between judgement and that step it is `pending`.
+A paragraph is a duplicate if more than half of its shingles were seen in documents kept before, or in paragraphs
+before it in its own document that are no duplicates.  A document is remembered in the step in which it goes to the
+checkpoint, so the filter never holds a document that could be lost; from judgement to that step it is pending.
 
-What was seen stands in a Bloom filter in memory.  A shingle takes five bits of one 64-bit word (a blocked Bloom filter,
-Putze et al. 2007), so a look-up reads one place in memory.  The filter is a list of layers; a full layer is never
-written again, and a new one of four times its size takes over.  ``max_bytes`` bounds them all.  Beyond half of it only
-every fourth shingle of a longer paragraph counts; when the bound is reached the oldest layer is forgotten.
+The seen shingles stand in a Bloom filter in memory.  A shingle takes five bits of one 64-bit word (a blocked Bloom
+filter, Putze et al. 2007), so a look-up reads one place of each layer.  A full layer is never written again, and a new
+one of four times its size takes over.  ``max_bytes`` bounds all layers together.  Beyond half of it only every fourth
+shingle of a longer paragraph counts; at the bound the oldest layer is forgotten.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ MAX_SEEN_SHARE = 0.5
 FIRST_BYTES = 1 << 20
 """Size of the first layer (chosen)."""
 BYTES_PER_SHINGLE = 2.5
-"""Bytes of a full layer for each of its shingles; one in 450 is then taken for seen by chance (benchmarks/dedup.py)."""
+"""Bytes per shingle of a full layer, which takes one new shingle in 450 for seen (chosen by benchmarks/dedup.py)."""
 _LARGEST_SHARE = 4
-"""A layer takes at most one part in this many of ``max_bytes``, so that no more is forgotten at once (chosen)."""
+"""``max_bytes`` / the largest layer, so that not much is forgotten at once (chosen)."""
 _MIN_SAMPLED = 8
-"""Paragraphs with fewer shingles are not sampled, for they could well have none in the sample (chosen)."""
+"""Paragraphs with fewer shingles are not sampled, because the sample could miss them all (chosen)."""
 _SAMPLE_SHIFT = np.uint64(30)
 _SAMPLE_MASK = np.uint64(3)
-"""A shingle is in the sample if these two bits of its hash are zero, as one in four has them (chosen)."""
+"""A shingle is in the sample if these two bits of its hash are zero: one in four (chosen)."""
 
 Hashes = NDArray[np.uint64]
 
 
 @dataclass(slots=True)
 class Layer:
-    """One piece of the filter; the number of its words is a power of two."""
+    """One layer of the filter; its number of words is a power of two."""
 
     words: Hashes
     shingles: int = 0
@@ -61,19 +61,19 @@ class Layer:
 
 @dataclass(slots=True)
 class ShingleFilter:
-    """The shingles that were seen.
+    """The seen shingles.
 
-    It may take a new one for seen, but never a seen one for new while it remembers that one.
+    It may take a new shingle for seen, but never a remembered one for new.
     """
 
     max_bytes: int
     layers: list[Layer] = field(default_factory=list)
     forgotten: int = 0
-    """Documents whose shingles were forgotten."""
+    """Number of documents whose shingles were forgotten."""
 
     @property
     def documents(self) -> int:
-        """Documents whose shingles are remembered."""
+        """Number of documents whose shingles are remembered."""
         return sum(layer.documents for layer in self.layers)
 
     @property
@@ -86,7 +86,7 @@ class ShingleFilter:
         return 2 * self.bytes > self.max_bytes
 
     def counted(self, found: Shingles) -> NDArray[np.bool_]:
-        """Which of a document's shingles count: all, or a sample of those of its longer paragraphs."""
+        """For each of a document's shingles, whether it counts; of longer paragraphs perhaps only a sample."""
         if not self.is_sampling:
             return np.ones(len(found.hashes), np.bool_)
         is_short = np.repeat(found.counts < _MIN_SAMPLED, found.counts)
@@ -94,7 +94,7 @@ class ShingleFilter:
         return counted
 
     def seen(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which of *hashes* are remembered."""
+        """For each of *hashes*, whether it is remembered."""
         found = np.zeros(len(hashes), np.bool_)
         masks = _masks(hashes)
         for layer in self.layers:
@@ -102,7 +102,7 @@ class ShingleFilter:
         return found
 
     def remember(self, hashes: Hashes) -> None:
-        """Remember shingles of one document, those that count."""
+        """Remember *hashes*, the new shingles of one document that count."""
         layer = self._open_layer()
         np.bitwise_or.at(layer.words, layer.places(hashes), _masks(hashes))
         layer.shingles += len(hashes)
@@ -122,7 +122,7 @@ class ShingleFilter:
 
 
 def _masks(hashes: Hashes) -> Hashes:
-    """Five bits of a word for each hash, from its low 30 bits."""
+    """For each hash a word with up to five bits set, chosen by its low 30 bits."""
     masks = np.zeros(len(hashes), np.uint64)
     for shift in range(0, 30, 6):
         masks |= np.uint64(1) << ((hashes >> np.uint64(shift)) & np.uint64(63))
@@ -137,7 +137,7 @@ class NearDuplicates:
         self._pending: dict[Hashable, Hashes] = {}
 
     def judge(self, key: Hashable, found: Shingles) -> NDArray[np.bool_]:
-        """Which paragraphs are duplicates; the others' shingles wait under *key* until `settle`."""
+        """For each paragraph, whether it is a duplicate; the others' shingles wait under *key* until `settle`."""
         counted = self.filter.counted(found)
         seen = self.filter.seen(found.hashes)
         for hashes in self._pending.values():
@@ -151,14 +151,14 @@ class NearDuplicates:
         return duplicate
 
     def settle(self, key: Hashable, kept: bool) -> None:
-        """The document judged under *key* went to the checkpoint (*kept*), or ended otherwise."""
+        """End the wait of the document under *key*; remember its shingles if it is *kept* (went to the checkpoint)."""
         hashes = self._pending.pop(key, None)
         if kept and hashes is not None:
             self.filter.remember(hashes)
 
 
 def _see_own(found: Shingles, seen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> None:
-    """Mark in *seen* what earlier paragraphs of the same document hold, unless they are duplicates themselves."""
+    """Mark in *seen* the shingles of earlier paragraphs of the document that are no duplicates."""
     own: set[int] = set()
     hashes = found.hashes.tolist()
     for start, end in pairwise([0, *np.cumsum(found.counts).tolist()]):

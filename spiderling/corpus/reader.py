@@ -28,7 +28,7 @@ class Document(NamedTuple):
 
 
 def documents(lines: Iterable[str]) -> Iterator[Document]:
-    """The documents in *lines*; what stands outside of elements is passed over."""
+    """The documents in *lines*; text outside of elements is ignored."""
     document = Document({}, [], [])
     attributes: dict[str, str] | None = None
     for line in lines:
@@ -46,9 +46,9 @@ def documents(lines: Iterable[str]) -> Iterator[Document]:
 
 
 def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[Document]:
-    """The documents of a file, plain, .gz or .zst; of a segment those between two lengths that its crawl recorded.
+    """The documents of a file, plain, .gz or .zst.
 
-    Raises BadInput when it cannot be read.
+    With *end*, of a segment: those between bytes *start* and *end*, lengths that its crawl recorded.  Raises BadInput.
     """
     try:
         yield from documents(_lines(Source(path, end), start, "replace"))
@@ -61,9 +61,9 @@ class Source(NamedTuple):
 
     path: Path
     length: int | None = None
-    """Bytes that count; None: all.  Bytes behind them were not acknowledged."""
+    """Acknowledged bytes, which alone are read; None: all."""
     entries: int | None = None
-    """How many documents it holds by the state of its crawl; None: no state says it."""
+    """Number of documents by the state of its crawl; None if no state tells it."""
 
 
 class StoredDocument(NamedTuple):
@@ -74,7 +74,7 @@ class StoredDocument(NamedTuple):
 
 
 def parsed(document: StoredDocument) -> Document:
-    """*document*, taken apart into its paragraphs."""
+    """*document*, divided into its paragraphs."""
     return next(documents(document.text.split("\n")))
 
 
@@ -96,7 +96,7 @@ def stored_documents(source: Source) -> Iterator[StoredDocument]:
 
 
 def _lines(source: Source, start: int = 0, errors: str = "strict") -> Iterator[str]:
-    """The lines of a file; those of a segment, of which a length is known, from byte *start* on."""
+    """The lines of a file; of a source with a length, from byte *start* on.  Raises DamageError."""
     if source.length is not None:
         for text in frames(source.path, source.length, start):
             yield from io.StringIO(text, newline="\n")
@@ -104,7 +104,7 @@ def _lines(source: Source, start: int = 0, errors: str = "strict") -> Iterator[s
     try:
         with source.path.open("rb") as file:
             unpacked: Any = file
-            if source.path.suffix == ".zst" and file.peek(1):  # zstd takes an empty file for one that is cut
+            if source.path.suffix == ".zst" and file.peek(1):  # zstd takes an empty file for a cut one
                 unpacked = zstd.ZstdFile(file)
             elif source.path.suffix == ".gz":
                 unpacked = gzip.GzipFile(fileobj=file)
@@ -114,7 +114,7 @@ def _lines(source: Source, start: int = 0, errors: str = "strict") -> Iterator[s
 
 
 def frame_at(segment: Path, offset: int) -> str:
-    """The text of the frame that begins at *offset* bytes of *segment*; raises DamageError when there is none."""
+    """The text of the frame that begins at byte *offset* of *segment*; raises DamageError when there is none."""
     return next(frames(segment, sys.maxsize, offset))
 
 
@@ -133,5 +133,5 @@ def attributes_of(tag: str) -> dict[str, str]:
 
 
 def unescape(text: str) -> str:
-    """The text that `escape` (text/prevertical.py) wrote as *text*."""
+    """The inverse of `escape` (text/prevertical.py)."""
     return re.sub("&(?:lt|gt|quot|amp);", lambda match: _ENTITIES[match[0]], text) if "&" in text else text

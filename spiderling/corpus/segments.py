@@ -1,9 +1,9 @@
-"""Segments: append-only files of independent frames, known to the store by their length.
+"""Segments: append-only files of independent frames, whose names and lengths the store records.
 
 A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``.  A kind has a directory, a suffix and a way to turn
-a batch of entries into frames.  A segment is valid up to the length that the store holds; jobdir/surplus.py decides
-before anything is opened what becomes of bytes behind it, and of segments that the store does not name.  A batch is a
-whole number of frames, so a segment can be read up to any recorded length (``zstd -dc`` reads all of one in zstd).
+a batch of entries into frames.  A segment is valid up to its recorded length.  Before it is opened, jobdir/surplus.py
+decides about bytes behind that length, and about segments that the store does not name.  A batch is a whole number of
+frames, so a segment can be read up to any recorded length (``zstd -dc`` reads the whole of one in zstd).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\
 
 
 class SegmentKind:
-    """One kind of segments; this one packs each batch into a zstd frame.  Only the writer's thread uses it."""
+    """One kind of segments; this class packs each batch into one zstd frame.  Only the writer's thread uses it."""
 
     def __init__(self, name: str, suffix: str) -> None:
         self.name = name
-        """Its directory under JOBDIR has the same name."""
+        """Name of the kind, and of its directory under JOBDIR."""
         self.suffix = suffix
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
     def begin(self, name: str) -> bytes:
-        """The bytes with which the segment *name* begins."""
+        """The first bytes of the segment *name*."""
         return b""
 
     def pack(self, entries: Sequence[Any]) -> bytes:
@@ -56,7 +56,7 @@ class SegmentKind:
 
 
 class SegmentWriter:
-    """Writes entries to ``<directory>/<prefix>-00001<suffix>`` and so on; used by one thread."""
+    """Writes entries to ``<directory>/<prefix>-00001<suffix>``, -00002 and so on; used by one thread."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class SegmentWriter:
         known: Iterable[SegmentRow] = (),
         kind: SegmentKind | None = None,
     ) -> None:
-        """Go on behind *known*, the segments in the store; *kind* is the corpus unless another is given.
+        """Go on behind *known*, the segments of the store; the default *kind* is the corpus.
 
-        Raises StorageError if a segment does not have its recorded length.
+        A segment of *max_bytes* is followed by another.  Raises StorageError if one does not have its recorded length.
         """
         self.kind = kind or SegmentKind("corpus", SUFFIX)
         self._directory = directory
@@ -89,17 +89,14 @@ class SegmentWriter:
         self._current = self._rows[-1] if is_open else None
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
-        """Byte of the segment at which the last batch begins."""
+        """Byte of the current segment at which the last batch begins."""
 
     def lengths(self) -> dict[str, int]:
-        """Recorded length of each segment when the writer was opened."""
+        """Segment -> recorded length when the writer was opened."""
         return {row.name: row.length_bytes for row in self._rows}
 
     def append(self, entries: Sequence[Any]) -> SegmentRow | None:
-        """Write *entries*, durably; the segment's new row, or None for no entries.
-
-        Raises StorageError when the disk refuses.
-        """
+        """Write *entries* durably; returns the segment's new row, None for no entries.  Raises StorageError."""
         if not entries:
             return None
         try:
@@ -120,17 +117,17 @@ class SegmentWriter:
 
     def close(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # bytes that a full disk refused: never acknowledged, so not missed
+            with suppress(OSError):  # a full disk may refuse the rest, which was never acknowledged
                 self._file.close()
             self._file = None
 
     def finish(self) -> None:
-        """Close the file, of which everything was acknowledged; raises StorageError."""
+        """Close the file when all of it is acknowledged; raises StorageError."""
         self.close()
         self.kind.finish(self._written)
 
     def _open(self) -> SegmentRow:
-        """The row of the segment to append to, its file open; a new one when the last is full."""
+        """Open the segment to append to, a new one if the last is full; returns its row."""
         row = self._current
         if row is None or row.length_bytes >= self._max_bytes:
             self.close()
@@ -145,7 +142,7 @@ class SegmentWriter:
         return row
 
     def _next(self) -> Path:
-        """The next segment that does not exist or is empty, so that nothing is added to a file of somebody else."""
+        """The next path without a file, or with an empty one, so that nothing is added to a foreign file."""
         while True:
             self._number += 1
             path = self._directory / f"{self._prefix}-{self._number:05d}{self.kind.suffix}"
@@ -154,12 +151,12 @@ class SegmentWriter:
 
 
 class Frame(NamedTuple):
-    """A frame of a segment, or a member of gzip."""
+    """A zstd frame, or gzip member, of a segment."""
 
     data: bytes
     offset: int
     length: int
-    """Bytes in the file, from *offset* on."""
+    """Compressed bytes, from byte *offset* of the file on."""
 
 
 class Torn(DamageError):
@@ -167,9 +164,9 @@ class Torn(DamageError):
 
 
 def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf) -> Iterator[Frame]:
-    """The frames from byte *start* of a segment up to *length*.
+    """The frames between bytes *start* and *length* of a segment.
 
-    Raises DamageError if one is damaged by its own checksum (zstd's content checksum, gzip's CRC) or holds more than
+    Raises DamageError if a frame does not match its checksum (zstd's content checksum, gzip's CRC) or holds more than
     *most_bytes*, Torn if one breaks off.
     """
     is_gzip = path.suffix == ".gz"
@@ -199,7 +196,7 @@ def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf
 
 
 def number_of(name: str, prefix: str | None = None) -> int | None:
-    """The number in a segment's name; None if no crawl (with this *prefix*, if one is given) gives such a name."""
+    """The number in a segment's name; None for any other name, or another prefix than *prefix* if that is given."""
     found = _NAME.fullmatch(name)
     return int(found[2]) if found is not None and prefix in (None, found[1]) else None
 

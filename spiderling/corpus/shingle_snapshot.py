@@ -1,10 +1,9 @@
-"""The near-duplicate filter on disk: a snapshot from time to time, and the corpus text behind it.
+"""Snapshots of the near-duplicate filter, so that a restart need not read the whole corpus.
 
-A snapshot is one file for each layer of the filter, and an index that names them and the position in the corpus up to
-which they cover it.  It is written while the crawl goes on: bits are only ever added, and the index is put in place
-(fsync, rename) when all documents that the layers may hold are durable.  After a kill the text behind that position is
-read again.  Text that was never acknowledged is not in the filter, so a page that is fetched again is not its own
-duplicate.
+A snapshot is one file for each layer of the filter, and an index that names the layers and the position in the corpus
+up to which they hold its text.  It is written while the crawl goes on: bits are only ever added, and the index is put
+in place (fsync, rename) when all documents that the layers may hold are durable.  A start reads the text behind that
+position.  The filter never holds unacknowledged text, so a page that is fetched again is not its own duplicate.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from spiderling.text.shingles import shingles
 
 _INDEX = "index.json"
 _CHUNK_WORDS = 1 << 16
-"""Words of a layer that are copied at once (512 kB), since bits are set while it is written."""
+"""Words of a layer that are copied and then written (512 kB; chosen), because bits are set meanwhile."""
 _LEVEL = 1
 """Level of zstd (chosen: the fastest)."""
 
@@ -40,10 +39,10 @@ class ShingleState:
         self._directory = directory
         self._max_bytes = max_bytes
         self.loaded: list[str] = []
-        """Earlier corpora whose text the filter holds."""
+        """Paths of the earlier corpora whose text the filter holds."""
 
     def load_filter(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
-        """The filter of a corpus whose segments have *lengths*; made from all its text if no snapshot can be read."""
+        """The filter of the *corpus* (segment -> length: *lengths*), from all its text if no snapshot can be read."""
         seen = ShingleFilter(self._max_bytes)
         covered = dict[str, int]()
         with suppress(OSError, EOFError, ValueError, KeyError, zstd.ZstdError):
@@ -53,13 +52,13 @@ class ShingleState:
             covered = {}
             self.loaded = []
             for path in sorted(self._directory.iterdir(), key=lambda path: path.name != _INDEX):  # the index first
-                path.unlink()  # or it would seem to fit once other text is as long
+                path.unlink()  # a snapshot that stayed would seem to fit once the text is as long
         for name in sorted(lengths):
             add_documents(seen, corpus / name, covered.get(name, 0), lengths[name])
         return seen
 
     def load_corpora(self, seen: ShingleFilter, paths: Iterable[str]) -> int:
-        """Add the text of earlier corpora, unless the filter has it already; returns the number of their documents.
+        """Add earlier corpora that the filter does not hold yet; returns the number of documents added.
 
         *paths* are prevertical files or directories of them.  Raises BadInput for one that cannot be read.
         """
@@ -72,9 +71,9 @@ class ShingleState:
         return documents
 
     def write_layers(self, seen: ShingleFilter) -> list[dict[str, Any]]:
-        """Write all layers that are not on disk as they are; returns the entries of the index.  May run in a thread.
+        """Write the layers that changed since they were written; returns the entries of the index.
 
-        Raises StorageError, as `write_index`.
+        May run in a thread.  Raises StorageError, as does `write_index`.
         """
         entries = []
         with self._writing():
@@ -89,7 +88,7 @@ class ShingleState:
         return entries
 
     def write_index(self, seen: ShingleFilter, entries: list[dict[str, Any]], covered: Mapping[str, int]) -> None:
-        """Make *entries* the snapshot, covering the first bytes of each segment; delete files of older ones."""
+        """Make *entries* the snapshot of *covered* (segment -> bytes); delete the files of older ones."""
         index = {"layers": entries, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
         named = {_INDEX, *(entry["file"] for entry in entries)}
         with self._writing():
@@ -116,7 +115,7 @@ class ShingleState:
 
 
 def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | None = None) -> int:
-    """Remember the new paragraphs of the documents in *path* from byte *start* to *end*; returns their number."""
+    """Add the new paragraphs of *path*, bytes *start* to *end*, to the filter; returns the number of documents."""
     number = 0
     for document in read_documents(path, start, end):
         paragraphs = zip(document.paragraphs, document.details, strict=True)
@@ -127,7 +126,7 @@ def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | No
 
 
 def corpus_files(path: Path) -> Iterator[Path]:
-    """The prevertical files of a corpus: *path* itself, or those under it; raises BadInput if there are none."""
+    """The prevertical files of a corpus: the file *path*, or those under it; raises BadInput if there are none."""
     files = [path] if path.is_file() else sorted(path.rglob(f"*{SUFFIX}")) + sorted(path.rglob("*.prevert"))
     if not files:
         raise BadInput(f"{path} is no corpus: neither a prevertical file nor a directory with *{SUFFIX} in it.")
@@ -148,6 +147,6 @@ def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
         place = words.data.cast("B")
         while place and (got := stream.readinto(place)):
             place = place[got:]
-        if place or stream.read(1):  # the checksum is looked at where the frame ends
+        if place or stream.read(1):  # zstd checks the checksum at the end of the frame
             raise ValueError(f"{path} does not have the length that the index says")
     return Layer(words, int(entry["shingles"]), int(entry["documents"]), int(path.name.partition("-")[0]))

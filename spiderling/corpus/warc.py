@@ -1,11 +1,11 @@
-"""``warc/``: everything that was fetched, as it came, in WARC 1.1 (ISO 28500:2017), for archives and later crawls.
+"""``warc/``: everything that was fetched, as received, in WARC 1.1 (ISO 28500:2017), for archives and later crawls.
 
 Each exchange becomes three records: the ``response`` (a ``revisit`` if the same payload was stored before), the
-``request`` and a ``metadata`` record with our verdict.  Each record is a gzip member or zstd frame of its own.
-Rendering, digests and compression are the writer thread's work; the event loop only keeps what came (docs/warc.md).
+``request``, and a ``metadata`` record with the page's end.  Each record is a gzip member or zstd frame of its own.
+The writer's thread renders, hashes and compresses them; the event loop only keeps the exchange (docs/warc.md).
 
-warcio does not write them, since that holds the interpreter's lock twice as long (benchmarks/results.md), takes
-no headers as bytes and writes no zstd; the tests read everything with warcio and FastWARC.
+warcio is not used to write: it holds the interpreter's lock twice as long (benchmarks/results.md), takes no headers as
+bytes and writes no zstd.  The tests read everything with warcio and FastWARC.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from spiderling.corpus.cdxj import index_all, sha1_digest, write_index
 from spiderling.corpus.segments import SegmentKind
 
 EXCHANGE = "spiderling_exchange"
-"""Key of a Request's meta under which the handler keeps the Exchange."""
+"""Key of a Request's meta under which the download handler stores the Exchange."""
 _GZIP_LEVEL = 6
 """Level of zlib (chosen: its default)."""
 _ZSTD_LEVEL = 3
 """Level of zstd (chosen: its default)."""
 _SMALL = 4096
-"""Bytes below which a record is packed with less memory (chosen: `_gzip`)."""
+"""Bytes below which `_gzip` packs a record with less memory (chosen)."""
 _REMEMBERED = 100_000
-"""Payloads, the last ones, that a revisit record may refer to; they take about 30 MB (chosen)."""
+"""Most recent payloads to which a revisit record may refer; they take about 30 MB (chosen)."""
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _LAST_OF_BATCH = {"batch": "ends here"}
-"""A field of the last metadata record of each checkpoint, by which the end of a batch is recognised."""
+"""Field of the last metadata record of a batch, which marks the batch's end."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 class WarcKind(SegmentKind):
-    """Writes pairs of an Exchange and the fields of its metadata record as three records."""
+    """Writes three records for each (Exchange, fields of its metadata record)."""
 
     def __init__(self, compression: str, about: Mapping[str, str]) -> None:
-        """*compression*: gzip or zstd; *about*: what the ``warcinfo`` record of each file says."""
+        """*compression*: gzip or zstd; *about*: further fields of each file's ``warcinfo`` record."""
         is_zstd = compression == "zstd"
         super().__init__("warc", ".warc.zst" if is_zstd else ".warc.gz")
         self._pack: Callable[[bytes], bytes] = _gzip
@@ -70,7 +70,7 @@ class WarcKind(SegmentKind):
         return b"".join(self._pack(record) for entry in whole for record in self._records(*entry))
 
     def finish_segment(self, path: Path) -> None:
-        self._indexer.submit(write_index, path)  # seconds, for which the checkpoints shall not wait
+        self._indexer.submit(write_index, path)  # takes seconds, and checkpoints must not wait
 
     def finish(self, paths: Sequence[Path]) -> None:
         self._indexer.shutdown()
@@ -110,7 +110,7 @@ class WarcKind(SegmentKind):
 
 
 def ends_batch(record: bytes) -> bool:
-    """Whether *record* is the last one of a checkpoint; what a server sent cannot pass for that."""
+    """Whether *record* is the last of a batch; nothing that a server sends can look like it."""
     head, _, block = record.partition(b"\r\n\r\n")
     return b"\r\nWARC-Type: metadata\r\n" in head and b"\r\n" + _fields(_LAST_OF_BATCH) in b"\r\n" + block
 
@@ -140,10 +140,10 @@ def _record(fields: Mapping[str, str], content_type: str, block: bytes) -> bytes
 
 
 def _response_head(exchange: Exchange) -> bytes:
-    """The header block as received, but true of the body that follows it.
+    """The header block as received, changed where it would not describe the stored body.
 
-    The transfer coding was taken off, so its header and a Content-Length that does not fit are kept under Common
-    Crawl's names, X-Crawl-..., and the body's own length is given.  The content coding stays as it came.
+    The body is stored without its transfer coding.  So that header, and a Content-Length that does not fit, get Common
+    Crawl's prefix X-Crawl-, and the stored length is added.  The content coding stays.
     """
     length = b"%d" % len(exchange.body)
     is_said = not exchange.body
@@ -162,17 +162,17 @@ def _response_head(exchange: Exchange) -> bytes:
 def _request(exchange: Exchange) -> bytes:
     method, target, headers, body = exchange.request
     lines = [f"{method} {target} HTTP/1.1".encode(), *(name + b": " + value for name, value in headers)]
-    lines.append(b"Connection: close")  # as `client.RawRequest.encoded` adds it
+    lines.append(b"Connection: close")  # `client.RawRequest.encoded` adds it
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
 def _fields(values: Mapping[str, object]) -> bytes:
-    """application/warc-fields; empty values are left out."""
+    """*values* as application/warc-fields; empty ones are left out."""
     return "".join(f"{name}: {_printable(str(value))}\r\n" for name, value in values.items() if value != "").encode()
 
 
 def _printable(text: str) -> str:
-    """*text* on one line, without what cannot be encoded."""
+    """*text* on one line; '?' for what cannot be encoded."""
     return _CONTROL.sub(" ", text).encode("utf-8", "replace").decode()
 
 
@@ -185,7 +185,7 @@ def _new_id() -> str:
 
 
 def _gzip(record: bytes) -> bytes:
-    """A gzip member, without the time that gzip.compress of Python 3.10 is slow to write."""
-    memory = 5 if len(record) < _SMALL else zlib.DEF_MEM_LEVEL  # to clear more takes longer than to compress little
+    """*record* as a gzip member without a time stamp; gzip.compress of Python 3.10 is slower."""
+    memory = 5 if len(record) < _SMALL else zlib.DEF_MEM_LEVEL  # clearing more would take longer than compressing
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31, memory)
     return packer.compress(record) + packer.flush()

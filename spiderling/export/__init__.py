@@ -1,1 +1,1 @@
-"""A finished corpus for other programs: selected, deduplicated, in other formats."""
+"""Exports a finished corpus: selects, deduplicates, converts it."""

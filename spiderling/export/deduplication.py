@@ -1,20 +1,16 @@
-"""Near-duplicates of finished corpora: onion's rule, exactly, on one machine and in bounded memory.
+"""Removes near-duplicates from finished corpora by onion's rule: exactly, on one machine and in bounded memory.
 
-Suchomel & Pomikálek 2012, section 3.2, deduplicate with onion.
+**The rule** (onion: Suchomel & Pomikálek 2012, section 3.2).  A unit, which is a paragraph or, by option, a document,
+is a duplicate if more than half of its shingles (word 7-tuples, text/shingles.py) stand in units before it that are
+kept.  Duplicates do not count as seen, so the first occurrence always stays and a second run finds nothing more.  As
+in corpus/near_duplicates.py, four things differ from onion's program: shingles do not cross paragraphs, the share is
+one of shingles and not of words, a paragraph is not compared with itself, and short rests between duplicates stay.
 
-**The rule.**  A paragraph (or, by option, a document) is a duplicate if more than half of its word 7-tuples
-(text/shingles.py) stood in paragraphs before it in the order of the corpus.  As in onion, only what is kept counts as
-seen: text of duplicates proves nothing, so the first occurrence always stays and a second run finds nothing more.
-From onion's program this differs as the crawl's own rule does (corpus/near_duplicates.py): tuples do not cross
-paragraphs, their share is taken among the tuples and not among the words, a paragraph is not compared with itself,
-and short remains between duplicates stay.
-
-**The way.**  Whether a paragraph is kept hangs on all before it, but only by tuples that stand in two paragraphs and
-more: a small part.  So (1) the tuples of all units, as 64-bit hashes, go to a DuckDB file, chunk by chunk; (2) for
-one range of hashes after the other, those that stand in several units get numbers; (3) the units are judged in their
-order, with one byte of memory for each such number; (4) the corpus is written without the duplicates.  Each step is
-committed with its result, so a run that was killed goes on.  The SQL of 1 and 2 knows nothing of DuckDB, and the
-ranges of 2 do not know of each other.
+**The steps.**  A unit depends on earlier ones only by shingles that stand in several units, and these are few.  So
+(1) the shingles of all units, as 64-bit hashes, go to a DuckDB file, chunk by chunk; (2) those in several units get
+numbers, one range of hashes after the other; (3) the units are judged in their order, with one byte of memory for
+each number; (4) the corpus is written without the duplicates.  Each step is committed with its result, so a killed run
+goes on.  The SQL of 1 and 2 is not specific to DuckDB, and the ranges of 2 are independent.
 """
 
 from __future__ import annotations
@@ -42,11 +38,11 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[Iterable[Any], str, int], Iterator[Any]]
 
 MIN_MEMORY_BYTES = 1_000_000_000
-"""Memory that a run must be given (chosen)."""
+"""Least memory of a run (chosen)."""
 _OWN_BYTES = 600_000_000
-"""Memory needed beside DuckDB: for Python, its libraries and one chunk (chosen)."""
+"""Memory of Python, its libraries and one chunk; DuckDB gets the rest (chosen)."""
 CHUNK_SHINGLES = 4_000_000
-"""Shingles that are collected in one transaction (chosen)."""
+"""Shingles of a chunk, which is one transaction (chosen)."""
 BYTES_PER_SHINGLE = 100
 """Memory that DuckDB needs for each shingle of a range of hashes (chosen)."""
 RANGE_ROWS = 4_000_000
@@ -84,17 +80,17 @@ class Rule(NamedTuple):
     """What is a duplicate."""
 
     window: int = WINDOW
-    """Words of a tuple; text without spaces has tuples of characters (text/shingles.py)."""
+    """Words of a shingle; in text without spaces, the characters that stand for them (text/shingles.py)."""
     threshold: float = 0.5
-    """A unit is a duplicate if more than this share of its tuples was seen."""
+    """Share of seen shingles above which a unit is a duplicate."""
     unit: str = "paragraph"
-    """What is compared and left out: 'paragraph' or 'document'."""
+    """What is judged as a whole: 'paragraph' or 'document'."""
     mark: bool = False
-    """Whether duplicates stay, with ``dup="1"`` on their paragraphs."""
+    """Whether duplicates stay, their paragraphs marked with ``dup="1"``."""
 
 
 class Totals(NamedTuple):
-    """What the corpus holds, as far as it was read, and how many of its units are duplicates."""
+    """Numbers of what was read and of units that are duplicates."""
 
     documents: int
     units: int
@@ -103,10 +99,10 @@ class Totals(NamedTuple):
 
 
 class Deduplication:
-    """One run over a corpus, in a work directory that the next run of the same goes on with."""
+    """One run over a corpus; if killed, another with the same arguments goes on in the directory *work*."""
 
     def __init__(self, corpus: Corpus, rule: Rule, work: Path, memory_bytes: int) -> None:
-        """Raises BadInput for values out of bounds, and when *work* holds a run over something else, or is in use."""
+        """Raises BadInput for values out of bounds, and when *work* holds another run or is in use."""
         if memory_bytes < MIN_MEMORY_BYTES:
             raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
         if not 1 <= rule.window <= 100:
@@ -121,7 +117,7 @@ class Deduplication:
         self._connection = self._open()
 
     def _open(self) -> DuckDBPyConnection:
-        import duckdb  # large, and other commands do without
+        import duckdb  # large, and only this command needs it
 
         with _told(self._work):
             self._work.mkdir(parents=True, exist_ok=True)
@@ -142,7 +138,7 @@ class Deduplication:
         return connection
 
     def _description(self) -> str:
-        """What must be the same for a run to go on."""
+        """The rule and the sources, which must be the same for a run to go on."""
         sources = [[str(s.path.resolve()), s.length or s.path.stat().st_size] for s in self._corpus.sources]
         return json.dumps({"rule": self._rule._asdict(), "sources": sources})
 
@@ -182,7 +178,7 @@ class Deduplication:
 
     @contextmanager
     def _committed(self, name: str, number: int = 0) -> Iterator[None]:
-        """A transaction that also notes that the step is done."""
+        """A transaction that also records that the step *name*, *number* is done."""
         self._connection.execute("BEGIN")
         try:
             yield
@@ -195,7 +191,7 @@ class Deduplication:
     # -- step 1
 
     def _collect(self, progress: Progress) -> None:
-        """The shingles of all units, sorted within each chunk so that a range of hashes is found in few places."""
+        """Collect the shingles, sorted within each chunk so that a range of hashes stands in few places."""
         if self._is_done("collected"):
             return
         documents, first, *_ = self._totals()
@@ -216,7 +212,7 @@ class Deduplication:
     # -- step 2
 
     def _number(self, progress: Progress) -> None:
-        """Numbers for the shingles that stand in several units, one range of hashes after the other."""
+        """Number the shingles that stand in several units."""
         total = self._one("SELECT count(*) FROM shingle")[0]
         ranges = 1 + total * BYTES_PER_SHINGLE // self._sql_bytes
         done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
@@ -231,7 +227,7 @@ class Deduplication:
     # -- step 3
 
     def _decide(self, progress: Progress) -> None:
-        """The duplicates, unit by unit in the order of the corpus."""
+        """Judge the units in the order of the corpus."""
         if self._is_done("decided"):
             return
         rows, shared = self._one("SELECT count(*), coalesce(max(number) + 1, 0) FROM shared")
@@ -248,7 +244,7 @@ class Deduplication:
                 self._execute("INSERT INTO duplicate SELECT unit FROM known")
 
     def _flags(self, number: int) -> NDArray[np.bool_]:
-        """A flag for each shared shingle; on disk if they would take much of the memory."""
+        """A flag for each of *number* shared shingles, on disk if they would take too much memory."""
         if number < self._sql_bytes // 4:
             return np.zeros(number, np.bool_)
         return np.memmap(self._work / "seen", np.bool_, "w+", shape=(number,))
@@ -256,7 +252,7 @@ class Deduplication:
     # -- step 4
 
     def without_duplicates(self, documents: Iterable[StoredDocument]) -> Iterator[StoredDocument]:
-        """*documents*, those of the corpus, without their duplicates; a document without a rest is left out."""
+        """*documents*, those of the corpus, without duplicates; empty documents are left out."""
         duplicates = self._ordered_duplicates()
         following = next(duplicates, -1)
         unit = 0
@@ -279,7 +275,7 @@ class Deduplication:
             yield from (int(unit) for (unit,) in batch)
 
     def _changed(self, document: Document, flags: list[bool]) -> StoredDocument:
-        """Without the flagged paragraphs, or with a mark on them."""
+        """*document* with the flagged paragraphs removed, or marked if the rule says so."""
         attributes = document.attributes
         entries = list(zip(document.paragraphs, document.details, flags, strict=True))
         if self._rule.mark:
@@ -296,7 +292,7 @@ class Deduplication:
 def _chunks(
     documents: Iterable[StoredDocument], rule: Rule
 ) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.int64]]]:
-    """Some documents at a time: their number, their shingles, and how many of these each unit has."""
+    """Chunks of documents: (number of documents, shingles, number of shingles of each unit)."""
     hashes = [np.zeros(0, np.uint64)]
     sizes = [np.zeros(0, np.int64)]
     number = 0
@@ -320,10 +316,10 @@ def _duplicates(
     seen: NDArray[np.bool_],
     threshold: float,
 ) -> list[int]:
-    """The duplicates among *units*; the shingles of the others are *seen* from then on.
+    """The duplicates among *units*; marks the shingles of the others in *seen*.
 
-    Row by row the first three arrays hold a unit, the number of one of its shingles, and how many shingles it has;
-    they are ordered by unit.
+    *units*, *numbers* and *sizes* are columns of one table, sorted by unit: a row holds a unit, the number of one of
+    its shared shingles, and how many shingles the unit has.
     """
     starts = np.flatnonzero(np.diff(units, prepend=-1))
     ends = np.append(starts, len(units))[1:]
@@ -341,7 +337,7 @@ def _duplicates(
 
 @contextmanager
 def _told(work: Path) -> Iterator[None]:
-    """DuckDB's errors as ours."""
+    """Turn errors of DuckDB and of the system into BadInput and StorageError."""
     import duckdb
 
     try:

@@ -1,7 +1,7 @@
-"""Writes a finished corpus anew: in another format, in part, or without documents that have to go.
+"""Writes a finished corpus anew: in another format, a part of it, or without listed documents.
 
-Documents pass one by one, so that memory does not grow with the corpus.  The files have temporary names until all are
-complete.
+It takes one document at a time, so memory does not grow with the corpus.  The files have temporary names until all
+are complete.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from spiderling.export.sources import Corpus
 from spiderling.jobdir.card import Manifest, Tally, checksum, software, write_pair
 
 MAX_WAITING_CHARS = 64_000_000
-"""Text of all open files that waits to be written (chosen)."""
+"""Characters that wait to be written to all open files together (chosen)."""
 MAX_OPEN = 256
-"""Parquet files at once, which stay open until they are complete (chosen)."""
+"""Parquet files at once; each stays open until it is complete (chosen)."""
 
 
 class Written(NamedTuple):
-    """A file that is complete."""
+    """A complete file."""
 
     name: str
     documents: int
@@ -39,7 +39,7 @@ class Written(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The result of an export, in documents."""
+    """The result of an export; numbers are of documents."""
 
     kept: int
     dropped: int
@@ -51,12 +51,11 @@ class Summary(NamedTuple):
 def export(
     corpus: Corpus, documents: Iterable[StoredDocument], plan: Plan, notes: Mapping[str, object] = MappingProxyType({})
 ) -> Summary:
-    """Write those of *documents*, which come from *corpus*, that *plan* takes.
+    """Write the *documents* of *corpus* that *plan* takes.
 
-    The files appear when all are complete.  Beside them stand ``OUT.json`` and ``OUT.README.md`` (the card) and, if
-    the plan names lists, ``OUT.dropped.tsv`` (id, URL and the entry that matched).  *notes* go into ``OUT.json`` as
-    they are in the end.  Raises BadInput if a file exists, StorageError if one cannot be written, DamageError if a
-    segment cannot be read.
+    Also writes ``OUT.json`` and ``OUT.README.md`` (the card) and, if the plan names lists, ``OUT.dropped.tsv`` (id, URL
+    and the entry that matched).  *notes*, read when all documents are written, go into ``OUT.json``.  Raises BadInput
+    if a file exists, StorageError if one cannot be written, DamageError if a segment cannot be read.
     """
     out = plan.out
     log_path = plan.beside(".dropped.tsv") if plan.lists else Path(os.devnull)
@@ -76,14 +75,14 @@ def export(
         raise StorageError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:
         if parts is not None and not files:
-            with suppress(OSError):  # what went wrong is told, not that it cannot be cleared away
+            with suppress(OSError):  # the first error is told, not one while clearing away
                 parts.abort()
                 plan.beside(".dropped.tsv").unlink(missing_ok=True)
     return summary
 
 
 def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: Plan, log: IO[str], tally: Tally) -> int:
-    """Copy what *plan* takes to *parts* and *tally*; returns the number of documents that its lists drop."""
+    """Add the documents that *plan* takes to *parts* and *tally*; returns how many its lists drop."""
     dropped = 0
     for document in documents:
         attributes = document.attributes
@@ -135,14 +134,14 @@ class _Shard:
 
 
 class Parts:
-    """Distributes documents to files; memory grows neither with their number nor with their size."""
+    """Distributes documents to files, in memory that does not grow with their number or size."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._open: dict[str, _Shard] = {}
         self._complete: list[_Shard] = []
         self._numbers: Counter[str] = Counter()
-        """How many files each part has."""
+        """Part -> number of its files, if files have a size limit."""
         if not plan.splits:
             self._begin("")  # a corpus without documents makes a file, too
 
@@ -156,11 +155,11 @@ class Parts:
             self._close(name)
         if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
             for one in self._open.values():
-                if one.writer.waiting >= MAX_WAITING_CHARS / len(self._open):  # as much as the mean, or more
+                if one.writer.waiting >= MAX_WAITING_CHARS / len(self._open):  # at least the mean
                     one.writer.flush()
 
     def _begin(self, name: str) -> _Shard:
-        """The next file of the part *name*, to be written to."""
+        """Open the next file of the part *name*."""
         plan = self._plan
         if plan.format_name == "parquet" and len(self._open) >= MAX_OPEN:
             raise BadInput(
@@ -193,6 +192,6 @@ class Parts:
         return sorted(Written(s.path.name, s.documents, s.path.stat().st_size) for s in self._complete)
 
     def abort(self) -> None:
-        """Remove what is not complete."""
+        """Remove the files with temporary names."""
         for shard in [*self._open.values(), *self._complete]:
             shard.part.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Scrapy's FEEDS: how a page stands in them, and their formats ``prevertical`` and ``parquet``.
+"""Scrapy's FEEDS: pages as items of a feed, and the formats ``prevertical`` and ``parquet``.
 
-A page is the attributes of its document and its text, not the response.  Any other item may stand beside it.  A feed
-is written as items pass, outside of the checkpoint: after a kill it may lack documents of the corpus, or hold one
-twice (docs/formats.md).
+A page has the fields of its document's attributes and ``text``, without the response.  A feed may hold other items,
+too.  It is written outside of the checkpoint: after a kill it may lack documents of the corpus, or hold one twice
+(docs/formats.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spiderling.text import clean_text
 from spiderling.text.prevertical import rendered
 
 TEXT = "text"
-"""The field of an item that holds its text (chosen)."""
+"""Name of the field with the text (chosen)."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +31,13 @@ _NO_NAME = re.compile(r"^(?![^\W\d])|[^\w.-]")
 
 
 def register() -> None:
-    """Let ``ItemAdapter``, and so every exporter, read PageItems."""
+    """Make ``ItemAdapter``, and so every exporter, read PageItems."""
     if PageAdapter not in ItemAdapter.ADAPTER_CLASSES:
         ItemAdapter.ADAPTER_CLASSES = (PageAdapter, *ItemAdapter.ADAPTER_CLASSES)
 
 
 class PageAdapter(AdapterInterface):
-    """``PageItem.attributes`` and ``text``, its kept paragraphs; pipelines may set further attributes."""
+    """The fields of a PageItem: its ``attributes``, to which pipelines may add, and ``text``, its kept paragraphs."""
 
     item: PageItem
 
@@ -69,7 +69,7 @@ class PageAdapter(AdapterInterface):
 
 
 class PrevertExporter(BaseItemExporter):
-    """Prevertical: an item's fields are the attributes of its ``<doc>``, the lines of its ``text`` the paragraphs."""
+    """Prevertical: fields become attributes of ``<doc>``, lines of ``text`` its paragraphs."""
 
     def __init__(self, file: IO[bytes], **options: Any) -> None:
         super().__init__(**options)
@@ -79,7 +79,7 @@ class PrevertExporter(BaseItemExporter):
         self.file.write(self._document(item).encode("utf-8", "replace"))
 
     def _document(self, item: Any) -> str:
-        """*item* as a document of the corpus, whole unless the feed wants only some fields."""
+        """*item* as prevertical: a page's document as in the corpus, unless the feed wants only some fields."""
         if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
             return item.document.decode()
         fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
@@ -90,10 +90,10 @@ class PrevertExporter(BaseItemExporter):
 
 
 class ParquetExporter(PrevertExporter):
-    """Apache Parquet with the columns of ``scrapy export``; other fields stand in ``other``, as text."""
+    """Apache Parquet with the columns of ``scrapy export``; other fields are in ``other``, as text."""
 
     def start_exporting(self) -> None:
-        """What a file holds already stays, and nothing is added: Parquet cannot be appended to."""
+        """Leave a file with content as it is, because Parquet cannot be appended to."""
         self._writer = None if self.file.tell() else ParquetWriter(self.file)
         if self._writer is None:
             logger.error(

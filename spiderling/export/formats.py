@@ -1,11 +1,10 @@
-"""The formats of an export, and the files that are written in them.
+"""The formats of an export, and their writers.
 
-A document as a record has the same columns in JSONL and Parquet (docs/formats.md).  Every record has every column.
-What a document does not say is "" in a column of text and null in one of numbers or times, so that readers which guess
-types from the first records guess right.
+JSONL and Parquet have the same columns (docs/formats.md), and every record has every column.  A missing value is "" in
+a column of text and null in one of numbers or times, so readers that guess types from the first records guess right.
 
-Text formats are encoded a document at a time and packed in frames of about a megabyte
-(zstd or gzip members, by the name of the file), so a file need not stay open.
+Text formats are encoded document by document and packed in frames of about a megabyte (zstd or gzip, by the name of
+the file), so a file need not stay open.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from spiderling.text.prevertical import escape
 from spiderling.text.tokens import tokens
 
 FRAME_CHARS = 1_000_000
-"""Text that is packed at once (chosen)."""
+"""Characters of a frame (chosen)."""
 ROW_GROUP_CHARS = 16_000_000
-"""Text of a row group of Parquet (chosen)."""
+"""Characters of a row group of Parquet (chosen)."""
 _PACKED = (".zst", ".gz")
 
 
@@ -50,13 +49,13 @@ COLUMNS = {
     "other": "string",
     "paragraphs": "paragraphs",
 }
-"""Name -> type.  ``other`` holds the further attributes as a JSON object, ``text`` the paragraphs, one a line."""
+"""Name -> type.  ``other`` holds all other attributes as a JSON object, ``text`` the paragraphs, one a line."""
 
 _INT = re.compile(r"-?\d{1,18}")
 
 
 def record_of(document: Document) -> dict[str, Any]:
-    """The columns of *document*; what is malformed in it counts as not said."""
+    """Column -> value of *document*; a malformed value counts as missing."""
     attributes = document.attributes
     record = {name: _READERS[kind](attributes.get(name, "")) for name, kind in COLUMNS.items()}
     record["text"] = "\n".join(document.paragraphs)
@@ -76,7 +75,7 @@ def record_of(document: Document) -> dict[str, Any]:
 
 
 def schema() -> Any:
-    """The pyarrow.Schema of Parquet files."""
+    """The pyarrow.Schema of COLUMNS."""
     import pyarrow as pa
 
     text = pa.string()
@@ -95,7 +94,7 @@ def schema() -> Any:
 
 
 def number(value: str) -> float | None:
-    """*value* as a finite number, if it is one."""
+    """*value* as a finite number, else None."""
     try:
         found = float(value)
     except ValueError:
@@ -146,7 +145,7 @@ def _text(document: StoredDocument) -> str:
 
 
 def _vertical(document: StoredDocument) -> str:
-    """Tags as they are, and a token a line; ``<g/>`` where two stand without a space between them."""
+    """Tags unchanged and one token a line, with ``<g/>`` between two tokens without a space."""
     lines: list[str] = []
     for line in document.text.split("\n"):
         if line.startswith("<") or not line:
@@ -176,15 +175,15 @@ _ENDINGS = {
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """The name of a file without and with its endings: ``cs.jsonl.zst`` -> ``cs``, ``.jsonl.zst``."""
+    """(name without endings, endings): ``cs.jsonl.zst`` -> ``cs``, ``.jsonl.zst``."""
     match = re.fullmatch(rf"(.+?)((?:{'|'.join(map(re.escape, _ENDINGS))})?(?:\.zst|\.gz)?)", name)
     return (match[1], match[2]) if match else (name, "")
 
 
 def format_of(name: str) -> str:
-    """What the name of a file says; prevertical if it has no ending.
+    """The format by a file's name, prevertical without an ending.
 
-    Raises BadInput for an ending of nothing known, and for packed Parquet.
+    Raises BadInput for an unknown ending, and for packed Parquet.
     """
     stem, ending = split_name(name)
     unknown = PurePath(stem).suffix
@@ -195,14 +194,14 @@ def format_of(name: str) -> str:
 
 
 def checked(name: str, format_name: str) -> str:
-    """*format_name*; raises BadInput where a file of that *name* cannot have it."""
+    """*format_name*; raises BadInput if a file with *name* cannot have that format."""
     if format_name == "parquet" and name.endswith(_PACKED):
         raise BadInput(f"{name}: Parquet is packed by itself; leave the last ending out.")
     return format_name
 
 
 def packer(name: str) -> Callable[[bytes], bytes]:
-    """A function that packs bytes into a frame, by the ending of *name*; a file holds such frames one after another."""
+    """A function that packs bytes into a frame, by the ending of *name*; a file is a sequence of frames."""
     if name.endswith(".zst"):
         return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
     return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
@@ -212,14 +211,14 @@ def packer(name: str) -> Callable[[bytes], bytes]:
 
 
 def writer(path: Path, name: str, format_name: str) -> TextWriter | ParquetWriter:
-    """A writer to the new file *path*, which will be renamed to *name*; raises OSError, and BadInput for that name."""
+    """A writer to the new file *path*, which will be renamed to *name*; raises OSError and, for *name*, BadInput."""
     if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
     return TextWriter(path, name, ENCODERS[format_name])
 
 
 class TextWriter:
-    """Writes any of the text formats; the file is open only while it is written to."""
+    """Writes a text format; the file is open only during a write."""
 
     def __init__(self, path: Path, name: str, encode: Callable[[StoredDocument], str]) -> None:
         self._path = path
@@ -250,11 +249,11 @@ class TextWriter:
 
 
 class ParquetWriter:
-    """Apache Parquet with the schema of records.py, packed by zstd, in row groups of about 16 million characters."""
+    """Writes Apache Parquet with `schema`, packed by zstd, in row groups of ROW_GROUP_CHARS."""
 
     def __init__(self, file: IO[bytes] | Path) -> None:
         """*file*: a path, or an open file, which stays open."""
-        from pyarrow import parquet  # large, and most runs do without
+        from pyarrow import parquet  # large, and most runs do not need it
 
         self._schema = schema()
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")

@@ -1,4 +1,4 @@
-"""Which documents of a corpus are taken, and into which part of the output each goes."""
+"""Selects documents of a corpus, and says to which part of the output each goes."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ _COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {
     ">": operator.gt,
 }
 _MOST_VALUES = 1000
-"""Values of an attribute that are counted for the warning that none fits (chosen: bounds the memory)."""
+"""Values of an attribute that are counted for a warning (chosen: bounds the memory)."""
 _MOST_NAMED = 5
-"""Values that the warning names (chosen)."""
+"""Values that a warning names (chosen)."""
 SCARCE_WORDS = 100_000_000
-"""Below this a language is scarce.  Chosen: such corpora of Suchomel 2017 have 3 to 80 million words."""
+"""Words of a corpus below which its language is scarce (chosen: those of Suchomel 2017 have 3 to 80 million)."""
 _WORTH_A_WARNING = 0.02
-"""Share of the words that a cut by distance may take without a warning (chosen)."""
+"""Share of the words of a scarce language that a cut by distance may take without a warning (chosen)."""
 
 
 class Condition:
-    """``attribute OP value``: ``=`` and ``!=`` a list with commas and ``*``; ``< > <= >=`` by number, else by text.
-
-    As in SQL, a document without the attribute meets no condition about it.
+    """``attribute OP value``.  ``=`` and ``!=`` compare with a list of patterns (commas, ``*``); ``< > <= >=`` compare
+    numbers if the value is one, else texts.  As in SQL, a document without the attribute meets no condition on it.
     """
 
     def __init__(self, text: str) -> None:
-        """Raises BadInput for what is none."""
+        """Raises BadInput if *text* is no condition."""
         match = _CONDITION.fullmatch(text)
         if match is None or not match[3] or match[3][0] in "<>=":
             raise BadInput(f"{text!r} is no condition; write one as distance<=3, lang=cs,sk or crawl_date>=2026-01.")
@@ -48,9 +47,9 @@ class Condition:
         self.attribute, self._sign, self._value = match.groups()
         self._number = number(self._value)
         self.is_met = False
-        """Whether any document has met it."""
+        """Whether any document met it."""
         self.others: Counter[str] = Counter()
-        """Values of the attribute in documents that do not meet it, while none does."""
+        """Values of the attribute in documents before the first that met it."""
 
     def holds(self, attributes: Mapping[str, str]) -> bool:
         value = attributes.get(self.attribute)
@@ -73,14 +72,14 @@ class Condition:
 
 
 class Selection:
-    """Conditions that all must hold, then a sample of what is left."""
+    """Conditions, all of which must hold, then a sample of the documents that meet them."""
 
     def __init__(
         self, conditions: Iterable[str] = (), max_distance: int | None = None, share: float = 1, seed: str = ""
     ) -> None:
-        """*share*: of the documents, drawn by their ids; raises BadInput.
+        """*share*: size of the sample, which ids and *seed* determine; a smaller sample is part of a larger one.
 
-        The same *seed* draws the same documents again, and a smaller share is a part of a larger one.
+        Raises BadInput.
         """
         if not 0 < share <= 1:
             raise BadInput(f"a sample of {share} cannot be drawn; give a share above 0 and up to 1, such as 0.01.")
@@ -91,11 +90,11 @@ class Selection:
         self._share = share
         self._seed = seed
         self.left_out: Counter[str] = Counter()
-        """Documents by the condition that they did not meet."""
+        """Condition, or "sample" -> number of documents that it left out."""
         self._words: Counter[tuple[str, bool]] = Counter()
 
     def takes(self, attributes: Mapping[str, str]) -> bool:
-        """Whether the document with *attributes* is taken; counts those that are not."""
+        """Whether the document with *attributes* is taken; if not, counts it in `left_out`."""
         failed = [condition for condition in self.conditions if not condition.holds(attributes)]
         if self._distance is not None and (not failed or failed == [self._distance]):
             self._words[attributes.get("lang", ""), bool(failed)] += int(number(attributes.get("words", "")) or 0)
@@ -106,12 +105,12 @@ class Selection:
         return False
 
     def described(self) -> dict[str, object]:
-        """The conditions and what they left out, for the manifest."""
+        """Conditions, sample and `left_out`, for the manifest."""
         conditions = [condition.text for condition in self.conditions]
         return {"where": conditions, "sample": self._share, "seed": self._seed, "left_out": dict(self.left_out)}
 
     def warnings(self) -> list[str]:
-        """What the user should know of the result; a cut by distance is not for scarce languages (Suchomel 2017)."""
+        """Warnings: conditions that no document met; cuts by distance in scarce languages (see Suchomel 2017)."""
         found = [_unmet(condition) for condition in self.conditions if not condition.is_met]
         for language in sorted({language for language, _ in self._words}):
             near = self._words[language, False]
@@ -135,7 +134,7 @@ def _unmet(condition: Condition) -> str:
 
 
 def _quality(attributes: Mapping[str, str]) -> str:
-    """The part by Badness: Schäfer et al. 2014 select up to 10, their program texrex keeps up to 35."""
+    """The part by badness; the limits: Schäfer et al. 2014 select up to 10, their program texrex keeps up to 35."""
     badness = number(attributes.get("badness", ""))
     if badness is None:
         return ""
@@ -150,9 +149,9 @@ SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "date": lambda attributes: attributes.get("crawl_date", "")[:7],
     "quality": _quality,
 }
-"""Name of a split -> the part that a document belongs to, "" where it does not say; dates are split by month."""
+"""Name of a split -> function from attributes to the part, "" for unknown; a part by date is a month."""
 _MAX_PART_BYTES = 100
-"""Bytes of a part in a file's name (chosen: file systems allow 255 bytes for the whole name)."""
+"""Bytes of a part's name in a file's name (chosen: file systems allow 255 bytes for all)."""
 
 
 @dataclass(frozen=True)
@@ -160,24 +159,24 @@ class Plan:
     """Which documents an export writes, and into which files."""
 
     out: Path
-    """The file, or the pattern of the files' names."""
+    """The file; if the output is split, the name into which the parts' names are put."""
     format_name: str
     splits: tuple[str, ...] = ()
     """Keys of SPLITS, the first one outermost."""
     shard_bytes: int = 0
-    """Size from which a file is followed by another; 0: no limit."""
+    """Bytes from which on another file follows; 0: no limit."""
     selection: Selection = field(default_factory=Selection)
     drop: DropList = field(default_factory=DropList)
     """Hosts and URLs whose documents are left out."""
     lists: Mapping[str, int] = field(default_factory=dict)
-    """The files with the entries of *drop*, and how many each has."""
+    """File with entries of `drop` -> number of its entries."""
 
     def part_of(self, attributes: Mapping[str, str]) -> str:
-        """The part of a document, fit for the name of a file; "" when nothing is split."""
+        """The part of a document, as text for a file's name; "" without splits."""
         return ".".join(_safe(SPLITS[split](attributes)) for split in self.splits)
 
     def beside(self, ending: str) -> Path:
-        """A file beside the output, named after it."""
+        """The path of the output with *ending* appended."""
         return self.out.with_name(self.out.name + ending)
 
 

@@ -1,8 +1,8 @@
-"""Where the documents of an export come from: directories of crawls and files, whole or damaged.
+"""The sources of an export: directories of crawls and files, whole or damaged.
 
-Salvage reads the documents of every whole frame of a damaged corpus, and says what it left out.  A frame is whole if
-its checksum is right and it holds prevertical and nothing else.  Behind a damaged one the search goes on at the next
-four bytes with which a frame of zstd begins, so damage costs the frames that it stands in.
+Salvage reads the documents of every whole frame of a damaged corpus, and reports what it left out.  A frame is whole if
+its checksum is right and it holds prevertical alone.  Behind a damaged frame the search goes on at the next four bytes
+with which a zstd frame can begin, so damage costs only the frames that it hits.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
 _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
 _MOST_BYTES = 1 << 30
-"""Text of a frame from which it counts as damaged (chosen: a batch of a crawl has some MB at most)."""
+"""Decompressed bytes above which a frame counts as damaged (chosen: a batch of a crawl has some MB at most)."""
 
 
 class Corpus(NamedTuple):
-    """The files that documents come from, and what is known of them."""
+    """The files of a corpus, and what is known about it."""
 
     sources: list[Source]
     purposes: list[str]
-    """What the documents were collected for, as far as is known (base/opt_outs.py)."""
+    """Purposes of the collection, as far as known (base/opt_outs.py)."""
     crawls: Sequence[Manifest] = ()
-    """How the crawls among the sources were made (jobdir/card.py)."""
+    """The provenance of the crawls among the sources (jobdir/card.py)."""
     troubles: Sequence[str] = ()
-    """Why the states of some crawls cannot be read."""
+    """Errors of crawls whose state cannot be read."""
 
     @property
     def documents(self) -> int:
-        """How many there are; 0 if some source does not say."""
+        """Number of documents; 0 if it is unknown for some source."""
         entries = [source.entries for source in self.sources]
         return 0 if None in entries else sum(filter(None, entries))
 
     def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = stored_documents) -> Iterator[StoredDocument]:
-        """The documents in order, as *read* finds them in each source; raises BadInput and DamageError."""
+        """The documents that *read* gives for each source, in order; raises BadInput and DamageError."""
         return chain.from_iterable(map(read, self.sources))
 
 
 def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
-    """The corpus in crawl directories and files; raises BadInput when one is neither.
+    """The corpus in *names*, crawl directories and files; raises BadInput for anything else.
 
-    A crawl may be running: its corpus is what was acknowledged, or, with *is_salvage*, whatever text there is.
+    A crawl may be running: its corpus is the acknowledged text, or, with *is_salvage*, all text in its files.
     """
     sources: list[Source] = []
     purposes: set[str] = set()
@@ -91,7 +91,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
 
 
 def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> None:
-    """Raise JobdirError if the state counts other documents than its segments hold: some would be missing."""
+    """Raise JobdirError if the state counts more or fewer documents than the segments that it names."""
     named = sum(segment.entries for segment in segments)
     counted = crawl.counts.get("total/documents", named)
     if named != counted:
@@ -117,9 +117,9 @@ def _purposes_beside(path: Path) -> set[str]:
 
 
 def salvaged_sources(directory: Path, segments: Iterable[Segment]) -> list[Source]:
-    """The files of a crawl's corpus, and those of the *segments* named by its state that are gone.
+    """The segments in a crawl's directory, and missing ones that its state names (*segments*).
 
-    Whole frames behind the length that the state records for a segment are text as well, and are read.
+    Salvage also reads whole frames behind the recorded length of a segment.
     """
     known = {segment.path: Source(*segment) for segment in segments}
     files = {path for path in directory.glob(f"corpus/*{SUFFIX}") if _SEGMENT.fullmatch(path.name)}
@@ -127,24 +127,24 @@ def salvaged_sources(directory: Path, segments: Iterable[Segment]) -> list[Sourc
 
 
 class Loss(TypedDict):
-    """What was left out of a file."""
+    """What salvage left out of a file."""
 
     file: str
     bytes: int
     frames: int
-    """An estimate: those that seem to begin in these bytes."""
+    """Number of frames that seem to begin in these bytes."""
     documents: int | None
-    """What the state records, else an estimate from the whole frames; None if there is neither."""
+    """Number by the state, else estimated from the whole frames; None without either."""
 
 
 class Salvage:
-    """Reads sources as far as they are whole; ``losses`` grows with each that is not."""
+    """Reads sources as far as they are whole, and collects in ``losses`` what is not."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
 
     def documents(self, source: Source) -> Iterator[StoredDocument]:
-        """The documents of every frame of *source* that is whole; of a file that is all whole, all documents."""
+        """The documents of the whole frames of *source*; of a file without damage, all documents."""
         if source.length is None and _is_whole(source):
             yield from stored_documents(source)
             return
@@ -154,7 +154,7 @@ class Salvage:
                 yield from part.documents
                 read += part.length
                 taken += len(part.documents)
-            elif source.length is None or part.offset < source.length:  # what lies behind was never acknowledged
+            elif source.length is None or part.offset < source.length:  # bytes behind it were never acknowledged
                 lost += part.length
                 frames += part.frames
         size = source.path.stat().st_size if source.path.exists() else 0
@@ -166,18 +166,18 @@ class Salvage:
 
 
 class _Part(NamedTuple):
-    """A frame that is whole, or a stretch of bytes between such."""
+    """A whole frame, or the bytes between two whole frames."""
 
     offset: int
     length: int
     documents: Sequence[StoredDocument] = ()
-    """A whole frame has at least one."""
+    """Those of a whole frame, at least one; else empty."""
     frames: int = 0
-    """Frames that seem to begin in a stretch that is not whole."""
+    """Number of frames that seem to begin in other bytes; 0 for a whole frame."""
 
 
 def _parts(path: Path) -> Iterator[_Part]:
-    """A file from its beginning to its end; nothing of one that is missing or empty."""
+    """The parts of a file in order; none if it is missing or empty."""
     if not path.exists() or not path.stat().st_size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -185,7 +185,7 @@ def _parts(path: Path) -> Iterator[_Part]:
         while at < len(data):
             part = _frame(path, at, len(data)) if data[at : at + len(_MAGIC)] == _MAGIC else None
             if part is None:
-                at = data.find(_MAGIC, at + 1) % (len(data) + 1)  # where there is none, -1 becomes the end
+                at = data.find(_MAGIC, at + 1) % (len(data) + 1)  # -1, none found, becomes the end
                 continue
             if at > begin:
                 yield _damaged(data, begin, at)
@@ -200,7 +200,7 @@ def _damaged(data: mmap.mmap, begin: int, end: int) -> _Part:
 
 
 def _frame(path: Path, begin: int, size: int) -> _Part | None:
-    """The frame at byte *begin* of a file of *size* bytes; None if it is not whole."""
+    """The whole frame at byte *begin* of a file of *size* bytes, else None."""
     try:
         frame = next(frames(path, size, begin, _MOST_BYTES))
         documents = _documents(frame.data.decode())
@@ -210,7 +210,7 @@ def _frame(path: Path, begin: int, size: int) -> _Part | None:
 
 
 def _documents(text: str) -> list[StoredDocument]:
-    """The documents that *text* is made of; none if it is not made of documents alone."""
+    """The documents in *text*; none if it holds anything else."""
     found = []
     at = 0
     while (match := _DOCUMENT.match(text, at)) is not None:
@@ -229,7 +229,7 @@ def _is_whole(source: Source) -> bool:
 
 
 def account(losses: Iterable[Loss]) -> Iterator[str]:
-    """A line for each file of which something was left out."""
+    """One line of report for each loss."""
     for loss in losses:
         documents = "nobody knows how many" if loss["documents"] is None else f"about {loss['documents']:,}"
         yield f"{loss['file']}: {loss['bytes']:,} bytes left out, {loss['frames']:,} frames, {documents} documents"

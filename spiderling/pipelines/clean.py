@@ -1,7 +1,7 @@
 """Pipeline 100: a text worker decodes, parses and cleans the page and identifies its language; opt-outs are obeyed.
 
-What a page and its site say about the use of its text counts before the text is judged.  So a page that refuses ends
-as that, whatever its text is like, and its links are not followed if it says so.
+Opt-outs of the page and its site count before the text is judged: a page that refuses ends as noindex or opted-out
+whatever its text is, and its links are not followed if it says so.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class CleanPipeline(Component):
         self._workers: WorkerPool | None = None
 
     async def open_spider(self) -> None:
-        """Start the workers while the first robots.txt files are fetched; a crawl of archives waits for the workers.
+        """Start the workers in the background; a crawl of archives waits for them.
 
-        The crawl stops if one cannot be started, for instance because a model is damaged; raises CloseSpider.
+        If one cannot be started, for instance because a model is damaged, the crawl stops, or CloseSpider is raised.
         """
         if not self.has_crawl:
             return
@@ -61,7 +61,7 @@ class CleanPipeline(Component):
             else:
                 await self._workers.start()
         except SpiderlingError as error:
-            # `Crawl.fail` would close the spider while it is being opened
+            # not by `Crawl.fail`, which would close the spider while it is being opened
             logger.error("The crawl stops: %s", error)
             self._crawler.stats.set_value(FAILED_STAT, "bad-input")
             raise CloseSpider("bad-input") from None
@@ -73,7 +73,7 @@ class CleanPipeline(Component):
     async def process_item(self, item: Any) -> Any:
         """Fill ``item.page``; raises DropPage(WORKER_CRASH, NOINDEX, OPTED_OUT, UNDECODABLE or BOILERPLATE_ONLY).
 
-        Without any worker the crawl stops, and raises PutBack.
+        If no worker can be had, stops the crawl and raises PutBack; for archives raises the SpiderlingError.
         """
         if not isinstance(item, PageItem) or self._workers is None:
             return item
@@ -95,7 +95,7 @@ class CleanPipeline(Component):
 
 
 def check_text(page: Page) -> None:
-    """Raises DropPage(UNDECODABLE or BOILERPLATE_ONLY) for a page without running text."""
+    """Raise DropPage(UNDECODABLE or BOILERPLATE_ONLY) for a page without running text."""
     if page.encoding_detected is None:
         raise DropPage(Reason.UNDECODABLE)
     if not page.has_text:
@@ -103,7 +103,7 @@ def check_text(page: Page) -> None:
 
 
 def declared_charset(response: Response) -> str | None:
-    """The charset in the Content-Type header, if it has one."""
+    """The charset in the Content-Type header, else None."""
     match = _CHARSET.search(response.headers.get(b"Content-Type") or b"")
     return match[1].decode("ascii") if match else None
 
@@ -138,7 +138,7 @@ def follow(statements: Iterable[Statement], policy: Policy) -> Follow:
 
 
 def check_opt_outs(statements: Iterable[Statement], policy: Policy) -> None:
-    """Raises DropPage(NOINDEX or OPTED_OUT) when one of *statements* binds."""
+    """Raise DropPage(NOINDEX or OPTED_OUT) if by *policy* one of *statements* binds the crawl."""
     binding = policy.binding(statements)
     if binding is not None:
         raise DropPage(Reason.NOINDEX if binding.signal in _INDEXING else Reason.OPTED_OUT, str(binding))

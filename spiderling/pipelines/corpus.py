@@ -1,4 +1,4 @@
-"""Pipeline 500: renders the document as prevertical, the format of Sketch Engine and of SpiderLing's corpora."""
+"""Pipeline 500: renders the document as prevertical, the format of Sketch Engine and SpiderLing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spiderling.text import Page
 from spiderling.text.prevertical import written
 
 CAPTURED = "spiderling_captured"
-"""Meta key of pages from an archive: when they were fetched, in seconds since 1970."""
+"""Key of a request's meta for pages from archives: the time of capture, in seconds since 1970."""
 
 
 class CorpusPipeline(PagePipeline):

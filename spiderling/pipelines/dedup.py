@@ -1,9 +1,9 @@
 """Pipeline 400: only new text is kept and counts as yield.
 
-First go pages that differ only in numbers from others of their domain (frontier/discovery/traps.py), then exact
-duplicates of a page as received or of its clean text (Suchomel and Pomikálek 2012, section 2), then paragraphs that
-are near-duplicates (corpus/near_duplicates.py).  Only what is kept is remembered.  It becomes durable together with
-its document, so a page that is fetched again after a kill is not its own duplicate.
+It drops pages that differ only in numbers from others of their domain (frontier/discovery/traps.py), then exact
+duplicates of a page as received or of its clean text (Suchomel and Pomikálek 2012, section 2), then near-duplicate
+paragraphs (corpus/near_duplicates.py).  Only kept text is remembered, and becomes durable together with its document.
+So a page that is fetched again after a kill is not its own duplicate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spiderling.text.quality import parse_quality
 
 
 class DedupPipeline(PagePipeline):
-    """Sets ``item.digests``; takes known paragraphs out, or marks them; drops pages that have too little new text."""
+    """Sets ``item.digests``; removes or marks duplicate paragraphs; drops pages with too little new text."""
 
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
@@ -42,7 +42,10 @@ class DedupPipeline(PagePipeline):
         item.digests = digests
 
     def _without(self, item: PageItem, page: Page, duplicate: Sequence[bool]) -> int:
-        """Take the duplicates among the kept paragraphs out of the clean text, or mark them; the text's digest."""
+        """Remove or mark duplicates among the kept paragraphs; returns the key of the clean text's digest.
+
+        *duplicate* has one entry for each kept paragraph.  Raises DropPage(NEAR_DUPLICATE).
+        """
         options = self.crawl.options
         marks = options.dedup == "mark"
         flags = iter(duplicate)

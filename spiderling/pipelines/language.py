@@ -1,4 +1,4 @@
-"""Pipeline 200: drops pages that are not in an accepted language, or whose words that language does not know."""
+"""Pipeline 200: drops pages that are not in an accepted language, or have too small a known share in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LanguagePipeline(PagePipeline):
 
 
 def check_language(page: Page, accepted: Collection[str], options: Options) -> None:
-    """Raises DropPage(WRONG_LANGUAGE) for a page whose text is in none of the *accepted* languages (codes)."""
+    """Raise DropPage(WRONG_LANGUAGE) for a page whose text is not in an *accepted* language (codes)."""
     share = sum(page.languages.get(code, 0.0) for code in accepted)
     if page.language not in accepted or share < options.min_language_share or page.known_share < options.min_likeness():
         raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")

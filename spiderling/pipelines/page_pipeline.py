@@ -1,4 +1,4 @@
-"""What the pipelines behind the text worker have in common."""
+"""The base class of the pipelines behind the text workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spiderling.text import Page
 
 
 class PagePipeline(Component):
-    """Judges or fills the pages that pass; other items, such as a spider of one's own yields, pass as they are."""
+    """Judges or fills PageItems; other items, from spiders of users, pass unchanged."""
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, PageItem) and item.page is not None:
@@ -18,5 +18,5 @@ class PagePipeline(Component):
         return item
 
     def process_page(self, item: PageItem, page: Page) -> None:
-        """*page* is what the text worker found in the response of *item*; raises DropPage for one that has to go."""
+        """Judge or fill *item*, whose ``page`` is *page*; raises DropPage to drop it."""
         raise NotImplementedError

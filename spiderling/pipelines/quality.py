@@ -1,4 +1,4 @@
-"""Pipeline 300: drops pages with too little text, or with text that is not written in sentences."""
+"""Pipeline 300: drops pages with too little text, text that is not sentences, or machine translation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class QualityPipeline(PagePipeline):
 
 
 def check_quality(page: Page, options: Options) -> None:
-    """Raises DropPage(BAD_QUALITY) for a page with too little text, or text that no one writes in sentences."""
+    """Raise DropPage(BAD_QUALITY) for a page outside of a limit, or translated by machine if that is refused."""
     limits = parse_quality(options.quality)
     found = page.quality
     for measure, value, limit in (

@@ -179,7 +179,7 @@ class Archives:
         return self._reader.records(raw, self._places[source].last)
 
     def _judged(self, place: Place, record: Record) -> Fetch | None:
-        """The fetch of a page for the pipelines; None for any other record, which is accounted for here."""
+        """The page of *record* for the pipelines; None for any other, which is accounted for here."""
         if not place.begin_record(record.position):
             return None
         fetch = self._begun(place, record)
@@ -225,7 +225,7 @@ class Archives:
             self._crawl.note(_KEY + place.source, place.saved)
 
     def _is_full(self) -> bool:
-        """Whether more pages are in work than the text workers need, or more bytes than allowed."""
+        """Whether enough pages or bytes are in work."""
         return len(self._in_work) > self._most_pages or sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
 
     async def _one_settled(self) -> None:

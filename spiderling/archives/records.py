@@ -183,7 +183,7 @@ class RecordReader:
         return _joined(body) if is_chunked else body
 
     def _content(self, record: Record, body: bytes, target: CanonicalUrl) -> bytes:
-        """*body* without its content coding; raises Refused if it is no text, too big or cannot be decoded."""
+        """*body* without its content coding; raises Refused."""
         names = (b"Content-Type", b"Content-Disposition")
         content_type, disposition = ((record.headers.get(name) or b"").decode("latin-1") for name in names)
         kind = media_types.of_headers(content_type, disposition, target.path)

@@ -59,7 +59,7 @@ def records(path: Path, length: int) -> Iterator[Record]:
 
 
 def sha1_digest(data: bytes) -> str:
-    """``sha1:`` and the SHA-1 of *data* in base 32, as in WARC files and their indexes."""
+    """SHA-1 in base 32 behind ``sha1:``, as in WARC files."""
     return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
 
 

@@ -54,7 +54,7 @@ class LinkLine(NamedTuple):
 
 
 class LinkKind(SegmentKind):
-    """Writes one line for each (Outcome, end of the URL, seconds since 1970)."""
+    """Writes (Outcome, end, seconds since 1970)."""
 
     def __init__(self) -> None:
         super().__init__("links", ".links.zst")

@@ -138,7 +138,7 @@ class Deduplication:
         return connection
 
     def _description(self) -> str:
-        """The rule and the sources, which must be the same for a run to go on."""
+        """Rule and sources, which must not change for a run to go on."""
         sources = [[str(s.path.resolve()), s.length or s.path.stat().st_size] for s in self._corpus.sources]
         return json.dumps({"rule": self._rule._asdict(), "sources": sources})
 
@@ -337,7 +337,7 @@ def _duplicates(
 
 @contextmanager
 def _told(work: Path) -> Iterator[None]:
-    """Turn errors of DuckDB and of the system into BadInput and StorageError."""
+    """Turn DuckDB's errors into ours."""
     import duckdb
 
     try:

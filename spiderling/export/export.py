@@ -141,7 +141,7 @@ class Parts:
         self._open: dict[str, _Shard] = {}
         self._complete: list[_Shard] = []
         self._numbers: Counter[str] = Counter()
-        """Part -> number of its files, if files have a size limit."""
+        """Part -> number of its files."""
         if not plan.splits:
             self._begin("")  # a corpus without documents makes a file, too
 

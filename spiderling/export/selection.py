@@ -159,7 +159,7 @@ class Plan:
     """Which documents an export writes, and into which files."""
 
     out: Path
-    """The file; if the output is split, the name into which the parts' names are put."""
+    """The file; with splits, its name is the pattern of the files' names."""
     format_name: str
     splits: tuple[str, ...] = ()
     """Keys of SPLITS, the first one outermost."""

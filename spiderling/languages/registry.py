@@ -109,14 +109,14 @@ class LanguageInfo:
 
 
 def available(dirs: str = "") -> dict[str, LanguageInfo]:
-    """Code -> language, from *dirs* (SPIDERLING_MODELS) and the places above; the first place with a code counts."""
+    """Code -> language; *dirs* is SPIDERLING_MODELS.  Of several models with one code the first place counts."""
     return {code: _info(directory) for code, directory in _directories(dirs).items()}
 
 
 def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
     """The languages that *text* names, such as 'cs,slk,German', each once.
 
-    Raises BadInput for one without a model; the message proposes similar names and tells how to train one.
+    Raises BadInput for one without a model, with near matches and how to train one.
     """
     places = _directories(dirs)
     wanted = [part.strip() for part in text.split(",") if part.strip()]

@@ -42,10 +42,7 @@ class DedupPipeline(PagePipeline):
         item.digests = digests
 
     def _without(self, item: PageItem, page: Page, duplicate: Sequence[bool]) -> int:
-        """Remove or mark duplicates among the kept paragraphs; returns the key of the clean text's digest.
-
-        *duplicate* has one entry for each kept paragraph.  Raises DropPage(NEAR_DUPLICATE).
-        """
+        """Remove or mark duplicates among the kept paragraphs; returns the key of the clean text's digest."""
         options = self.crawl.options
         marks = options.dedup == "mark"
         flags = iter(duplicate)

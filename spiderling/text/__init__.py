@@ -12,7 +12,7 @@
     quality.py       further signals of a document's quality
     spam.py          signs of link farms and of machine-made text
     shingles.py      hashes of word runs: near-duplicates share many
-    sketch.py        one hash of a page's words: soft error pages of a site share it
+    sketch.py        one hash of a page's words: soft error pages share it
     optout.py        what the page says about the use of its text
     page.py          Page, the value that holds all results
     sitemap.py       the URLs in a sitemap

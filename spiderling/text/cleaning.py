@@ -147,8 +147,8 @@ class _Judge:
     """Finds the classes and languages of a page's blocks.
 
     The language models look at all blocks that may be text before these are classified,
-    because jusText's rules need the stop words of the page's own language besides those of the
-    accepted ones.  Otherwise an English page would count as boilerplate, and not as English.
+    because jusText's rules need the stop words of the page's own language, too.  Without them
+    an English page would be boilerplate rather than English.
     """
 
     def __init__(self, page: Page, models: LanguageModels, options: TextOptions) -> None:

@@ -42,7 +42,7 @@ def words(text: str) -> list[str]:
 
 
 def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
-    """Code points of the normalised *texts*, joined; and the place where each text begins, then where the last ends."""
+    """Code points of the normalised *texts*, joined; and where each text begins, and the last one ends."""
     every = f" {'  '.join(texts)} "
     if _is_special(every):
         texts = [text.lower() for text in texts]
@@ -98,7 +98,7 @@ def codepoints(text: str) -> Hashes:
 
 
 def hash_rows(grams: Hashes, size: int) -> Hashes:
-    """32-bit hash of each row of *grams* (n-gram, size)."""
+    """32-bit hash of each row of *grams*."""
     return _hash(list(grams.T), len(grams), size)
 
 

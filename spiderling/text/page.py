@@ -73,7 +73,7 @@ class TextOptions:
     block_threshold: float = 0.42
     """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
-    """Rules for the other modes, as `parse_rules` (boilerplate/rules.py) reads them."""
+    """Rules for the other modes (`parse_rules` in boilerplate/rules.py)."""
     min_known_share: float = 0.6
     """Least known share of a text in its language; three quarters of it for a single paragraph.
     With the method 'cosine': least cosine of a document."""
@@ -130,9 +130,9 @@ class Page:
     links_cut: int = 0
     """Number of links left out, beyond MAX_LINKS."""
     languages: dict[str, float] = field(default_factory=dict)
-    """Language -> share of the good text's characters, largest first; what is missing to 1 is in no known language."""
+    """Language -> share of the good text's characters, largest first; the rest is in no known language."""
     language: str | None = None
-    """The language with the largest share; the nearest one if there are no shares."""
+    """The language with the largest share, else the nearest one."""
     known_share: float = 0.0
     """Known share (language/models.py) of the good text in that language; 1 is as in held-out text.
     With the method 'cosine': cosine of its trigrams with the language's."""
@@ -145,7 +145,7 @@ class Page:
     badness: float = 0.0
     """How far the language's function words fall short (language/function_words.py); 0 is best."""
     quality: Quality = NO_QUALITY
-    """Other quality signals of the good text (text/quality.py); NO_QUALITY if no paragraph is kept."""
+    """Other signals of the good text (text/quality.py); NO_QUALITY if none of it is kept."""
     raw_digest: bytes = b""
     """xxh3_128 of the body as received."""
     text_digest: bytes = b""

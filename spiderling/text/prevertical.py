@@ -33,7 +33,7 @@ def are_elements(data: bytes) -> bool:
 
 
 def written(attributes: Mapping[str, object]) -> str:
-    """*attributes* as text of a tag, with a space before each; empty ones are left out."""
+    """*attributes* as they stand in a tag; empty ones are left out."""
     return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
 
 

@@ -131,7 +131,7 @@ def parse_quality(text: str) -> QualityLimits:
 
 
 def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
-    """The range *text* of the measure *name*; an end left out is that of *limits*.  Raises ValueError."""
+    """The range *text* of *name*; an end left out is that of *limits*.  Raises ValueError."""
     former: Range = getattr(limits, name)
     low, dots, high = text.partition("..")
     try:

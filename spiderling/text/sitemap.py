@@ -82,7 +82,7 @@ def _read_lines(data: bytes) -> Sitemap:
 
 
 def _read_xml(data: bytes, element: bytes, is_index: bool) -> Sitemap:
-    """The texts of all elements with the tag *element*, in CDATA or not, outside of comments."""
+    """The texts of all elements *element*, in CDATA or not, outside of comments."""
     tag = re.escape(b"<" + element)
     mark = re.compile(_COMMENT + rb"|" + tag + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})", re.DOTALL)
     urls: list[str] = []

@@ -35,7 +35,7 @@ def sketch(texts: Iterable[str], url: str) -> int:
 
 
 def _foreign(text: str, own: set[str]) -> str:
-    """*text*; from its short lines the *own* words, those of the address, are removed."""
+    """*text* without the *own* words of the address in its short lines."""
     parts = []
     done = 0
     for begin in sorted({begin for word in own for begin in _lines_with(word, text)}):

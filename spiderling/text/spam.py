@@ -18,7 +18,7 @@ from spiderling.text.page import Page
 from spiderling.text.quality import Quality
 
 GOOGLE = "google"
-"""Value of `translated` where Google Translate surely made the page."""
+"""Value of `translated` for Google Translate."""
 _PLUGINS = ("gtranslate", "weglot", "linguise", "conveythis", "transposh", "bablic")
 _SAVED = re.compile(r"<html\b[^>]{0,500}\btranslated-(?:ltr|rtl)\b|x-translated-by", re.IGNORECASE)
 _HEAD_CHARS = 4_000

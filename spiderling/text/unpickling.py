@@ -19,7 +19,7 @@ _TYPES = frozenset(
 )
 """(module, name) of the types and functions that a Page is unpickled with."""
 _found: dict[tuple[str, str], Any] = {}
-"""Types already looked up.  One look-up takes a tenth of the time in which a Page is unpickled."""
+"""Types already looked up; to unpickle a Page takes only ten times as long as a look-up."""
 
 
 class _PageReader(pickle.Unpickler):

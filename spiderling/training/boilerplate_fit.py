@@ -33,7 +33,7 @@ _INNER_FOLDS = 3
 _EPOCHS = (4, 12)
 """Passes over the pages for the first network and for the second, which overfits less."""
 _NETWORKS = (1, 2)
-"""Fits, from different random starts, whose mean is the first network, and the second."""
+"""Fitted networks whose mean is the first network, and the second."""
 _BATCH = 1024
 """Blocks of one step."""
 _RATE = 3e-3
@@ -130,7 +130,7 @@ def table(every: Sequence[Sample], choose: Callable[[int, Sample], Sequence[bool
 
 
 def by_rules(sample: Sample, preset: str, stoplist: Collection[str]) -> list[bool]:
-    """For each block, whether jusText's rules call it good; stop words do not count for an empty *stoplist*."""
+    """Whether each block is good by jusText's rules; without stop words for an empty *stoplist*."""
     longest = sorted((block.text for block in sample.blocks), key=len)[-12:]
     rules = rules_for(preset, length_scale("".join(longest)), bool(stoplist))
     return [cls == GOOD for cls in classify(sample.blocks, stoplist, rules)]
@@ -206,7 +206,7 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
 
 
 def _gradients(parts: Sequence[Array], rows: Array, truth: Array, weights: Array) -> list[Array]:
-    """Gradients of the weighted mean logistic loss, in the order of *parts*."""
+    """Gradients of the weighted mean logistic loss, by part."""
     hidden, hidden_bias, output, output_bias = parts
     units = np.maximum(0, rows @ hidden + hidden_bias)
     probability = Network(hidden, hidden_bias, output, float(output_bias[0]))(rows)

@@ -31,7 +31,7 @@ _DOCUMENT_WORDS = 500
 _HELD_OUT = 10
 """One of this many lines is held out; chosen."""
 _GOLDEN = 0.6180339887
-"""Fraction of the golden ratio: the fractions of its multiples are spread evenly."""
+"""Fraction of the golden ratio, whose multiples are spread evenly between 0 and 1."""
 
 
 def sentences(texts: Iterable[str]) -> list[str]:

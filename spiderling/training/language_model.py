@@ -119,8 +119,7 @@ def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
 def _read(path: Path, old: LanguageInfo | None) -> str:
     """The text of a file, in NFC as most web pages are.
 
-    Raises BadInput for a file that is no plain UTF-8; an *old* model of the language helps the message to name its
-    encoding.
+    Raises BadInput for a file that is no plain UTF-8; an *old* model of the language helps to name its encoding.
     """
     try:
         data = path.read_bytes()

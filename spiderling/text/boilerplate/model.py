@@ -30,7 +30,7 @@ from spiderling.text.html.zones import Inherited, Tree
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""
 _MAX_SCORE = 30.0
-"""Largest absolute score before the logistic function, so that exp does not overflow; chosen."""
+"""Largest absolute score, so that exp does not overflow; chosen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

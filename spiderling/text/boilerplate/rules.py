@@ -209,8 +209,8 @@ def _both_sides(classes: Sequence[str], stops: Collection[str]) -> tuple[list[st
 
 
 def _decide_short(classes: Sequence[str]) -> list[str]:
-    """Decide short blocks.  Where the nearest good or bad blocks on both sides agree, take their class; else BAD, but
-    GOOD if a near-good block stands between the short and the bad one."""
+    """Decide short blocks: as the nearest good or bad blocks on both sides if these agree; else BAD, but GOOD if a
+    near-good block stands between it and the bad one."""
     before, after = _both_sides(classes, (GOOD, BAD))
     near_before, near_after = _both_sides(classes, (GOOD, BAD, NEARGOOD))
 

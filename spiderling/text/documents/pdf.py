@@ -41,7 +41,7 @@ _INDENTATION = 0.9
 _SHORT_LINE = 0.85
 """Length below which a line is short, as a share of the width of the page's text."""
 _LARGE = 1.15
-"""Letter size above which a paragraph is a heading, in the most frequent letter size."""
+"""Letter size above which a paragraph is a heading, in usual letter sizes."""
 _MAX_HEADING_CHARS = 200
 """Characters of a heading at most."""
 _MIN_RUNNING_PAGES = 3

@@ -60,7 +60,7 @@ class Fit(NamedTuple):
 def telling_words(body: bytes) -> bytes:
     """The words of *body* with non-ASCII bytes, joined; the others are the same in every encoding.
 
-    Bytes of white space and angle brackets divide them: in the legacy encodings these are part of no other character.
+    White space and angle brackets divide them; in legacy encodings these bytes are part of no other character.
     """
     words = body[:_SEARCHED_BYTES].translate(_SEPARATORS).split()
     return b" ".join(word for word in words if not word.isascii())[:SAMPLE_BYTES]

@@ -33,7 +33,7 @@ _SERIALISED = re.compile(r"(https?://[^/?#]+)(/(?:[^?#]*/)?)")
 
 
 class LinkCollector:
-    """Collects links; it reads, and never changes, *tokens*: the texts of the current block in `Builder`."""
+    """Collects links; it only reads *tokens*, the current block's texts in `Builder`."""
 
     def __init__(self, tokens: list[str], metadata: Metadata) -> None:
         self._tokens = tokens
@@ -122,7 +122,7 @@ class LinkCollector:
         self.first_of_block = len(self.rows)
 
     def renumber(self, blocks: Mapping[int, int]) -> None:
-        """Change the block numbers, old -> new, of all links; a number not in *blocks* becomes -1."""
+        """Change block numbers, old -> new; one not in *blocks* becomes -1."""
         for row in self.rows:
             row[_BLOCK] = blocks.get(row[_BLOCK], _OUTSIDE)
 

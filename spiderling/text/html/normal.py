@@ -36,7 +36,7 @@ _IDLE_JOINERS = re.compile(
 )
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
 _MAX_MARKS = 30
-"""Marks on one letter that are kept (UAX #15, section 13); NFC takes quadratic time for long runs of marks."""
+"""Marks on one letter that are kept (UAX #15, section 13); NFC takes quadratic time for more."""
 _MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
 NEXT_LINE = "\x85"

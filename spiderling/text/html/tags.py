@@ -5,7 +5,7 @@ from __future__ import annotations
 from spiderling.text.html.zones import ZONED
 
 INLINE = 0
-"""A tag inside running text: its text belongs to the text around it."""
+"""Its text belongs to the text around it."""
 BOX = 1
 """It ends a block and may hold blocks, so it stands in the page's tree."""
 BLOCK = 2
@@ -16,11 +16,11 @@ INSIDE = 5
 """It ends no block but may hold blocks, so it stands in the page's tree."""
 LINE_BREAK = 6
 AREA = 7
-"""A link without text: a frame or an area of a map."""
+"""A link without text."""
 THROUGH = 8
 """The tag is ignored; its content counts."""
 DEAD = 9
-"""The element is ignored with all its content: it holds no running text."""
+"""It is ignored with all its content: no running text."""
 HEAD = 10
 """Added to one of the kinds above for tags that say something about the page."""
 _BLOCKS = """

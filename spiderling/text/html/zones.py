@@ -65,7 +65,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 class Inherited(NamedTuple):
-    """The tree of a page that is read to its end, as arrays; the index is an element's number."""
+    """The tree of a whole page, as arrays by the elements' numbers."""
 
     parents: Ints
     ends: Ints

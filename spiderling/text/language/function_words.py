@@ -94,6 +94,6 @@ def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
 
 
 def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
-    """The most frequent of *words* (word -> count), which make up _STOPWORD_SHARE of a text of *total* words."""
+    """The most frequent of *words* (word -> count): _STOPWORD_SHARE of a text of *total* words."""
     before = accumulate(words.values(), initial=0)
     return frozenset(word for word, covered in zip(words, before, strict=False) if covered <= _STOPWORD_SHARE * total)

@@ -30,11 +30,11 @@ ORDER = 4
 MAX_CHARS = 600
 """Characters of a text that are read; chosen: more do not change the answer."""
 MIN_CHARS = 40
-"""Least 4-grams of a text whose language may be sure; chosen."""
+"""4-grams that a text with a sure language has at least; chosen."""
 _TABLE_BITS = 17
 """Binary logarithm of the number of hashes with log-probabilities; chosen, as are the constants below."""
 _KNOWN_BITS = 18
-"""Binary logarithm of the number of hashes in the table of usual n-grams."""
+"""Binary logarithm of the number of hashes of usual n-grams."""
 _SMOOTHING = 0.3
 """Count that every hash has at least (additive smoothing)."""
 _SCALE = 500_000
@@ -64,7 +64,7 @@ _SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
 _SPREAD = (
     (np.arange(1 << _COUNTS, dtype=np.uint64)[:, None] >> np.arange(_COUNTS, dtype=np.uint64) & 1) << _SHIFTS
 ).sum(1)
-"""For each set of up to _COUNTS languages, as bits: the number that, when added, increases their counts by one."""
+"""For each set of _COUNTS languages, as bits: the number to add to increase their counts by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class _Usual:
         return cls(size, np.array(columns, np.intp), table)
 
     def shares(self, grams: Hashes, starts: Places) -> Array:
-        """Share of usual n-grams (text, language); *grams* are hashed n-grams, *starts* the places of the texts."""
+        """Share of usual n-grams (text, language) among the hashed n-grams *grams*."""
         number, width = self.table.shape
         rows = self.table.view(f"V{width}")[:, 0].take(grams & np.uint32(number - 1), mode="clip")
         bits = rows.view(np.uint8).reshape(-1, width)

@@ -35,9 +35,9 @@ _KEY = "archive:"
 _PAGES_PER_WORKER = 6
 """Pages in work for each text worker (chosen, so that no worker waits)."""
 _MOST_BYTES = 64_000_000
-"""Bytes of all pages in work at most (chosen)."""
+"""Most bytes of all pages in work together (chosen)."""
 _MOST_SPREAD = 10_000
-"""Records of an archive behind the oldest that is not done, at most (chosen: each checkpoint names the done ones)."""
+"""Most records of an archive behind the first that is not done (chosen: each checkpoint names the done ones)."""
 _MOST_TOLD = 3
 """Damages of one archive that are logged one by one (chosen)."""
 _MOST_NAMED = 5

@@ -3,7 +3,7 @@
 A snapshot is one file for each layer of the filter, and an index that names the layers and the position in the corpus
 up to which they hold its text.  It is written while the crawl goes on: bits are only ever added, and the index is put
 in place (fsync, rename) when all documents that the layers may hold are durable.  A start reads the text behind that
-position.  The filter never holds unacknowledged text, so a page that is fetched again is not its own duplicate.
+position.  So the filter holds only acknowledged text, and a page that is fetched again is not its own duplicate.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def _duplicates(
 
 @contextmanager
 def _told(work: Path) -> Iterator[None]:
-    """Turn DuckDB's errors into ours."""
+    """Turn errors of DuckDB into BadInput or StorageError."""
     import duckdb
 
     try:

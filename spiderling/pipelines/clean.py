@@ -46,7 +46,7 @@ class CleanPipeline(Component):
     async def open_spider(self) -> None:
         """Start the workers in the background; a crawl of archives waits for them.
 
-        If one cannot be started, for instance because a model is damaged, the crawl stops, or CloseSpider is raised.
+        If one cannot be started (a model is damaged), the crawl stops: by CloseSpider from here, or by `Crawl.fail`.
         """
         if not self.has_crawl:
             return

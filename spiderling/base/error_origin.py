@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 _CARRIERS = (
-    "/scrapy/",
-    "/twisted/",
-    "/asyncio/",
-    f"{_PACKAGE}/engine/fast_scrapy.py",
-    f"{_PACKAGE}/engine/downloader.py",
+    *(
+        f"{Path(spec.origin).parent}{os.sep}"
+        for spec in map(find_spec, ("scrapy", "twisted", "asyncio"))
+        if spec and spec.origin
+    ),
+    f"{_PACKAGE}engine/fast_scrapy.py",
+    f"{_PACKAGE}engine/downloader.py",
 )
-"""Parts of the paths of files that only hand a request or an item on to a component."""
+"""What the paths of files begin with that only hand a request or an item on to a component."""
 
 
 def is_ours(error: BaseException) -> bool:
     """Whether *error* came from a component of Spiderling or a library that it called; False for the user's project."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
-        if not any(carrier in path for carrier in _CARRIERS):
+        if not path.startswith(_CARRIERS):
             return path.startswith(_PACKAGE)
     return False
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,7 +110,7 @@ def _lines(source: Source, start: int = 0, errors: str = "strict") -> Iterator[s
             elif source.path.suffix == ".gz":
                 unpacked = gzip.GzipFile(fileobj=file)
             yield from io.TextIOWrapper(unpacked, "utf-8", errors, newline="\n")
-    except (OSError, EOFError, UnicodeDecodeError, zstd.ZstdError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, zstd.ZstdError) as error:
         raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 

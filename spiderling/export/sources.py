@@ -196,7 +196,13 @@ def _parts(path: Path) -> Iterator[_Part]:
 
 
 def _damaged(data: mmap.mmap, begin: int, end: int) -> _Part:
-    return _Part(begin, end - begin, frames=max(1, data[begin:end].count(_MAGIC)))
+    """The stretch of *data* from *begin* to *end*, which may be as long as the file: it is searched, not copied."""
+    frames = 0
+    at = data.find(_MAGIC, begin, end)
+    while at >= 0:
+        frames += 1
+        at = data.find(_MAGIC, at + 1, end)
+    return _Part(begin, end - begin, frames=max(1, frames))
 
 
 def _frame(path: Path, begin: int, size: int) -> _Part | None:

@@ -25,9 +25,9 @@ class Budget(Extension):
         self._look()
 
     def _count_time(self) -> None:
-        now = self.crawl.clock.now()
-        self.crawl.frontier.count("time_s", round(now - self._counted_at))
-        self._counted_at = now
+        seconds = int(self.crawl.clock.now() - self._counted_at)
+        self.crawl.frontier.count("time_s", seconds)
+        self._counted_at += seconds
         self._look()
 
     def _look(self) -> None:

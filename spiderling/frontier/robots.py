@@ -242,8 +242,12 @@ class Robots:
 
     def sitemaps(self, origin: str) -> list[str]:
         """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
-        rules = self._rules(origin, SiteFile.ROBOTS)
-        return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
+        try:
+            rules = self._rules(origin, SiteFile.ROBOTS)
+            return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
+        except Exception as error:  # as in `crawl_delay`
+            self._failed_on(error, origin)
+            return []
 
     def _said(self, origin: str, url: str, wanted: Wanted) -> list[Statement]:
         path = url[len(origin) :]

@@ -222,7 +222,10 @@ def model_digests(infos: Iterable[LanguageInfo]) -> dict[str, str]:
 
 def seeds_digest(urls: Iterable[str]) -> str:
     """SHA-256 of the seeds, sorted, one a line: the same for the same set."""
-    return hashlib.sha256("".join(f"{url}\n" for url in sorted(set(urls))).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for url in sorted(set(urls)):
+        digest.update(f"{url}\n".encode())
+    return digest.hexdigest()
 
 
 def checksum(path: Path, length: int | None = None) -> str:

@@ -65,7 +65,7 @@ class SiteFilesMiddleware(Component):
         self.dispatcher.in_transit.settle_robots(
             fetch, status, response.body, redirect_target(response), asked_to_wait_s(response) or 0.0
         )
-        raise FileTaken(f"robots.txt of {asked.origin}")
+        raise FileTaken(f"{request.url} is a file of a site")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
         """Settle a sitemap; redirects within the host and failures that may pass go on to LimitsMiddleware."""

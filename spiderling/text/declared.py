@@ -164,4 +164,4 @@ def lswc_among(page: Page, targets: Sequence[str]) -> str:
     """
     found = [lswc_language(page, target) or "" for target in targets]
     agreed = (target for target, language in zip(targets, found, strict=True) if target == language)
-    return next((*agreed, *found), "") if False else next(iter((*agreed, *found)), "")
+    return next(iter((*agreed, *found)), "")

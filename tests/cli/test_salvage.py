@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,22 @@ def test_a_packed_file_that_breaks_off_is_refused(job, made, missing):
     os.truncate(segment, made[1][4] - missing)
     with pytest.raises(DamageError, match="ended before"):
         list(stored_documents(Source(segment)))
+
+
+def test_a_long_stretch_of_damage_is_searched_and_not_copied(tmp_path):
+    """A file that is not packed has no frames: all of it is one stretch."""
+    file, size = tmp_path / "long.prevert", 30_000_000
+    file.write_bytes(b"no document\n" * (size // 12) + b"<doc>")
+    tracemalloc.start()
+    try:
+        assert salvaged(file) == ([], [("long.prevert", file.stat().st_size, 1, None)])
+        assert tracemalloc.get_traced_memory()[1] < size / 4
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_damaged_gzip_stream_is_named_in_one_sentence(tmp_path):
+    file = tmp_path / "c.prevert.gz"
+    file.write_bytes(gzip.compress(text_of("http://a.test/").encode() * 99)[:10] + b"\xff" * 99)
+    with pytest.raises(DamageError, match=r"c\.prevert\.gz cannot be read: "):
+        list(stored_documents(Source(file)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from weakref import WeakSet
 
 import pytest
@@ -14,7 +15,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.robots_records import RobotsRecord
+from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
@@ -371,3 +372,23 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
         rules.records.forget_stored()
         assert sum(len(record.body) for record in rules.records.in_memory.values()) <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
+
+
+def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was read without an error when it came, by the parser of an earlier version."""
+    stored = RobotsRecord(
+        RobotsStatus.RULES, 0.0, DAY_S, body=zlib.compress(b"Sitemap: http://a.cz/s.xml\nCrawl-delay: 9")
+    )
+    failed: list[str] = []
+    rules = Robots(ALONE, lambda key: stored, lambda error, url: failed.append(url))
+    rules.records.look_in_store()
+
+    def fail(*values: object) -> Rules:
+        raise RuntimeError
+
+    monkeypatch.setattr("spiderling.frontier.robots.parsed", fail)
+    assert rules.sitemaps("http://a.cz") == []
+    assert rules.crawl_delay("http://a.cz") == 0
+    assert failed == ["http://a.cz", "http://a.cz"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable, host_row
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import BAND_BITS, Flush
-from spiderling.frontier.storage.queue_lines import line_of, plain_line, url_of
+from spiderling.frontier.storage.queue_lines import line_of, packed, plain_line, unpacked, url_of
 from spiderling.frontier.storage.queues import Queues
 
 
@@ -223,3 +224,11 @@ def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(monkeypatc
         shop.commit()
     assert left == [5, 3, 1, 0]
     assert Shop(shop.store).rest() == shop.rest() == [f"r{rank}" for rank in range(5)]
+
+
+def test_several_crawls_of_one_process_write_their_queues_at_the_same_time() -> None:
+    """Each crawl commits in a thread of its own; a compressor serves one thread at a time."""
+    lines = [b"@/a/long/path/of/a/page/%d" % number for number in range(5000)]
+    with ThreadPoolExecutor(4) as threads:
+        blobs = list(threads.map(packed, [lines] * 400))
+    assert all(unpacked(blob) == lines for blob in blobs)

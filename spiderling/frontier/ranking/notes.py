@@ -30,7 +30,6 @@ _DAMAGES = (
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
 _MOST = 1e6
 """A yield rate above that of any host; compressed documents may have more than 1."""
-_compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
 
 
 class Note(NamedTuple):
@@ -118,7 +117,8 @@ class Notes:
 
 def _packed(number: int, columns: Sequence[bytes]) -> str:
     head = json.dumps([number, *map(len, columns)]).encode()
-    return base64.b64encode(_compressor.compress(b"\n".join((head, b"".join(columns))))).decode("ascii")
+    compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)  # one serves one thread at a time
+    return base64.b64encode(compressor.compress(b"\n".join((head, b"".join(columns))))).decode("ascii")
 
 
 def _unpacked(text: str) -> tuple[int, list[bytes]]:

@@ -26,7 +26,8 @@ _SPECIAL = b"~"
 """The first byte of a line with JSON."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 """The first bytes of a zstd frame."""
-_compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+_LEVEL = 3
+"""Level of zstd compression (chosen)."""
 
 
 def plain_line(target: CanonicalUrl, rank: int) -> bytes | None:
@@ -77,7 +78,8 @@ def packed(lines: Iterable[bytes]) -> bytes:
     No line begins like a zstd frame.
     """
     joined = b"\n".join(lines)
-    return min(joined, _compressor.compress(joined), key=len)
+    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)  # one serves one thread at a time
+    return min(joined, compressor.compress(joined), key=len)
 
 
 def unpacked(blob: bytes) -> list[bytes]:

@@ -34,7 +34,6 @@ _LEVEL = 6
 """Level of zstd compression (chosen)."""
 _END_KINDS = (int, str, str, *[int] * 7, str, str, str)
 """The types of an End's fields, except ``document``."""
-_compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
 
 class End(NamedTuple):
@@ -159,7 +158,8 @@ def pack_ends(ends: Sequence[End]) -> bytes:
     columns = list(zip(*(end[1:] for end in ends), strict=True))
     if not any(columns[-1]):
         del columns[-1]  # payloads, of which the stock spider has none
-    return _compressor.compress(json.dumps(columns, separators=(",", ":")).encode())
+    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)  # one serves one thread at a time
+    return compressor.compress(json.dumps(columns, separators=(",", ":")).encode())
 
 
 def unpack_ends(keys: bytes, blob: bytes) -> list[End]:

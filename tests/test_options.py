@@ -295,6 +295,8 @@ def test_limits_of_quality(text: str, limits: QualityLimits) -> None:
         ("badness=x..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
         ("badness=5..nan", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
         ("badness=-1..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+        ("symbol_share=0.3", "symbol_share must be a range of shares from 0 to 1, "
+         "such as symbol_share=0.02.. or symbol_share=..0.8 or symbol_share=0.02..0.8"),
         ("badness=41..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
     ],
 )  # fmt: skip
@@ -302,6 +304,17 @@ def test_unknown_limits_of_quality(text: str, why: str) -> None:
     with pytest.raises(BadInput) as caught:
         parse_quality(text)
     assert str(caught.value) == f"SPIDERLING_QUALITY is {text!r}; {why}."
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in fields(QualityLimits) if spec.name.endswith("_share")])
+def test_shares_of_quality_are_at_most_one(name: str) -> None:
+    """A limit meant in percent is refused, not a measure that is switched off."""
+    for text in (f"off,{name}=..30", f"off,{name}=30..", f"off,{name}=0..1.01"):
+        with pytest.raises(BadInput, match=f"{name} must be a range of shares from 0 to 1"):
+            parse_quality(text)
+    assert getattr(parse_quality(f"off,{name}=1.."), name) == Range(1)
+    assert getattr(parse_quality(f"off,{name}=..1"), name) == Range(high=1)
+    assert getattr(parse_quality(f"{name}=0..inf"), name) == Range()
 
 
 def test_limits_of_traps() -> None:

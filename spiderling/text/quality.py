@@ -134,13 +134,22 @@ def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
     """The range *text* of *name*; an end left out is that of *limits*.  Raises ValueError."""
     former: Range = getattr(limits, name)
     low, dots, high = text.partition("..")
+    is_share = name.endswith("_share")
     try:
         found = Range(float(low or former.low), float(high or former.high))
     except ValueError:
         found = Range(-1.0)
-    if not dots or not 0 <= found.low <= found.high:
-        raise ValueError(f"{name} must be a range, such as {name}=20.. or {name}=..200 or {name}=20..200")
+    if not dots or not 0 <= found.low <= found.high or (is_share and not _is_of_shares(found)):
+        small, large = ("0.02", "0.8") if is_share else ("20", "200")
+        raise ValueError(
+            f"{name} must be a range{' of shares from 0 to 1' if is_share else ''}, "
+            f"such as {name}={small}.. or {name}=..{large} or {name}={small}..{large}"
+        )
     return found
+
+
+def _is_of_shares(found: Range) -> bool:
+    return found.low <= 1 and (found.high <= 1 or found.high == float("inf"))
 
 
 def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collection[str], page_chars: int) -> Quality:

@@ -22,7 +22,7 @@ from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.base.removed_options import FIXED, MERGED
+from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.extensions.control import ControlFile
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
@@ -105,6 +105,9 @@ def _removed_options() -> list[str]:
         "|---|---|---|",
     ]
     lines += [f"| `{name.upper()}` | {fixed.value:.10g} | {fixed.reason} |" for name, fixed in FIXED.items()]
+    lines += ["\nThese follow another option now:\n", "| option | value |", "|---|---|"]
+    for name, (followed, share) in FOLLOWING.items():
+        lines.append(f"| `{name.upper()}` | {share:g} times `{PREFIX}{followed.upper()}` |")
     lines += ["\nThese are parts of another option now:\n", "| option | in its place | default |", "|---|---|---|"]
     for name, merged in MERGED.items():
         part = merged.part.format(f"{merged.default:g}")

@@ -21,7 +21,7 @@ from spiderling.base.option_values import (
     parse_yield_profile,
 )
 from spiderling.base.options import Options
-from spiderling.base.removed_options import FIXED, MERGED, translated
+from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED, translated
 from spiderling.crawl import checkpoint
 from spiderling.crawl.arguments import compare_options
 from spiderling.engine import dispatcher, download_handler
@@ -116,7 +116,7 @@ def test_wrong_type(name: str, value: Any, what: str) -> None:
     assert str(caught.value) == f"{PREFIX}{name.upper()} is {value!r}; it must be {what}."
 
 
-@pytest.mark.parametrize("name", [*FIXED, *MERGED])
+@pytest.mark.parametrize("name", [*FIXED, *FOLLOWING, *MERGED])
 def test_a_removed_option_says_what_there_is_in_its_place(name: str) -> None:
     assert name not in asdict(Options())
     setting = PREFIX + name.upper()
@@ -162,13 +162,26 @@ def test_constants_are_the_former_defaults() -> None:
         "max_redirects": robots_requests.MAX_REDIRECTS,
         "max_links": blocks.MAX_LINKS,
         "slow_window_s": download_handler.SLOW_WINDOW_S,
-        "page_cpu_s": process.CPU_SHARE * Options().page_timeout_s,
         "stop_timeout_s": dispatcher.STOP_TIMEOUT_S,
         "min_cosine": Options(language_method="cosine").min_likeness(),
         "dedup_snapshot_s": lifecycle.SNAPSHOT_S,
         "checkpoint_pages": checkpoint.MAX_OUTCOMES,
     }
     assert today == {name: fixed.value for name, fixed in FIXED.items()}
+
+
+def test_processor_time_of_a_page_follows_its_time() -> None:
+    """A crawl that goes on is told of a change only if there is one."""
+    assert FOLLOWING["page_cpu_s"].share == process.CPU_SHARE
+    with pytest.raises(BadInput, match=r"it is 0\.5 times SPIDERLING_PAGE_TIMEOUT_S now; leave it out, or change that"):
+        Options.from_settings({"SPIDERLING_PAGE_CPU_S": 30})
+
+    def changed(page_cpu_s: float) -> list[str]:
+        meta = {"options": json.dumps({"page_cpu_s": page_cpu_s, "page_timeout_s": 60.0})}
+        return compare_options(Options(page_timeout_s=60.0), meta, Path(), from_archives=False)
+
+    assert changed(30.0) == []
+    assert changed(10.0) == ["SPIDERLING_PAGE_CPU_S: 10.0 -> 30.0"]
 
 
 def test_options_of_an_earlier_version_are_compared_by_the_names_of_today(tmp_path: Path) -> None:
@@ -178,6 +191,7 @@ def test_options_of_an_earlier_version_are_compared_by_the_names_of_today(tmp_pa
         return compare_options(Options(**options), {"options": json.dumps(former)}, tmp_path, from_archives=False)
 
     defaults = {name: one.default for name, one in MERGED.items()} | {name: one.value for name, one in FIXED.items()}
+    defaults["page_cpu_s"] = 10.0
     assert changed(defaults) == []
     own = defaults | {"max_digit_share": 0.5, "trap_pages": 40, "dns_timeout_s": 9.0}
     assert changed(own, quality="standard,digit_share=..0.5", traps="standard,pages=40") == [

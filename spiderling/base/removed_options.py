@@ -15,6 +15,14 @@ class Fixed(NamedTuple):
     """Why nobody has a reason to change it: the end of a sentence."""
 
 
+class Following(NamedTuple):
+    """An option that is a share of another one now."""
+
+    option: str
+    """The field of Options that it follows."""
+    share: float
+
+
 class Merged(NamedTuple):
     """An option that became a part of another one."""
 
@@ -36,13 +44,14 @@ FIXED = {
     "max_redirects": Fixed(5, "RFC 9309 names five, and longer chains are loops or logins"),
     "max_links": Fixed(5000, "the parser takes no more links from a page"),
     "slow_window_s": Fixed(10.0, "SPIDERLING_MIN_BYTES_PER_S says what is slow"),
-    "page_cpu_s": Fixed(10.0, "it is half of SPIDERLING_PAGE_TIMEOUT_S"),
     "stop_timeout_s": Fixed(10.0, "what is cut off is fetched again when the crawl goes on"),
     "min_cosine": Fixed(0.5, "the method cosine is that of papers, which name this value"),
     "dedup_snapshot_s": Fixed(600.0, "a start after a kill reads the documents since the last snapshot again"),
     "checkpoint_pages": Fixed(64, "SPIDERLING_CHECKPOINT_S says how often checkpoints are made"),
 }
 """Options that became constants."""
+FOLLOWING = {"page_cpu_s": Following("page_timeout_s", 0.5)}
+"""Options that follow another one."""
 MERGED = {
     "min_page_bytes": Merged("quality", "page_bytes={}..", 0),
     "min_text_chars": Merged("quality", "text_chars={}..", 250),
@@ -66,7 +75,7 @@ MERGED = {
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
-    """*values* with each merged option moved into the option that holds it; those that became constants stay.
+    """*values* with each merged option moved into the option that holds it; other removed ones stay.
 
     >>> translated({"retries": 2, "max_digit_share": 0.3, "max_badness": 40.0})
     {'retries': 2, 'quality': 'standard,digit_share=..0.3'}
@@ -83,6 +92,9 @@ def what_replaces(name: str, values: Mapping[str, Any]) -> str | None:
     if name in FIXED:
         value, reason = FIXED[name]
         return f"it is {value:.10g} now, since {reason}; leave it out."
+    if name in FOLLOWING:
+        followed, share = FOLLOWING[name]
+        return f"it is {share:g} times SPIDERLING_{followed.upper()} now; leave it out, or change that one."
     if name not in MERGED:
         return None
     option = MERGED[name].option

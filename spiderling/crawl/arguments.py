@@ -16,7 +16,7 @@ from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
-from spiderling.base.removed_options import FIXED, translated
+from spiderling.base.removed_options import FIXED, FOLLOWING, translated
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
 from spiderling.frontier.storage.soundness import noted
@@ -118,8 +118,10 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
             "Give another directory with -s JOBDIR=..."
         )
     former = translated(noted(meta, "options", dict[str, object]()))
+    today = asdict(options) | {name: fixed.value for name, fixed in FIXED.items()}
+    today |= {name: share * today[followed] for name, (followed, share) in FOLLOWING.items()}
     lines = []
-    for name, value in (asdict(options) | {name: fixed.value for name, fixed in FIXED.items()}).items():
+    for name, value in today.items():
         old = former.get(name, value)
         if old == value:
             continue

@@ -140,11 +140,12 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
     crawler = process.create_crawler(spider_class)
     process.crawl(crawler, **arguments)
     process.start()
-    if not isinstance(crawler.spider, spider_class):
+    spider = crawler.spider
+    if isinstance(spider, spider_class) and spider.failure is not None:
+        raise spider.failure
+    if process.bootstrap_failed or not isinstance(spider, spider_class):
         raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
-    if crawler.spider.failure is not None:
-        raise crawler.spider.failure
-    return crawler.spider
+    return spider
 
 
 def named_values(pairs: Sequence[str]) -> dict[str, str]:

@@ -154,6 +154,13 @@ def test_address_is_judged_and_a_contact_is_required(server):
     assert "(address-forbidden)" in refusal(show("http://a.test/", *hosts, *contact))
 
 
+@pytest.mark.parametrize("setting", ["EXTENSIONS", "DOWNLOADER_MIDDLEWARES"])
+def test_a_component_that_does_not_exist_is_told_in_a_sentence(server, setting):
+    hosts = ("-s", "SPIDERLING_ALLOW_NETWORKS=127.84.0.0/16", "-s", f"SPIDERLING_HOSTS={server.hosts_option}")
+    ended = show("http://a.test/", *hosts, "-s", f'{setting}={{"nosuch.Component": 1}}')
+    assert refusal(ended) == "the command could not begin; -s LOG_ENABLED=1 shows why."
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -141,8 +141,27 @@ def test_former_defaults_are_those_of_today() -> None:
     for name, merged in MERGED.items():
         text = f"standard,{merged.part.format(merged.default)}"
         assert read_merged(merged.option, text) == read_merged(merged.option, "standard"), name
-        value = merged.default + 1
+        value = merged.default + (0.25 if isinstance(merged.default, float) else 1)
         assert translated(former | {name: value}) == {merged.option: f"standard,{merged.part.format(value)}"}
+
+
+@pytest.mark.parametrize(
+    "former",
+    [
+        {"trap_copies": 100_000, "trap_subdomains": 2**31, "trap_mirror": 40_000},
+        {"min_sentence_words": 300.0},
+        {"min_sentence_words": 300.0, "max_sentence_words": 100.0},
+        {"min_packed_share": 2.0, "max_top_word_share": 30.0},
+        {"max_badness": 1e300, "min_stopword_share": 1.0, "min_text_chars": 10**20, "max_digit_share": 1e-9},
+    ],
+)
+def test_any_value_of_a_merged_option_can_be_written_in_its_new_form(former: dict[str, float]) -> None:
+    """What is advised in place of a removed option is accepted, and a state can be made anew from it."""
+    today = translated(former)
+    assert set(today) == {MERGED[name].option for name in former}
+    for option, text in today.items():
+        assert read(option, text) == text
+        read_merged(option, text)
 
 
 def read_merged(option: str, text: str) -> object:
@@ -290,6 +309,8 @@ def test_ports(ports: str) -> None:
         ("text_chars=500..", QualityLimits(text_chars=Range(500))),
         ("standard, sentence_words = 5.. ,sentence_words=..90", QualityLimits(sentence_words=Range(5, 90))),
         ("standard,symbol_share=.05...5", QualityLimits(symbol_share=Range(0.05, 0.5))),
+        ("sentence_words=300..", QualityLimits(sentence_words=Range(300))),
+        ("stopword_share=..0.01", QualityLimits(stopword_share=Range(high=0.01))),
         ("standard,outlinks=..inf", QualityLimits(outlinks=Range())),
     ],
 )
@@ -311,7 +332,7 @@ def test_limits_of_quality(text: str, limits: QualityLimits) -> None:
         ("badness=-1..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
         ("symbol_share=0.3", "symbol_share must be a range of shares from 0 to 1, "
          "such as symbol_share=0.02.. or symbol_share=..0.8 or symbol_share=0.02..0.8"),
-        ("badness=41..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
+        ("badness=41..40", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
     ],
 )  # fmt: skip
 def test_unknown_limits_of_quality(text: str, why: str) -> None:
@@ -334,6 +355,7 @@ def test_shares_of_quality_are_at_most_one(name: str) -> None:
 def test_limits_of_traps() -> None:
     assert parse_traps("off") == TrapLimits(0, 0, 0, 0)
     assert parse_traps("mirror=0, pages=40") == TrapLimits(pages=40, mirror=0)
+    assert parse_traps("copies=100000,subdomains=99999,mirror=30001") == TrapLimits(20, 100_000, 99_999, 30_001)
     for text in ("", "on", "pages", "pages=-1", "pages=30001", "pages=1e3", "page=5"):
         with pytest.raises(BadInput, match=r"^SPIDERLING_TRAPS is .*\.$"):
             Options.from_settings({"SPIDERLING_TRAPS": text})

@@ -26,7 +26,7 @@ GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 """Generic top-level domains that a national crawl takes as well (Pomikálek & Suchomel 2011, section 3.1)."""
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _MOST_DIGITS = 18
-"""Digits of a size (chosen: more than any disk has bytes, and few enough for a float)."""
+"""Digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)."""
 _NO_LABEL = re.compile(r"[\s/?#@:.\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 """Name -> factor f of the threshold t(n) = f*(log10 n - 1); None: no host is retired."""
@@ -47,7 +47,7 @@ class TrapLimits:
 
 
 _MOST_TRAP_PAGES = 30_000
-"""Largest limit of a detector of traps: counters hold 65,535, and directories take twice the limit."""
+"""Largest limit of fruitless pages: their counters hold 65,535, and directories take twice the limit."""
 TRAPS = {"standard": TrapLimits(), "off": TrapLimits(0, 0, 0, 0)}
 
 
@@ -91,8 +91,9 @@ def parse_traps(text: str) -> TrapLimits:
     """
 
     def read(_: TrapLimits, name: str, value: str) -> int:
-        if not (re.fullmatch("[0-9]{1,5}", value) and int(value) <= _MOST_TRAP_PAGES):
-            raise ValueError(f"{name} must be a whole number from 0 to {_MOST_TRAP_PAGES}")
+        most = _MOST_TRAP_PAGES if name == "pages" else 10**_MOST_DIGITS - 1
+        if not (re.fullmatch(f"[0-9]{{1,{_MOST_DIGITS}}}", value) and int(value) <= most):
+            raise ValueError(f"{name} must be a whole number from 0 to {most}")
         return int(value)
 
     return parse_preset("TRAPS", text, TRAPS, "standard", read)
@@ -116,7 +117,7 @@ def parse_yield_profile(text: str) -> float | None:
 
 def checked(name: str, spec: Field[Any], value: Any) -> Any:
     """*value* as the type of the option *spec*, within its bounds; messages call it *name*."""
-    value = _converted(name, type(spec.default), value)
+    value = converted(name, type(spec.default), value)
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
         raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
@@ -182,8 +183,8 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 """Option -> what parses its value and raises BadInput for one that it cannot understand."""
 
 
-def _converted(name: str, kind: type, value: Any) -> Any:
-    """*value* as *kind*; settings from the command line are strings."""
+def converted(name: str, kind: type, value: Any) -> Any:
+    """*value* of the option *name* as *kind*; settings from the command line are strings.  Raises BadInput."""
     if kind is str:
         if isinstance(value, (list, tuple)):
             return ",".join(str(part) for part in value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from spiderling.base.option_values import PREFIX, converted
+
 
 class Fixed(NamedTuple):
     """An option that became a constant."""
@@ -77,13 +79,18 @@ MERGED = {
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     """*values* with each merged option moved into the option that holds it; other removed ones stay.
 
+    The new form of any value is accepted.  Raises BadInput for a value that is no number.
+
     >>> translated({"retries": 2, "max_digit_share": 0.3, "max_badness": 40.0})
     {'retries': 2, 'quality': 'standard,digit_share=..0.3'}
     """
     found = {name: value for name, value in values.items() if name not in MERGED}
     for name, (option, part, default) in MERGED.items():
-        if values.get(name, default) != default:
-            found[option] = f"{found.get(option, 'standard')},{part.format(values[name])}"
+        value = converted(PREFIX + name.upper(), type(default), values.get(name, default))
+        if value != default:
+            value = min(value, 1.0) if name.endswith("_share") else value
+            written = value if isinstance(value, int) else f"{value:.15g}"
+            found[option] = f"{found.get(option, 'standard')},{part.format(written)}"
     return found
 
 

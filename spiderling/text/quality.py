@@ -122,7 +122,7 @@ PRESETS = {"standard": QualityLimits(), "off": QualityLimits(*[Range()] * 12)}
 def parse_quality(text: str) -> QualityLimits:
     """The limits that *text* names: a preset, ranges of measures, or both; raises BadInput.
 
-    An end of a range that *text* leaves out is that of the preset.
+    An end of a range that *text* leaves out is that of the preset; if nothing would be left, there is none.
 
     >>> parse_quality("standard,sentence_words=5..").sentence_words
     Range(low=5.0, high=200.0)
@@ -131,7 +131,7 @@ def parse_quality(text: str) -> QualityLimits:
 
 
 def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
-    """The range *text* of *name*; an end left out is that of *limits*.  Raises ValueError."""
+    """The range *text* of *name*; an end left out is that of *limits*, or open.  Raises ValueError."""
     former: Range = getattr(limits, name)
     low, dots, high = text.partition("..")
     is_share = name.endswith("_share")
@@ -139,6 +139,8 @@ def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
         found = Range(float(low or former.low), float(high or former.high))
     except ValueError:
         found = Range(-1.0)
+    if found.low > found.high and not (low and high):
+        found = Range(low=found.low) if low else Range(high=found.high)
     if not dots or not 0 <= found.low <= found.high or (is_share and not _is_of_shares(found)):
         small, large = ("0.02", "0.8") if is_share else ("20", "200")
         raise ValueError(

@@ -200,7 +200,9 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
         time.sleep(0.5)  # the page is on its way now, and would be for a minute
         began = time.monotonic()
         result = running.stop()
-        assert result.code == 0 and result.lines("Stopping: requests in transit (1) have 0.5 s to finish")
+        assert result.code == 0 and result.lines(
+            "Stopping: requests in transit (1) have 0.5 s to finish; what has come is still judged and saved"
+        )
         assert time.monotonic() - began > 0.4
         state = crawl.state()
         state.check()
@@ -503,6 +505,22 @@ def test_a_crawl_whose_directory_is_taken_away_stops_and_can_be_gone_on_with(ser
         again = Crawl(elsewhere, server, **SETTINGS)
         assert again.run(SEEDS).code == 0
         assert_same(again, reference)
+
+
+def test_a_crawl_that_can_save_nothing_more_promises_no_saving(tmp_path):
+    slow = WebResponse(200, {"Content-Type": "text/html"}, page("slow").body, trickle_s=2)
+    web = FixedWeb(
+        {"slow.test": {"/": slow}, "a.test": {"/": page("a", *(f"/{n}" for n in range(50)))}},
+        {"slow.test": "127.84.2.1", "a.test": "127.84.2.2"},
+    )
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server, CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 0.2})
+        running = crawl.start("http://slow.test/ http://a.test/")
+        running.until(lambda: "/3" in [entry.path for entry in server.log_entries])  # slow.test/ is on its way now
+        crawl.directory.rename(tmp_path / "elsewhere")
+        result = running.wait()
+    assert result.code == 1 and result.lines("Stopping: requests in transit", "s to finish")
+    assert "judged and saved" not in result.output
 
 
 @pytest.mark.parametrize("left_kb", [0, 16])

@@ -182,9 +182,10 @@ class Dispatcher:
         asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, send, signals.transfers_cut)
         if self.in_transit:
             logger.info(
-                "Stopping: requests in transit (%d) have %g s to finish; what has come is still judged and saved",
+                "Stopping: requests in transit (%d) have %g s to finish%s",
                 len(self.in_transit),
                 STOP_TIMEOUT_S,
+                "; what has come is still judged and saved" if self.crawl.checkpoint.error is None else "",
             )
 
     def close_spider(self, reason: str) -> None:

@@ -10,6 +10,7 @@ from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
 from spiderling.base.printing import nearest
+from spiderling.engine.command import NO_NETWORK
 from spiderling.engine.scheduler import FAILED_STAT, OFFLINE
 
 _TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
@@ -37,7 +38,7 @@ class Command(ScrapyCrawl):
         process.start()
         failed = crawler.stats.get_value(FAILED_STAT) if crawler._stats else None
         if process.bootstrap_failed or failed:
-            self.exitcode = 3 if failed == OFFLINE else 1
+            self.exitcode = NO_NETWORK if failed == OFFLINE else 1
 
 
 def _quieten() -> None:

@@ -17,7 +17,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.printing import printable
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of, error_of, has_crawl
@@ -27,6 +27,8 @@ Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+NO_NETWORK = 3
+"""Exit code of a crawl that stopped since nothing answers; it keeps its URLs."""
 
 
 def option(*flags: str, **keywords: Any) -> Option:
@@ -37,8 +39,8 @@ def option(*flags: str, **keywords: Any) -> Option:
 class SpiderlingCommand(ScrapyCommand):
     """A command that needs no project and begins no crawl of the user's; its name is that of its module.
 
-    Exit codes: 0; 2 for wrong usage; ``error_code`` after an error, told in one sentence on standard error; 130 after
-    Ctrl-C; the ``exitcode`` that ``work`` sets.
+    Exit codes: 0; 2 for wrong usage; ``error_code`` after an error, told in one sentence on standard error, but 3 if
+    there is no network; 130 after Ctrl-C; the ``exitcode`` that ``work`` sets.
     """
 
     requires_project = False
@@ -80,7 +82,8 @@ class SpiderlingCommand(ScrapyCommand):
         try:
             _print(self.work(args, opts))
         except (SpiderlingError, MemoryError) as error:
-            self.fail(str(error) or "there is too little memory.", self.error_code)
+            code = NO_NETWORK if isinstance(error, NetworkAway) else self.error_code
+            self.fail(str(error) or "there is too little memory.", code)
         except KeyboardInterrupt:
             self.fail(self.if_interrupted, INTERRUPTED)
 

@@ -11,7 +11,7 @@ from scrapy.http import Request, Response
 from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from tqdm import tqdm
 
-from spiderling.base.errors import SpiderlingError
+from spiderling.base.errors import NetworkAway, SpiderlingError
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.command import AskedSpider, run_spider
@@ -93,7 +93,11 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
         if (settings.getpriority(name) or 0) < _COMMAND_LINE:
             settings.set(name, value, priority="cmdline")
     output.comment(f"from {source.name}")
-    spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)
+    try:
+        spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)
+    except NetworkAway as error:
+        kept = f"Stopped with {output.added} new seeds in {output.path}; the same command goes on."
+        raise NetworkAway(f"{error} {kept}") from None
     lost = ", ".join(f"{number}: {end.help} ({end.value})" for end, number in spider.failures.items())
     told = f" Requests without an answer: {lost}." if lost else ""
     if not spider.is_whole:

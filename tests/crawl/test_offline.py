@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from conftest import Crawl, page, serving
+from conftest import CONTACT, Crawl, page, scrapy, serving
 
 from webs.server import serve
 from webs.web import FixedWeb
@@ -169,6 +169,17 @@ def test_names_that_do_not_exist_from_the_start_end_the_crawl_with_3_and_are_ask
         names.says = ""
         assert crawl.run(seeds(server)).code == 0
         assert_whole(crawl, server)
+
+
+def test_seeds_stop_with_3_too_and_the_same_command_goes_on(tmp_path):
+    out = tmp_path / "seeds.txt"
+    with name_server("no such name") as names:
+        settings = ["-s", CONTACT, "-s", f"SPIDERLING_NAMESERVERS={names.address}"]
+        ended = scrapy("seeds", "sitemap", "http://h1.test", "-a", "lang=cs", "-o", str(out), *settings)
+    assert ended.code == 3 and "Traceback" not in ended.log
+    assert "no such names are known: h1.test" in ended.log
+    assert f"Stopped with 0 new seeds in {out}; the same command goes on." in ended.log
+    assert (tmp_path / "seeds.txt.state").is_dir()
 
 
 def test_dead_hosts_among_living_ones_end_as_they_do(tmp_path):

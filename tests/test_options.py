@@ -223,6 +223,28 @@ def test_options_of_an_earlier_version_are_compared_by_the_names_of_today(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("former", "options"),
+    [
+        ({"min_sentence_words": 5.0}, {"quality": "standard,sentence_words=5.."}),
+        ({"min_sentence_words": 5.0, "max_badness": 30.0}, {"quality": "sentence_words = 5.0.., badness=..30"}),
+        ({"quality": "standard,badness=..30,outlinks=..9"}, {"quality": "outlinks=..9,badness=..30"}),
+        ({"quality": "standard,badness=..40"}, {}),
+        ({"trap_pages": 40, "trap_mirror": 0}, {"traps": "mirror=0, pages=40"}),
+        ({"justext_preset": "balanced,length_low=40"}, {"justext_preset": "length_low=40"}),
+        ({"ports": "80,443"}, {"ports": "443, 80"}),
+        ({"yield_profile": "normal"}, {"yield_profile": "0.005"}),
+    ],
+)
+def test_an_option_that_is_written_otherwise_is_no_change(former: dict[str, Any], options: dict[str, Any]) -> None:
+    meta = {"options": json.dumps(former)}
+    assert compare_options(Options(**options), meta, Path(), from_archives=False) == []
+    (changed,) = compare_options(
+        Options(), {"options": json.dumps({"quality": "no more"})}, Path(), from_archives=False
+    )
+    assert changed == "SPIDERLING_QUALITY: 'no more' -> 'standard'"
+
+
+@pytest.mark.parametrize(
     ("wrong", "nearest"),
     [
         ("SPIDERLING_HOST_INTERVAL", "SPIDERLING_HOST_INTERVAL_S"),

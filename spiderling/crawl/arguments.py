@@ -6,14 +6,14 @@ It is read, checked, made into options, and compared with the options that the c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.errors import BadInput, JobdirError
-from spiderling.base.option_values import PREFIX, parse_tlds
+from spiderling.base.option_values import PREFIX, parse_ports, parse_tlds, parse_traps, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
 from spiderling.base.removed_options import FIXED, FOLLOWING, translated
@@ -42,6 +42,14 @@ _ARGUMENTS = {
 """Argument of the spider -> the option that it stands for."""
 _UNCHANGEABLE = ("lang", "yield_unit", "dedup")
 """Options that a resumed crawl must not change: they have judged what is kept already."""
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "quality": parse_quality,
+    "traps": parse_traps,
+    "justext_preset": parse_rules,
+    "ports": parse_ports,
+    "yield_profile": parse_yield_profile,
+}
+"""Options that can be written in several ways -> what reads them."""
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
@@ -123,7 +131,7 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
     lines = []
     for name, value in today.items():
         old = former.get(name, value)
-        if old == value:
+        if old == value or _means_the_same(name, old, value):
             continue
         if name in _UNCHANGEABLE:
             raise JobdirError(
@@ -132,6 +140,17 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
             )
         lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
     return lines
+
+
+def _means_the_same(name: str, old: object, value: str) -> bool:
+    """Whether two texts of an option say the same in other words."""
+    parse = _PARSERS.get(name)
+    if parse is None or not isinstance(old, str):
+        return False
+    try:
+        return parse(old) == parse(value)
+    except BadInput:  # another version took the old one
+        return False
 
 
 def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:

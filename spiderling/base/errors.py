@@ -23,7 +23,7 @@ class JobdirError(SpiderlingError):
 
 
 class StorageError(SpiderlingError):
-    """The store or a corpus segment could not be written."""
+    """The store or a corpus segment could not be written or read."""
 
 
 class DamageError(StorageError):
@@ -35,4 +35,4 @@ class InternalError(SpiderlingError):
 
 
 class NetworkAway(SpiderlingError):
-    """Nothing answers for too long, or no name asked for exists."""
+    """For too long nothing has answered, or no name was found."""

@@ -49,7 +49,7 @@ def documents(lines: Iterable[str]) -> Iterator[Document]:
 def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[Document]:
     """The documents of a file, plain, .gz or .zst.
 
-    With *end*, of a segment: those between bytes *start* and *end*, lengths that its crawl recorded.  Raises BadInput.
+    With *end*, those in bytes *start* to *end* of a segment; else *start* is ignored.  Raises BadInput.
     """
     try:
         yield from documents(_lines(Source(path, end), start, "replace"))
@@ -64,7 +64,7 @@ class Source(NamedTuple):
     length: int | None = None
     """Acknowledged bytes, which alone are read; None: all."""
     entries: int | None = None
-    """Number of documents by the state of its crawl; None if no state tells it."""
+    """Documents in it, as the state of its crawl says; None if unknown."""
 
 
 class StoredDocument(NamedTuple):

@@ -55,7 +55,7 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
 
 
 def _read(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[End]]]]:
-    """For each Reason the last batch of the URL log that was read, and the later batches' ends as *reason*."""
+    """The last batch of the URL log read for each Reason; then, batch by batch, the later ends as *reason*."""
     try:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (ASKED_AGAIN,)).fetchone()

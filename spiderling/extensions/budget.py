@@ -8,7 +8,7 @@ from spiderling.engine.component import Extension
 from spiderling.engine.dispatcher import Dispatcher
 
 _TICK_S = 1.0
-"""Seconds between two looks while no response comes; the running time is counted as often.  Chosen."""
+"""Seconds between two counts of the running time, each with a look at the budgets.  Chosen."""
 
 
 class Budget(Extension):

@@ -29,7 +29,7 @@ MAX_HEADER_BYTES = 65_536
 MAX_HEAD_BYTES = 1_000_000
 """Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
 FRAMING_RATIO = 2
-"""Most bytes on the wire for a byte of body, besides MAX_HEAD_BYTES (chosen: chunks of one byte take six)."""
+"""Most bytes on the wire for a byte of body, after MAX_HEAD_BYTES (chosen; chunks of one byte, six each, fail)."""
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 
@@ -84,7 +84,7 @@ class RawRequest(NamedTuple):
 
 @dataclass(slots=True)
 class RawResponse:
-    """A response whose head is here; the caller reads ``content``, or does not want it, and then aborts ``wire``."""
+    """A response whose head is here; the caller may read ``content``, and aborts ``wire`` in any case."""
 
     request: RawRequest
     address: str
@@ -140,7 +140,7 @@ class ConnectTarget:
     may_connect: Callable[[str], bool]
     """Whether an address may be connected to now; asked before each attempt."""
     connected: Callable[[str], None]
-    """Called with an address when its first packet has just been sent, before any other task runs."""
+    """Called with an address once the connection's first packet is sent, before any other task runs."""
     bind_address: tuple[str, int] | None = None
     tls: ssl.SSLContext | None = None
     server_name: str | None = None

@@ -61,7 +61,7 @@ class SeedFile:
         self._file.write(f"# {text}\n")
 
     def add(self, url: str) -> bool:
-        """Write *url*, unless it is no http(s) URL, known, a platform's, or its host has enough; True if it was."""
+        """Write *url*, unless it is no http(s) URL, known, a platform's, or its host has enough; True if written."""
         target = canonicalize(url)
         if target is not None and self._homes:
             target = canonicalize(f"{target.origin}/")

@@ -1,11 +1,10 @@
 """Where each host stands: on the workbench, waiting for its name's address, in the backlog, or at rest.
 
-The workbench has a bounded number of places; the hosts that hold one are in memory.  The other
-hosts with URLs wait in the backlog for a place, first come, first served.  While hosts wait
-there, a host gives its place up after some requests, or when it is not due for long; so
-every host with URLs is served.  A host whose address holds as many places as it can use is
-passed over three times out of four.  Hosts whose address or registrable domain holds its share
-of all places wait in lines of their own (apart.py, places.py).
+The workbench has a bounded number of places; the hosts that hold one are in memory.  The other hosts with URLs wait
+in the backlog for a place, first come, first served.  While hosts wait there, a host gives its place up after some
+requests, or when it is not due for long; so every host with URLs is served.  A host whose address holds more than twice
+the places that it can use is passed over three times out of four.  Hosts whose address or registrable domain holds its
+share of all places wait in lines of their own (apart.py, places.py).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from spiderling.frontier.storage.queues import Queues
 _RESOLVE_AHEAD_S = 60.0
 """Seconds; the name of a host that is due later than this is not resolved yet.  Chosen."""
 _LONG_S = 60.0
-"""Seconds; a host that is due later than this gives its place up at once.  Chosen."""
+"""Seconds; a host that is due later than this is not waited for.  Chosen."""
 _LOOKS_PER_STEP = 16
 """Hosts of the backlog that are looked at in one call, so that none takes long.  Chosen."""
 _NOTHING = YieldAccount()
@@ -62,7 +61,7 @@ class Schedule:
         yield_rate: Callable[[], float],
         strategy: Strategy,
     ) -> None:
-        """*vet* may close a host that is about to get a place; *yield_rate*: that above which a host is rich."""
+        """*vet* may close a host that is about to get a place; *yield_rate*: the one above which a host is rich."""
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
         self._strategy = strategy
@@ -103,7 +102,7 @@ class Schedule:
         self._make_room(now)
         self._fill(now)
         while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
-            pass  # better hosts have come since it was released
+            pass  # held back again: better hosts have come
         if found is not None:
             host = found[0]  # waiting in the backlog, for its name or for a slow answer does not count as late
             self.crowd.asked(now - max(host.due, host.benched), self.intervals.of(host), self._places_used)
@@ -234,7 +233,7 @@ class Schedule:
             self._bench(host, address, now)
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
-        """Whether *host* is held back; it is not while another host waits for a file that redirects to it."""
+        """Whether *host* is held back; not while another host's site file redirects to it."""
         is_awaited = bool(host.robots_requests) and host.robots_requests[0].redirects > 0
         return not is_awaited and self._holding.keeps(host, address, self._hosts.states.ranks[host.id], now)
 

@@ -130,9 +130,29 @@ def test_merged_options_are_named_together_in_their_new_form() -> None:
             {PREFIX + "MAX_SYMBOL_SHARE": "0.3", PREFIX + "MIN_SENTENCE_WORDS": 5, PREFIX + "LANG": "cs"}
         )
     assert str(caught.value) == (
-        "there is no option SPIDERLING_MAX_SYMBOL_SHARE any more: "
-        "write SPIDERLING_QUALITY=standard,sentence_words=5..,symbol_share=..0.3 in its place."
+        "there are no options SPIDERLING_MAX_SYMBOL_SHARE, SPIDERLING_MIN_SENTENCE_WORDS any more: "
+        "write SPIDERLING_QUALITY=standard,sentence_words=5..,symbol_share=..0.3 instead."
     )
+
+
+def test_all_removed_options_are_named_at_once() -> None:
+    with pytest.raises(BadInput) as caught:
+        Options.from_settings({PREFIX + "TRAP_PAGES": "99999", PREFIX + "MAX_LINKS": 9, PREFIX + "MIN_TEXT_CHARS": -5})
+    assert str(caught.value) == (
+        "there is no option SPIDERLING_MAX_LINKS any more: it is 5000 now, since the parser takes no more links from "
+        "a page; leave it out. "
+        "Also, there is no option SPIDERLING_MIN_TEXT_CHARS any more: "
+        "write SPIDERLING_QUALITY=standard,text_chars=0.. instead. "
+        "Also, there is no option SPIDERLING_TRAP_PAGES any more: "
+        "write SPIDERLING_TRAPS=standard,pages=30000 instead."
+    )
+
+
+def test_a_removed_option_without_a_value_is_no_matter_and_a_wrong_value_is_named() -> None:
+    nothing = dict.fromkeys((PREFIX + name.upper() for name in (*FIXED, *FOLLOWING, *MERGED)), None)
+    assert Options.from_settings(nothing) == Options()
+    with pytest.raises(BadInput, match=r"^SPIDERLING_MIN_TEXT_CHARS is 'abc'; it must be a whole number\.$"):
+        Options.from_settings(nothing | {"SPIDERLING_MIN_TEXT_CHARS": "abc"})
 
 
 def test_former_defaults_are_those_of_today() -> None:
@@ -308,7 +328,7 @@ def test_presets_of_justext(text: str, preset: str, own: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "lax", "strict,length=1", "length_low=x", "max_link_density=2", "strict,", "length_low=-1"]
+    "text", ["", "lax", "strict,length=1", "length_low=x", "max_link_density=2", ",", "length_low=-1"]
 )
 def test_unknown_presets_of_justext(text: str) -> None:
     with pytest.raises(BadInput, match=r"^SPIDERLING_JUSTEXT_PRESET is .*\.$"):
@@ -333,6 +353,8 @@ def test_ports(ports: str) -> None:
         ("standard,symbol_share=.05...5", QualityLimits(symbol_share=Range(0.05, 0.5))),
         ("sentence_words=300..", QualityLimits(sentence_words=Range(300))),
         ("stopword_share=..0.01", QualityLimits(stopword_share=Range(high=0.01))),
+        ("standard,", QualityLimits()),
+        (", text_chars=500..,,", QualityLimits(text_chars=Range(500))),
         ("standard,outlinks=..inf", QualityLimits(outlinks=Range())),
     ],
 )
@@ -344,8 +366,8 @@ def test_limits_of_quality(text: str, limits: QualityLimits) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it must be one of standard, off, or values such as page_bytes=0..,text_chars=250.."),
-        ("lax", "it must be one of standard, off, or values such as page_bytes=0..,text_chars=250.."),
+        ("", "it must be one of standard, off, or values such as 'page_bytes=0..,text_chars=250..'"),
+        ("lax", "it must be one of standard, off, or values such as 'page_bytes=0..,text_chars=250..'"),
         ("digits=..1", "'digits' is none of page_bytes, text_chars, badness, stopword_share, sentence_words, "
          "repeated_share, digit_share, symbol_share, good_share, packed_share, top_word_share, outlinks"),
         ("standard,badness=40", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
@@ -354,6 +376,7 @@ def test_limits_of_quality(text: str, limits: QualityLimits) -> None:
         ("badness=-1..", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
         ("symbol_share=0.3", "symbol_share must be a range of shares from 0 to 1, "
          "such as symbol_share=0.02.. or symbol_share=..0.8 or symbol_share=0.02..0.8"),
+        ("sentence_words=..0.5", "sentence_words must go up to 1 at least, such as sentence_words=..200"),
         ("badness=41..40", "badness must be a range, such as badness=20.. or badness=..200 or badness=20..200"),
     ],
 )  # fmt: skip

@@ -46,7 +46,7 @@ class TrapLimits:
     """Pages with the text of another host's pages at the same paths from which a host is its mirror."""
 
 
-_MOST_TRAP_PAGES = 30_000
+MOST_TRAP_PAGES = 30_000
 """Largest limit of fruitless pages: their counters hold 65,535, and directories take twice the limit."""
 TRAPS = {"standard": TrapLimits(), "off": TrapLimits(0, 0, 0, 0)}
 
@@ -59,10 +59,9 @@ def parse_preset(
     *default* is the preset if *text* names none.  ``read(preset, name, value)`` returns the value of the field *name*,
     or raises ValueError, which becomes BadInput.
     """
-    first, *rest = (part.strip() for part in text.split(","))
-    if "=" in first:
-        rest = [first, *rest]
-        first = default
+    rest = [part.strip() for part in text.split(",") if part.strip()]
+    first = default if rest and "=" in rest[0] else "".join(rest[:1])
+    rest = rest if rest and "=" in rest[0] else rest[1:]
     try:
         if first not in presets:
             raise ValueError(f"it must be one of {', '.join(presets)}, or values such as {_example(presets[default])}")
@@ -79,8 +78,8 @@ def parse_preset(
 
 
 def _example(preset: DataclassInstance) -> str:
-    """Two values of *preset* as a user writes them."""
-    return ",".join(f"{spec.name}={getattr(preset, spec.name)}" for spec in fields(preset)[:2])
+    """Two values of *preset* as a user writes them, in quotation marks."""
+    return repr(",".join(f"{spec.name}={getattr(preset, spec.name)}" for spec in fields(preset)[:2]))
 
 
 def parse_traps(text: str) -> TrapLimits:
@@ -91,7 +90,7 @@ def parse_traps(text: str) -> TrapLimits:
     """
 
     def read(_: TrapLimits, name: str, value: str) -> int:
-        most = _MOST_TRAP_PAGES if name == "pages" else 10**_MOST_DIGITS - 1
+        most = MOST_TRAP_PAGES if name == "pages" else 10**_MOST_DIGITS - 1
         if not (re.fullmatch(f"[0-9]{{1,{_MOST_DIGITS}}}", value) and int(value) <= most):
             raise ValueError(f"{name} must be a whole number from 0 to {most}")
         return int(value)

@@ -17,7 +17,7 @@ from spiderling.base.opt_outs import Policy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.printing import nearest
-from spiderling.base.removed_options import what_replaces
+from spiderling.base.removed_options import REMOVED, refusal
 
 _LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
@@ -333,13 +333,14 @@ class Options:
         Raises BadInput for an unknown name, a wrong type or a value out of bounds.
         """
         known = {PREFIX + spec.name.upper(): spec for spec in fields(cls)}
+        if instead := refusal(_by_field(settings)):
+            raise BadInput(instead)
         values = {}
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
             if spec is None:
-                instead = what_replaces(name.removeprefix(PREFIX).lower(), _by_field(settings))
-                if instead is not None:
-                    raise BadInput(f"there is no option {name} any more: {instead}")
+                if name.removeprefix(PREFIX).lower() in REMOVED:
+                    continue  # it is None, which stands for the default
                 meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
                 raise BadInput(f"there is no option {name}{meant}; all are listed in docs/options.md.")
             value = settings[name]
@@ -379,4 +380,5 @@ class Options:
 
 def _by_field(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The options among *settings*, by the names of their fields."""
-    return {str(key).removeprefix(PREFIX).lower(): value for key, value in settings.items()}
+    names = {str(key): key for key in settings}
+    return {name.removeprefix(PREFIX).lower(): settings[names[name]] for name in names if name.startswith(PREFIX)}

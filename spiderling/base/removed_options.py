@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any, NamedTuple
 
-from spiderling.base.option_values import PREFIX, converted
+from spiderling.base.option_values import MOST_TRAP_PAGES, PREFIX, converted
 
 
 class Fixed(NamedTuple):
@@ -33,6 +34,10 @@ class Merged(NamedTuple):
     part: str
     """Format of the part, with the value at ``{}``."""
     default: float
+    low: float = 0
+    """Values below it are taken for it."""
+    high: float = inf
+    """Values above it are taken for it."""
 
 
 FIXED = {
@@ -58,22 +63,25 @@ MERGED = {
     "min_page_bytes": Merged("quality", "page_bytes={}..", 0),
     "min_text_chars": Merged("quality", "text_chars={}..", 250),
     "max_badness": Merged("quality", "badness=..{}", 40.0),
-    "min_stopword_share": Merged("quality", "stopword_share={}..", 0.05),
+    "min_stopword_share": Merged("quality", "stopword_share={}..", 0.05, high=1),
     "min_sentence_words": Merged("quality", "sentence_words={}..", 0.0),
-    "max_sentence_words": Merged("quality", "sentence_words=..{}", 200.0),
-    "max_repeated_share": Merged("quality", "repeated_share=..{}", 0.6),
-    "max_digit_share": Merged("quality", "digit_share=..{}", 0.25),
-    "max_symbol_share": Merged("quality", "symbol_share=..{}", 0.15),
-    "min_good_share": Merged("quality", "good_share={}..", 0.0),
-    "min_packed_share": Merged("quality", "packed_share={}..", 0.1),
-    "max_top_word_share": Merged("quality", "top_word_share=..{}", 0.2),
+    "max_sentence_words": Merged("quality", "sentence_words=..{}", 200.0, low=1),
+    "max_repeated_share": Merged("quality", "repeated_share=..{}", 0.6, high=1),
+    "max_digit_share": Merged("quality", "digit_share=..{}", 0.25, high=1),
+    "max_symbol_share": Merged("quality", "symbol_share=..{}", 0.15, high=1),
+    "min_good_share": Merged("quality", "good_share={}..", 0.0, high=1),
+    "min_packed_share": Merged("quality", "packed_share={}..", 0.1, high=1),
+    "max_top_word_share": Merged("quality", "top_word_share=..{}", 0.2, high=1),
     "max_outlinks": Merged("quality", "outlinks=..{}", 20),
-    "trap_pages": Merged("traps", "pages={}", 20),
+    "trap_pages": Merged("traps", "pages={}", 20, high=MOST_TRAP_PAGES),
     "trap_copies": Merged("traps", "copies={}", 5),
     "trap_subdomains": Merged("traps", "subdomains={}", 10),
     "trap_mirror": Merged("traps", "mirror={}", 10),
 }
 """Options that became a part of another one."""
+
+
+REMOVED = frozenset((*FIXED, *FOLLOWING, *MERGED))
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,25 +93,43 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     {'retries': 2, 'quality': 'standard,digit_share=..0.3'}
     """
     found = {name: value for name, value in values.items() if name not in MERGED}
-    for name, (option, part, default) in MERGED.items():
-        value = converted(PREFIX + name.upper(), type(default), values.get(name, default))
+    for name, (option, part, default, low, high) in MERGED.items():
+        value = values.get(name)
+        value = default if value is None else converted(PREFIX + name.upper(), type(default), value)
         if value != default:
-            value = min(value, 1.0) if name.endswith("_share") else value
+            value = min(max(value, low), high)
             written = value if isinstance(value, int) else f"{value:.15g}"
-            found[option] = f"{found.get(option, 'standard')},{part.format(written)}"
+            found[option] = f"{found.get(option) or 'standard'},{part.format(written)}"
     return found
 
 
-def what_replaces(name: str, values: Mapping[str, Any]) -> str | None:
-    """What to write in place of the option *name*, whose value is in *values*; None if it is no removed option."""
+def refusal(values: Mapping[str, Any]) -> str:
+    """What to write in place of the removed options among *values*; '' if there are none.
+
+    Those that are None, which stands for the default, are no matter.  Raises BadInput for a value that is no number.
+    """
+    told: dict[str, list[str]] = {}
+    for name in sorted(name for name, value in values.items() if value is not None):
+        advice = _advice(name, values)
+        if advice:
+            told.setdefault(advice, []).append(PREFIX + name.upper())
+    sentences = [
+        f"there {'is no option' if len(names) == 1 else 'are no options'} {', '.join(names)} any more: {advice}"
+        for advice, names in told.items()
+    ]
+    return " Also, ".join(sentences)
+
+
+def _advice(name: str, values: Mapping[str, Any]) -> str | None:
+    """What to do about the option *name*; None if it is no removed one."""
     if name in FIXED:
         value, reason = FIXED[name]
         return f"it is {value:.10g} now, since {reason}; leave it out."
     if name in FOLLOWING:
         followed, share = FOLLOWING[name]
-        return f"it is {share:g} times SPIDERLING_{followed.upper()} now; leave it out, or change that one."
+        return f"it is {share:g} times {PREFIX}{followed.upper()} now; leave it out, or change that one."
     if name not in MERGED:
         return None
     option = MERGED[name].option
-    said = translated(values).get(option, "standard")
-    return f"write SPIDERLING_{option.upper()}={said} in its place."
+    said = translated(values).get(option) or "standard"
+    return f"write {PREFIX}{option.upper()}={said} instead."

@@ -141,6 +141,8 @@ def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
         found = Range(-1.0)
     if found.low > found.high and not (low and high):
         found = Range(low=found.low) if low else Range(high=found.high)
+    if name == "sentence_words" and found.high < 1:
+        raise ValueError("sentence_words must go up to 1 at least, such as sentence_words=..200")
     if not dots or not 0 <= found.low <= found.high or (is_share and not _is_of_shares(found)):
         small, large = ("0.02", "0.8") if is_share else ("20", "200")
         raise ValueError(

@@ -63,9 +63,7 @@ def every():
 
 def learned(every) -> dict[str, float]:
     model = bundled()
-    return boilerplate_fit.table(
-        every, lambda _, one: [p >= THRESHOLD for p in model.probabilities(one.blocks, one.tree)]
-    )
+    return boilerplate_fit.table(every, lambda _, one: model.of_features(one.rows, one.blocks, one.tree) >= THRESHOLD)
 
 
 def test_floors(every):

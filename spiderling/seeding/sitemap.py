@@ -12,7 +12,7 @@ from spiderling.base.options import Options
 from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain
 from spiderling.frontier.site_files import RobotsTxt
 from spiderling.seeding.source import Found
-from spiderling.text.sitemap import read_sitemap
+from spiderling.text.sitemap import MAX_BYTES, read_sitemap
 
 _DEPTH = "sitemap"
 """Key in the meta of a request for a sitemap: how many indexes lead to it."""
@@ -59,7 +59,7 @@ class SitemapSource:
 
     def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
         own = canonicalize(response.url)
-        sitemap = read_sitemap(response.body)
+        sitemap = read_sitemap(response.body, most=MAX_BYTES)  # all that it lists
         for address in sitemap.urls:
             target = _joined(response.url, address)
             if target is None or own is None or registrable_domain(target.host) != registrable_domain(own.host):

@@ -2,7 +2,7 @@
 
 It is a scanner, not an XML parser: its time is linear and bounded, it expands only XML's five entities and numeric
 ones, and it reads malformed files as far as it can.  Unlike the protocol, it reads other encodings than UTF-8 (UTF-16
-by its byte order mark), and does not read feeds (RSS, Atom).
+by its byte order mark, others by the XML declaration), and does not read feeds (RSS, Atom).
 """
 
 from __future__ import annotations
@@ -13,20 +13,24 @@ import zlib
 from itertools import islice
 from typing import NamedTuple
 
+from spiderling.text.encoding.labels import codec_of
+
 MAX_URLS = 50_000
 """URLs that are read of one sitemap (the protocol's limit)."""
 MAX_BYTES = 50 * 1024 * 1024
 """Bytes that are read of one unpacked sitemap (the protocol's limit)."""
-_MAX_MARKS = 2 * MAX_URLS
-"""Elements and comments that are looked at; chosen."""
+_MARKS_PER_URL = 2
+"""Elements and comments, or lines, that are looked at for each URL; chosen."""
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
 """Bytes in which the root element must begin; chosen."""
 _IS_XML = re.compile(rb"\s*<")
+_ENCODING = re.compile(rb"<\?xml\s[^>]{0,200}?\sencoding\s*=\s*[\"']([\w.:-]{1,40})")
+"""The encoding in the XML declaration."""
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,30}):)?(urlset|sitemapindex)[\s>]")
-_URL = re.compile(rb"http(?<![^\n\r\t ]http)s?://\S{1,8192}")
-"""A URL at the beginning of the file or behind white space."""
+_URL = re.compile(rb"(http(?<![^\n\r]http)s?://\S{1,8192})([\t ]{0,9}(?:[\n\r]|\Z))?")
+"""A URL at the beginning of a line; the second group is there if the line ends with it."""
 _COMMENT = rb"<!(?=--)(?:.*?-->|.*)"
 """A comment; one without an end takes the rest of the file."""
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
@@ -43,13 +47,21 @@ class Sitemap(NamedTuple):
     """Number of URLs beyond MAX_URLS."""
 
 
-def read_sitemap(body: bytes) -> Sitemap:
-    """The sitemap in *body*; without URLs if it cannot be read.  Takes less than a second for any bytes."""
+def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
+    """The first *most* URLs of the sitemap in *body*; none if it cannot be read.
+
+    Takes less than a second for any bytes.
+    """
     data = _as_utf8(_unpacked(body))
-    if not _IS_XML.match(data):
-        return _read_lines(data)
-    root = _ROOT.search(data, 0, _HEAD_BYTES)
-    return _read_xml(data, root[1] + b":loc" if root and root[1] else b"loc", bool(root and root[2] == b"sitemapindex"))
+    begin = _IS_XML.match(data)
+    if begin is None:
+        return _read_lines(data, most)
+    root = _ROOT.search(data, begin.end() - 1, begin.end() + _HEAD_BYTES)
+    if root is None:
+        return Sitemap([])
+    declared = _ENCODING.match(data, begin.end() - 1)
+    encoding = codec_of(declared[1].decode()) if declared else None
+    return _read_xml(data, root[1] + b":loc" if root[1] else b"loc", root[2] == b"sitemapindex", encoding, most)
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -74,32 +86,34 @@ def _as_utf8(data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def _read_lines(data: bytes) -> Sitemap:
-    """The URLs of a plain text, which stand behind white space."""
-    found = list(islice(_URL.finditer(data), MAX_URLS))
-    left_out = data.count(b"http", found[-1].end()) if len(found) == MAX_URLS else 0
-    return Sitemap([_text(line[0]) for line in found], left_out=left_out)
+def _read_lines(data: bytes, most: int) -> Sitemap:
+    """The URLs of a plain text, one a line."""
+    lines = islice(_URL.finditer(data), _MARKS_PER_URL * most)
+    found = list(islice((line for line in lines if line[2] is not None), most))
+    left_out = data.count(b"http", found[-1].end()) if len(found) == most else 0
+    return Sitemap([_text(line[1], None) for line in found], left_out=left_out)
 
 
-def _read_xml(data: bytes, element: bytes, is_index: bool) -> Sitemap:
+def _read_xml(data: bytes, element: bytes, is_index: bool, encoding: str | None, most: int) -> Sitemap:
     """The texts of all elements *element*, in CDATA or not, outside of comments."""
     tag = re.escape(b"<" + element)
     mark = re.compile(_COMMENT + rb"|" + tag + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})", re.DOTALL)
     urls: list[str] = []
-    for found in islice(mark.finditer(data), _MAX_MARKS):
-        url = _text((found[2] or b"").partition(b"]]>")[0].strip())
-        if url and len(urls) == MAX_URLS:
+    for found in islice(mark.finditer(data), _MARKS_PER_URL * most):
+        url = _text((found[2] or b"").partition(b"]]>")[0].strip(), encoding)
+        if url and len(urls) == most:
             return Sitemap(urls, is_index, data.count(b"<" + element, found.start()))
         if url:
             urls.append(url if found[1] else _ENTITY.sub(_character, url))
     return Sitemap(urls, is_index)
 
 
-def _text(value: bytes) -> str:
+def _text(value: bytes, encoding: str | None) -> str:
+    """*value* in UTF-8, else in the *encoding* that is declared."""
     try:
         return value.decode()
     except UnicodeDecodeError:
-        return value.decode("latin-1")
+        return value.decode(encoding or "latin-1", "replace")
 
 
 def _character(entity: re.Match[str]) -> str:

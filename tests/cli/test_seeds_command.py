@@ -53,6 +53,7 @@ WEB = FixedWeb(
         "b.test": {"/sitemap.xml": xml(urlset(*(f"http://b.test/{n}" for n in range(9))))},
         "broken.test": {"/sitemap.xml": xml("<urlset><url><loc>http://broken.test/1</loc></url><url")},
         "no.test": {"/sitemap.xml": html("<h1>no sitemap</h1>")},
+        "many.test": {"/sitemap.xml": xml(urlset(*(f"http://many.test/{n}" for n in range(50_003))))},
         "loop.test": {"/sitemap.xml": xml(index("http://loop.test/sitemap.xml", "http://loop.test/sitemap.xml?2"))},
         "shut.test": {"/robots.txt": plain("User-agent: *\nDisallow: /")},
         "slow.test": {
@@ -72,7 +73,7 @@ WEB = FixedWeb(
         name: f"127.84.13.{number}"
         for number, name in enumerate(
             ("a.test", "b.test", "broken.test", "no.test", "loop.test", "shut.test", "good.test", "moved.test",
-             "english.test", "slow.test"), 1,
+             "english.test", "slow.test", "many.test"), 1,
         )
     },
 )  # fmt: skip
@@ -131,6 +132,12 @@ def test_what_is_known_is_not_added_again(seeds, tmp_path):
 def test_site_without_a_sitemap(seeds, name):
     message = seeds("sitemap", f"http://{name}").refusal
     assert message.startswith("sitemap gave no seeds")
+
+
+def test_all_urls_of_a_sitemap_are_taken(seeds, tmp_path):
+    """Also those that are more than the protocol allows."""
+    ended = seeds("sitemap", "http://many.test", "--per-host", "100000")
+    assert len(urls(tmp_path / "seeds.txt")) == 50_003, ended
 
 
 def test_a_broken_sitemap_gives_what_can_be_read(seeds, tmp_path):

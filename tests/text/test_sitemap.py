@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from spiderling.text import sitemap
-from spiderling.text.sitemap import MAX_URLS, Sitemap, read_sitemap
+from spiderling.text.sitemap import MAX_BYTES, MAX_URLS, Sitemap, read_sitemap
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 URLS = ["http://a.test/1?a=1&b=<2>", "http://a.test/ž"]
@@ -31,7 +31,11 @@ def xml(urls, root="urlset", entry="url") -> str:
         (gzip.compress(xml(URLS).encode()), Sitemap(URLS)),
         (xml(URLS, "sitemapindex", "sitemap").encode(), Sitemap(URLS, is_index=True)),
         (b"http://a.test/1\r\n\nhttps://a.test/2 \n# no URL\nftp://a.test/", Sitemap(["http://a.test/1", "https://a.test/2"])),
-        (b"see http://a.test/1", Sitemap(["http://a.test/1"])),
+        (b"Not found. See\nhttp://a.test/1 and\nhttp://a.test/2 http://a.test/3\nor http://a.test/4", Sitemap([])),
+        (xml(URLS).replace("UTF-8", "windows-1250").encode("cp1250"), Sitemap(URLS)),
+        (xml(["http://a.test/жук"]).replace("UTF-8", "windows-1251").encode("cp1251"), Sitemap(["http://a.test/жук"])),
+        (xml(["http://a.test/1"]).replace("UTF-8", "no-such").encode(), Sitemap(["http://a.test/1"])),
+        (b"<html><body><loc>http://a.test/1</loc></body></html>", Sitemap([])),
         (b"<urlset><url><loc><![CDATA[http://a.test/?a&b]]></loc></url>", Sitemap(["http://a.test/?a&b"])),
         (b"<s:urlset xmlns:s=''><s:url><s:loc>http://a.test/</s:loc></s:url></s:urlset>", Sitemap(["http://a.test/"])),
         (
@@ -65,6 +69,9 @@ def test_entities_do_not_expand():
 def test_more_urls_than_the_protocol_allows_are_counted_and_left_out(made):
     found = read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode())
     assert len(found.urls) == MAX_URLS and found.left_out == 7
+    assert (
+        len(read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode(), MAX_BYTES).urls) > MAX_URLS
+    )
 
 
 def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):

@@ -18,6 +18,7 @@ import pytest
 from languages_page import languages_page
 
 from spiderling import signals
+from spiderling.addon import ENTRIES
 from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
@@ -242,6 +243,17 @@ def test_nothing_is_left_to_be_done(path):
     with path.open("rb") as stream:
         comments = [token for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT]
     assert [token.line for token in comments if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", token.string)] == []
+
+
+def test_the_changelog_names_what_takes_the_place_of_former_components():
+    installed = {path for entries in ENTRIES.values() for path in entries if isinstance(path, str)}
+    installed |= set(ENTRIES["FEED_EXPORTERS"].values())
+    moved = re.findall(
+        r"^  - `(spiderling\.\S+)`: now `(\S+)`", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    former = {"RobotsMiddleware", "SitemapMiddleware", "Snapshots", "PrevertExporter", "ParquetExporter"}
+    assert {old.rpartition(".")[2] for old, _ in moved} == former
+    assert {new for _, new in moved} <= installed and not {old for old, _ in moved} & installed
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ HEAD = """\
 
 `-a lang=` takes the codes and names of this page, several with commas. Each language has a model in `models/`: counts
 of n-grams and words, the badness of its texts, its legacy encodings, seeds. A crawl loads the models of the accepted
-languages, of the neighbours that they name, and of the big languages of the web; `-a recognise=` adds others.
+languages, of their neighbours (which the models name) and of the big languages of the web; `-a recognise=` adds others.
 
 ## Groups
-Languages that differ less than their texts do may be accepted as one:
+Close languages can be accepted as one:
 
 | code | accepts |
 |---|---|
@@ -28,25 +28,24 @@ Bosnian, Croatian or Serbian, so `cnr` means `hbs`. Some models are made of two 
 Afghanistan, Chinese (zh) of simplified and traditional characters, Serbian, Uzbek and Crimean Tatar of two alphabets.
 
 ## Is it in that language at all?
-To take the nearest language is not enough: a page in Limburgish would be Dutch. So a document is taken only if its
-*known share* reaches `SPIDERLING_MIN_KNOWN_SHARE` (.5). That is the share of its 4-grams that are usual in the
-language, divided by the same share in the language's own texts. NTREX documents in other languages that are wrongly
-accepted all the same:
+The nearest model is not enough: it takes a page in Limburgish for Dutch. So a document is kept only if its *known
+share* reaches `SPIDERLING_MIN_KNOWN_SHARE` (.6). That is the share of its 4-grams that are usual in the language,
+divided by the same share in the language's own texts. NTREX documents in other languages that pass all the same:
 
 | set-up | accepted % |
 |---|---|
-| one language accepted, the defaults of a crawl | .13 |
+| one accepted, neighbours and big languages loaded, threshold .5 | .13 |
 | 31 accepted, neighbours and big languages loaded, threshold where 95 % of their own documents pass | 1.6 |
 | 31 accepted, nothing else loaded, the same threshold | 6.8 |
 | all accepted, 13 languages without a model | 17 |
 
-The last two rows are close relatives: Slovak for Czech, Galician for Portuguese, Ndebele for Zulu. So load the
-languages that yours is mistaken for: `-a recognise=`. (Burmese and Yoruba, which NTREX does not write in Unicode's
-letters, were left out when the threshold was chosen; with them the second and third rows are 3.2 and 17.)
+The last two rows come from close relatives: Slovak for Czech, Galician for Portuguese, Ndebele for Zulu. So load the
+languages that are mistaken for yours: `-a recognise=`. (NTREX writes Burmese and Yoruba in letters outside of Unicode;
+the thresholds of 95 % leave them out. With them the second and third rows are 3.2 and 17.)
 
 Some documents in the right language fall below .5 and are lost: Burmese in Zawgyi, Yoruba in the letters of old fonts,
-Serbian in Cyrillic with Latin a, e, o among it, and traditional Chinese as `zh` alone (`-a lang=zho` takes it).
-Malayalam (median .58) is near the threshold: a lower one keeps more.
+Serbian in Cyrillic with Latin a, e, o in it, and traditional Chinese as `zh` alone (`-a lang=zho` takes it).
+The median of Malayalam is .58: a threshold of .5 keeps more of it.
 
 ## Train your own
 ```
@@ -54,17 +53,17 @@ scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,p
 scrapy identify page.html -s SPIDERLING_MODELS=my-models
 scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models
 ```
-Plain UTF-8 text, best one sentence or paragraph a line; it works from 5 kB, and well from 50 kB. The command says
-what it learned, tries it on a tenth of the text beside its neighbours, prints what these lines were taken for, and
-warns of lines in another language and of a language that it can hardly tell apart. `--add` adds text to a model that
-there is (those with few kB below gain most), `--encodings` names the legacy encodings of pages where the alphabet does
-not say it. Models in the directories of `SPIDERLING_MODELS` come before the bundled ones.
+Give plain UTF-8 text, best one sentence or paragraph a line: 5 kB at least, 50 kB for a good model. The command says
+what it learned, tests the model and its neighbours on a tenth of the text, prints which languages it took these lines
+for, and warns of lines in another language and of a language that is hard to tell apart. `--add` adds text to an
+existing model (those with few kB below gain most), `--encodings` names the legacy encodings of pages where the
+alphabet does not tell them. Models in the directories of `SPIDERLING_MODELS` come before the bundled ones.
 
 ## Bundled
-- *kB* is the size of the training text, or of the frequency list that text was drawn from.
-- *Documents* and *sentences* are per cent recognised among all models, in 1000 and in at most 120 characters of
-  NTREX-128 (news, of another source than any training text). A group counts as one language; in brackets each counts
-  by itself. "-": NTREX does not have the language.
+- *kB* is the size of the training text, or of the frequency list from which it was drawn.
+- *Documents* and *sentences* are per cent recognised, with all models loaded, in 1,000 and in at most 120 characters
+  of NTREX-128 (news; no training text is from there). A group counts as one language; in brackets each counts by
+  itself. "-": NTREX does not have the language.
 - With less than 50 kB a model is a beginning: `scrapy train CODE text.txt --add` adds text.
 - `make models` builds all anew; [models/README.md](../models/README.md) has the licences.
 

@@ -188,7 +188,7 @@ class Robots:
         file: SiteFile = SiteFile.ROBOTS,
         retry_after_s: float = 0.0,
     ) -> None:
-        """Note the final answer (redirects followed) to a request for *file*; status 0: none came.
+        """Note the final answer (redirects followed) to a request for *file*.
 
         *retry_after_s*: the pause that the server asks for, 0 if none.
         """
@@ -196,7 +196,7 @@ class Robots:
         if 200 <= status < 300:
             read = self.read(origin, file, body)
             if read.rules is None:
-                self._note_failure(origin, now, file, FAILED_READING, retry_after_s)
+                self.note_failure(origin, now, file, FAILED_READING, retry_after_s)
                 return
             record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(read.body))
             self._note(origin, file, record, str(status), now, read)
@@ -204,9 +204,11 @@ class Robots:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
             self._note(origin, file, record, str(status), now)
         else:
-            self._note_failure(origin, now, file, str(status) if status else "no answer", retry_after_s)
+            self.note_failure(origin, now, file, str(status), retry_after_s)
 
-    def _note_failure(self, origin: str, now: float, file: SiteFile, answer: str, retry_after_s: float) -> None:
+    def note_failure(
+        self, origin: str, now: float, file: SiteFile, answer: str = "no answer", retry_after_s: float = 0.0
+    ) -> None:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options = self._options
         former = self.records.find(_key(origin, file))

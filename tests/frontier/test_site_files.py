@@ -360,7 +360,7 @@ def test_ledger_says_what_holds_for_the_front_page():
     robots_of = Robots(OPTIONS)
     robots_of.note_answer("http://a.cz", 200, b"User-agent: *\nDisallow: /\nContent-Signal: ai-train=no", 7.0)
     robots_of.note_answer("http://b.cz", 404, b"", 8.0)
-    robots_of.note_answer("http://c.cz", 0, b"", 9.0)
+    robots_of.note_failure("http://c.cz", 9.0, SiteFile.ROBOTS)
     assert [row._replace(digest=row.digest[:4]) for row in robots_of.ledger] == [
         ConsentRow("http://a.cz", "/robots.txt", "200", "4773", 7.0, 7.0, "disallow content-signal:ai-train=no"),
         ConsentRow("http://b.cz", "/robots.txt", "404", "", 8.0, 8.0, ""),

@@ -77,7 +77,10 @@ class RobotsRequests:
     def _settle(
         self, request: RobotsRequest, status: int, body: bytes, now: float, retry_after_s: float = 0.0
     ) -> Host | None:
-        self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s)
+        if status:
+            self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s)
+        else:  # apart, since the answer may be what a former run stopped at
+            self._robots.note_failure(request.origin, now, request.file)
         host = self._awaited.pop(request.origin, None)
         if host is None or host.is_closed:
             return None

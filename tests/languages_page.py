@@ -40,8 +40,8 @@ divided by the same share in the language's own texts. NTREX documents in other 
 | all accepted, 13 languages without a model | 17 |
 
 The last two rows come from close relatives: Slovak for Czech, Galician for Portuguese, Ndebele for Zulu. So load the
-languages that are mistaken for yours: `-a recognise=`. (NTREX writes Burmese and Yoruba in letters outside of Unicode;
-the thresholds of 95 % leave them out. With them the second and third rows are 3.2 and 17.)
+languages that are mistaken for yours: `-a recognise=`. (NTREX does not write Burmese and Yoruba in standard Unicode, so
+the thresholds of 95 % leave them out; with them the second and third rows are 3.2 and 17.)
 
 Some documents in the right language fall below .5 and are lost: Burmese in Zawgyi, Yoruba in the letters of old fonts,
 Serbian in Cyrillic with Latin a, e, o in it, and traditional Chinese as `zh` alone (`-a lang=zho` takes it).

@@ -8,14 +8,16 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
 import statistics
+import subprocess
+import sys
 import tokenize
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from languages_page import languages_page
 
 from spiderling import signals
 from spiderling.addon import ENTRIES
@@ -27,6 +29,7 @@ from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.extensions.control import ControlFile
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
+from tests.languages_page import languages_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))
@@ -254,6 +257,12 @@ def test_the_changelog_names_what_takes_the_place_of_former_components():
     former = {"RobotsMiddleware", "SitemapMiddleware", "Snapshots", "PrevertExporter", "ParquetExporter"}
     assert {old.rpartition(".")[2] for old, _ in moved} == former
     assert {new for _, new in moved} <= installed and not {old for old, _ in moved} & installed
+
+
+@pytest.mark.parametrize("module", ["tests.test_docs", "docs.architecture"])
+def test_what_makes_the_pages_can_be_run_from_the_checkout(module: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, env=environment, check=True)
 
 
 if __name__ == "__main__":

@@ -185,8 +185,9 @@ def compare(tasks: Sequence[Task], terms: Terms, jobs: int, tick: Callable[[int]
         try:
             while left:
                 done, left = wait(left, _POLL_S, FIRST_COMPLETED)
-                tick(count.value - told)
-                told = count.value
+                counted = count.get_obj().value  # without its lock, which Ctrl-C could leave taken for ever
+                tick(counted - told)
+                told = counted
                 yield from (future.result() for future in done)
         finally:
             is_over.set()

@@ -97,7 +97,7 @@ async def resolving(hosts="", server=NameServer, *, values=None, **options):
     transport, server = await asyncio.get_running_loop().create_datagram_endpoint(server, local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
     asking = Resolver(Options(nameservers=f"127.0.0.1:{port}", **options), HostMap(hosts))
-    with constants(**{"TIMEOUT_S": 0.3, "TRIES": 2, **(values or {})}):
+    with constants(**{"TIMEOUT_S": 20, "TRIES": 2, **(values or {})}):
         try:
             yield asking, server
         finally:
@@ -138,7 +138,7 @@ async def test_the_other_family_is_waited_for_only_a_moment():
 
 @pytest.mark.parametrize(("name", "ip_versions", "addresses"), [("no6.org", "6,4", V4), ("bad4.org", "4,6", V6)])
 async def test_a_family_whose_query_fails_gives_way_to_the_other(name, ip_versions, addresses):
-    async with resolving(ip_versions=ip_versions) as (resolver, _):
+    async with resolving(ip_versions=ip_versions, values={"TIMEOUT_S": 2}) as (resolver, _):
         assert (await resolver.resolve(name)).addresses == addresses
 
 
@@ -164,7 +164,7 @@ async def test_permanent_failures():
 
 
 async def test_failures_that_may_pass():
-    async with resolving() as (resolver, server):
+    async with resolving(values={"TIMEOUT_S": 0.5}) as (resolver, server):
         for name in ("fail.org", "refused.org", "drop.org", "garbage.org"):
             with pytest.raises(NameServerFailure, match=name):
                 await resolver.resolve(name)
@@ -230,8 +230,8 @@ async def test_look_ups_run_together_up_to_the_bound():
 async def test_channels_are_renewed_without_losing_a_query(monkeypatch):
     monkeypatch.setattr(spiderling.fetch.resolver, "QUERIES_PER_CHANNEL", 10)
     async with resolving(values={"TIMEOUT_S": 20}) as (resolver, _):
-        results = await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
-        assert len(results) == 200
+        results = await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(60)))
+        assert len(results) == 60
 
 
 async def test_a_malformed_answer_harms_nobody_but_its_own_name():
@@ -250,7 +250,7 @@ async def test_a_malformed_answer_harms_nobody_but_its_own_name():
 
 
 class Mutating(NameServer):
-    """Answers, and spoils some of them."""
+    """Sends a spoiled answer before each right one, so that no question waits for its time to pass."""
 
     rng = random.Random(1)
 
@@ -272,14 +272,21 @@ class Mutating(NameServer):
             else:
                 data[-10:] = self.rng.randbytes(10)
         transport.sendto(bytes(data), client)
+        transport.sendto(sent[0], client)
+
+
+async def outcome_of(resolving):
+    """What it resolves to, or the exception that it raises."""
+    (outcome,) = await asyncio.gather(resolving, return_exceptions=True)
+    return outcome
 
 
 async def test_random_answers_raise_nothing_else_and_leave_the_resolver_at_work():
     complaints = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
-    async with resolving(server=Mutating, values={"TIMEOUT_S": 0.2, "TRIES": 1}) as (resolver, _):
+    async with resolving(server=Mutating, values={"TRIES": 1}) as (resolver, _):
         names = [f"{kind}.x{n}.org" for n in range(60) for kind in ("cname", "both", "v4", "v6", "none", "nx")]
-        results = await asyncio.gather(*map(resolver.resolve, names), return_exceptions=True)
+        results = [await outcome_of(resolver.resolve(name)) for name in names]
         for result in results:
             if isinstance(result, Resolution):
                 assert all(map(ipaddress.ip_address, result.addresses)) and result.ttl_s >= 60

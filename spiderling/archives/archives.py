@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from spiderling.archives.places import Place, Position
+from spiderling.archives.places import META_KEY, Place, Position
 from spiderling.archives.readers import Batch, Readers
 from spiderling.archives.records import Record, RecordReader
 from spiderling.archives.sources import FileRaw, Raw, UrlRaw, is_url
@@ -30,8 +30,6 @@ from spiderling.frontier.discovery.archive_pages import ArchivePages
 
 logger = logging.getLogger(__name__)
 
-_KEY = "archive:"
-"""Prefix of an archive's key in the store's table ``meta``; the archive's name follows."""
 _PAGES_PER_WORKER = 6
 """Pages in work for each text worker (chosen, so that no worker waits)."""
 _MOST_BYTES = 64_000_000
@@ -74,7 +72,11 @@ class Archives:
 
     def __init__(self, sources: Sequence[str], options: Options, crawl: CrawlSide) -> None:
         """Raises BadInput if the list of URLs to take cannot be read."""
-        saved = {key.removeprefix(_KEY): json.loads(value) for key, value in crawl.meta.items() if key.startswith(_KEY)}
+        saved = {
+            key.removeprefix(META_KEY): json.loads(value)
+            for key, value in crawl.meta.items()
+            if key.startswith(META_KEY)
+        }
         self._places = {source: Place(saved.get(source, {}), source) for source in sources}
         self._options = options
         self._crawl = crawl
@@ -210,7 +212,7 @@ class Archives:
 
     def _end(self, place: Place, position: Position) -> None:
         place.end_record(position)
-        self._crawl.note(_KEY + place.source, place.saved)
+        self._crawl.note(META_KEY + place.source, place.saved)
 
     def _note_end(self, place: Place, batch: Batch) -> None:
         """Note the end or the error of an archive, if *batch* brings it."""
@@ -222,7 +224,7 @@ class Archives:
             logger.error("%s The same command tries it again.", error)
         elif batch.size is not None:
             place.size = batch.size
-            self._crawl.note(_KEY + place.source, place.saved)
+            self._crawl.note(META_KEY + place.source, place.saved)
 
     def _is_full(self) -> bool:
         """Whether enough pages or bytes are in work."""

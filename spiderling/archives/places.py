@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+META_KEY = "archive:"
+"""Prefix of an archive's key in the store's table ``meta``; the archive's name follows."""
+
 
 class Position(NamedTuple):
     """Where a record begins."""

@@ -22,7 +22,8 @@ from spiderling.corpus.reader import StoredDocument
 from spiderling.export.formats import split_name, writer
 from spiderling.export.selection import Plan
 from spiderling.export.sources import Corpus
-from spiderling.jobdir.card import Manifest, Tally, checksum, software, write_pair
+from spiderling.jobdir.card import Tally, checksum, last_names, software, write_pair
+from spiderling.jobdir.card_page import Manifest
 
 MAX_WAITING_CHARS = 64_000_000
 """Characters that wait to be written to all open files together (chosen)."""
@@ -103,10 +104,10 @@ def _manifest(corpus: Corpus, summary: Summary, plan: Plan) -> Manifest:
         "software": software(),
         "format": plan.format_name,
         "purposes": corpus.purposes,
-        "sources": [str(source.path) for source in corpus.sources],
+        "sources": [source.path.name for source in corpus.sources],
         "documents": summary.kept,
         "dropped": summary.dropped,
-        "lists": dict(plan.lists),
+        "lists": {last_names(name): number for name, number in plan.lists.items()},
         "selection": plan.selection.described(),
         "crawls": corpus.crawls,
     }

@@ -43,13 +43,14 @@ COLUMNS = {
     **dict.fromkeys(("words", "length", "distance"), "int"),
     "crawl_date": "time",
     **dict.fromkeys(("published", "modified", "file_type", "enc_declared", "enc_detected", "ip", "tls"), "string"),
-    **dict.fromkeys(("licence", "optout"), "string"),
-    **dict.fromkeys(("yield", "badness", "stopword_share", "sentence_words", "repeated_share"), "float"),
-    **dict.fromkeys(("digit_share", "symbol_share", "good_share"), "float"),
+    **dict.fromkeys(("licence", "optout", "translated"), "string"),
+    **dict.fromkeys(("yield", "badness", "known_share", "seen_share", "stopword_share", "sentence_words"), "float"),
+    **dict.fromkeys(("repeated_share", "digit_share", "symbol_share", "good_share", "packed_share"), "float"),
+    **dict.fromkeys(("top_word_share", "outlinks", "walk_weight"), "float"),
     "other": "string",
     "paragraphs": "paragraphs",
 }
-"""Name -> type.  ``other`` holds all other attributes as a JSON object, ``text`` the paragraphs, one a line."""
+"""Name -> type.  ``text`` holds the paragraphs, one a line, ``other`` what pipelines of a user add, as JSON."""
 
 _INT = re.compile(r"-?\d{1,18}")
 

@@ -21,7 +21,8 @@ from spiderling.corpus.reader import Source, StoredDocument, attributes_of, stor
 from spiderling.corpus.segments import SUFFIX, frames
 from spiderling.export.formats import split_name
 from spiderling.frontier.storage.soundness import noted
-from spiderling.jobdir.card import Manifest, provenance
+from spiderling.jobdir.card import provenance
+from spiderling.jobdir.card_page import Manifest
 from spiderling.jobdir.inspection import Inspection, Segment
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
@@ -162,7 +163,7 @@ class Salvage:
         if lost:
             estimate = max(1, round(taken * lost / read)) if read else None
             missing = estimate if source.entries is None else source.entries - taken
-            self.losses.append({"file": str(source.path), "bytes": lost, "frames": frames, "documents": missing})
+            self.losses.append({"file": source.path.name, "bytes": lost, "frames": frames, "documents": missing})
 
 
 class _Part(NamedTuple):

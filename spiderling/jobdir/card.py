@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import shlex
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,25 +19,27 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from spiderling import __version__
+from spiderling.archives.places import META_KEY
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.digits import whole_number
 from spiderling.base.errors import StorageError
-from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.printing import markdown_table, printable
 from spiderling.frontier.storage.soundness import noted
+from spiderling.jobdir.card_page import NOT_STATED, Manifest, readme_of
 from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.languages import LanguageInfo
-
-Manifest: TypeAlias = "dict[str, Any]"
 
 MANIFEST = "manifest.json"
 README = "README.md"
 _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xxhash")
 """Libraries whose version may change what text is kept."""
+_NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_model", "seen")
+"""Options that name files and directories; the card has their last names alone."""
+_OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact")
+"""Options that hold addresses of somebody's network, and the contact, which stands apart: no settings to repeat."""
 _MOST_NAMED = 500
 """Different values of an attribute that are counted; others count as "other" (chosen)."""
 _KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}
@@ -66,7 +68,7 @@ class Tally:
         if date:
             self._dates = [min([date, *self._dates[:1]]), max([date, *self._dates[1:]])]
         for attribute, name in _KINDS.items():
-            _count(self._counts[name], attributes.get(attribute) or "none stated")
+            _count(self._counts[name], attributes.get(attribute) or NOT_STATED)
         for said in attributes.get("optout", "").split():
             _count(self._counts["optouts"], said.partition(":")[0])
 
@@ -140,12 +142,19 @@ def _contents_of(crawl: Inspection) -> Manifest:
 
 
 def provenance(crawl: Inspection) -> Manifest:
-    """How the corpus of a crawl was made, and what is needed to make it again."""
+    """How the corpus of a crawl was made, and what is needed to make it again.
+
+    It is published with the corpus, so it has no path and no address of the machine.
+    """
     options = crawl.options
     counts = crawl.counts
     defaults = asdict(Options())
+    changed = {name: value for name, value in asdict(options).items() if value != defaults[name]}
+    apart = {*_NAMING_FILES, *_OF_THE_MACHINE}
+    seeds = noted(crawl.meta, "seeds", list[Manifest]())
     return {
         "languages": options.lang,
+        "contact": options.contact,
         "begun": _utc(noted(crawl.meta, "created", 0.0)),
         "version": noted(crawl.meta, "version", ""),
         "urls_waiting": counts.get("waiting", 0),
@@ -155,11 +164,22 @@ def provenance(crawl: Inspection) -> Manifest:
         "kept_bytes": counts.get("total/kept_bytes", 0),
         "purposes": noted(crawl.meta, "purposes", list[str]()),
         "optouts": {signal.value: rule for signal, rule in options.policy().rules.items()},
-        "dedup": {"mode": options.dedup, "seen": options.seen},
+        "dedup": {"mode": options.dedup, "seen": last_names(options.seen)},
         "models": noted(crawl.meta, "models", dict[str, str]()),
-        "seeds": noted(crawl.meta, "seeds", list[Manifest]()),
-        "settings": {name: value for name, value in asdict(options).items() if value != defaults[name]},
+        "seeds": [said | {"from": last_names(said["from"])} for said in seeds],
+        "archives": [last_names(key.removeprefix(META_KEY)) for key in crawl.meta if key.startswith(META_KEY)],
+        "settings": {name: value for name, value in changed.items() if name not in apart},
+        "files": {name: last_names(changed[name]) for name in _NAMING_FILES if name in changed},
     }
+
+
+def last_names(value: str) -> str:
+    """The paths in *value*, which commas or colons divide, without their directories; URLs stay.
+
+    >>> last_names("/home/me/old.prevert.zst,more.prevert")
+    'old.prevert.zst,more.prevert'
+    """
+    return value if "://" in value else re.sub(r"[^,:]*/(?=[^/,:])", "", value)
 
 
 def write_card(directory: Path) -> None:
@@ -171,7 +191,7 @@ def write_card(directory: Path) -> None:
 
 def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
     """Each file whole or not at all, the manifest last; raises StorageError."""
-    write_whole(readme, readme_of(manifest))
+    write_whole(readme, readme_of(manifest, path.name))
     write_whole(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -255,101 +275,3 @@ def software() -> dict[str, str]:
 
 def _utc(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
-
-
-# -- for people
-
-
-def readme_of(manifest: Manifest) -> str:
-    """A dataset card in Markdown, with the metadata that dataset hubs read at its top."""
-    contents = manifest["contents"]
-    crawls = manifest["crawls"]
-    names = ", ".join(filter(None, contents["languages"])) or "no language"
-    dates = " to ".join(date[:10] for date in contents["crawl_dates"])
-    lines = [
-        "---",
-        "language:",
-        *(f"- {code}" for code in contents["languages"] if code),
-        "license: other",
-        "task_categories:",
-        "- text-generation",
-        f"pretty_name: Web corpus of {names}",
-        "---",
-        f"# Web corpus of {names}",
-        "",
-        f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.1f} MB of "
-        f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
-        f"{manifest['software']['spiderling']}. All that follows stands in {MANIFEST} too.",
-        "",
-        *_markdown(
-            "Languages",
-            ("language", "documents", "words"),
-            [(code, row["documents"], row["words"]) for code, row in contents["languages"].items()],
-        ),
-        *(line for crawl in crawls for line in _crawl_lines(crawl)),
-        *_counts("Licences that pages link to", "licence", contents["licences"]),
-        "What a page links to may concern a part of it only; most pages state nothing. The texts belong to their "
-        "authors, and what may be done with them depends on the law of the place and on the purpose.",
-        "",
-        *_counts("Statements on the use of kept documents", "opt-out", contents["optouts"]),
-        *_counts("Encodings they were decoded from", "encoding", contents["encodings"]),
-        *_counts("Kinds of files", "kind", contents["file_types"]),
-        *_markdown(
-            "Files",
-            ("file", "documents", "bytes", "SHA-256"),
-            [(f["name"], f["documents"], f["bytes"], f["sha256"]) for f in manifest["files"]],
-        ),
-        "## Limits",
-        "",
-        "What the web says is in it: errors, opinions, personal data of the people who are written about, and text by "
-        "machines. Boilerplate, languages and near-duplicates were told by models that err. To have a host or page "
-        "taken out, see `scrapy export --drop-host`.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _crawl_lines(crawl: Manifest) -> list[str]:
-    rate = crawl["kept_bytes"] / max(1, crawl["downloaded_bytes"])
-    rules = Counter(crawl["optouts"].values())
-    settings = (f"{PREFIX}{name.upper()}={value}" for name, value in crawl["settings"].items())
-    options = " ".join(f"-s {shlex.quote(setting)}" for setting in settings)
-    dedup = crawl["dedup"]
-    down = f"{crawl['downloaded_bytes'] / 1e6:,.1f} MB"
-    seeds = [f"{s['number']:,} from {s['from']} (sha256 {s['sha256'][:16]})" for s in crawl["seeds"]]
-    standing = f"{crawl['urls_waiting']:,} URLs wait" if crawl["urls_waiting"] else "finished"
-    facts = {
-        "Begun": f"{crawl['begun']} UTC, {standing}",
-        "Cost": f"{crawl['pages']:,} pages of {crawl['hosts_asked']:,} hosts, {down}; kept {rate:.4f} of the bytes",
-        "Purpose": ", ".join(crawl["purposes"]),
-        "Opt-outs": ", ".join(f"{number} signals {rule}" for rule, number in rules.most_common()) + f" ({MANIFEST})",
-        "Duplicates": f"mode {dedup['mode']}" + (f", and not in {dedup['seen']}" if dedup["seen"] else ""),
-        "Models": ", ".join(f"{code} (sha256 {digest[:16]})" for code, digest in crawl["models"].items()),
-        "Seeds": "; ".join(seeds) or "not on record",
-    }
-    return [
-        f"## How it was made: crawl of {crawl['languages']}",
-        "",
-        *(f"- {name}: {said}" for name, said in facts.items()),
-        "",
-        "To repeat it, with the seeds and the versions named here (the web will have changed):",
-        "",
-        f"    scrapy crawl spiderling {options}",
-        "",
-    ]
-
-
-def _counts(title: str, column: str, counts: Mapping[str, int]) -> list[str]:
-    return _markdown(title, (column, "documents"), list(counts.items())) if counts else []
-
-
-def _markdown(title: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:
-    return [f"## {title}", "", *markdown_table(columns, (map(_cell, row) for row in rows)), ""]
-
-
-def _cell(value: object) -> str:
-    """*value* as text of a Markdown table; licences come from pages, so nothing in them may become markup."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    text = printable(str(value))
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("`", "\\`")

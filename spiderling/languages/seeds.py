@@ -14,6 +14,8 @@ from spiderling.languages.model_files import Seed, seeds_in
 
 logger = logging.getLogger(__name__)
 
+MODEL_SEEDS = "the language models"
+"""Where seeds are from if the user names none."""
 FEW_HOSTS = 100
 """Seed hosts below which `few_hosts` warns; chosen."""
 _WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}

@@ -17,7 +17,7 @@ from scrapy import Request, signals
 from scrapy.settings import Settings
 from tqdm import tqdm
 
-from spiderling.base.errors import BadInput
+from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.command import AskedSpider, run_spider
@@ -107,7 +107,12 @@ def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -
     except OSError as error:
         raise BadInput(f"{out} cannot be written ({error.strerror}); name another file with -o.") from None
     settings.setdict({"JOBDIR": str(state), "SPIDERLING_FOLLOW": "none"}, priority="cmdline")
-    spider = run_spider(CheckSpider, settings, urls=[seed.url for seed in seeds], results=results, **arguments)
+    try:
+        spider = run_spider(CheckSpider, settings, urls=[seed.url for seed in seeds], results=results, **arguments)
+    except SpiderlingError:
+        if not results.stat().st_size:
+            results.unlink()
+        raise
     found = _read_results(results)
     if not spider.is_whole:
         return f"Stopped after {len(found)} of {len(seeds)} seeds; the same command goes on."

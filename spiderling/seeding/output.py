@@ -30,8 +30,10 @@ class SeedFile:
         """
         self.path = path
         self.added = 0
+        self._is_new = not path.exists()
         self._per_host = per_host
         self._homes = homes
+        self._heading = ""
         self._known: set[str] = set()
         self._hosts: Counter[str] = Counter()
         try:
@@ -49,7 +51,10 @@ class SeedFile:
             raise BadInput(f"{path} is not a text file in UTF-8; name another file with -o.") from None
 
     def close(self) -> None:
+        """Close the file; a new one without a line goes, so that an error leaves none behind."""
         self._file.close()
+        if self._is_new and not self.path.stat().st_size:
+            self.path.unlink()
 
     @property
     def hosts(self) -> int:
@@ -57,8 +62,8 @@ class SeedFile:
         return len(self._hosts)
 
     def comment(self, text: str) -> None:
-        """Begin a section."""
-        self._file.write(f"# {text}\n")
+        """Begin a section; its heading is written with its first URL."""
+        self._heading = f"# {text}\n"
 
     def add(self, url: str) -> bool:
         """Write *url*, unless it is no http(s) URL, known, a platform's, or its host has enough; True if written."""
@@ -75,6 +80,7 @@ class SeedFile:
         self._known.add(target.url)
         self._hosts[target.host] += 1
         self.added += 1
-        self._file.write(f"{target.url}\n")
+        self._file.write(f"{self._heading}{target.url}\n")
         self._file.flush()
+        self._heading = ""
         return True

@@ -14,7 +14,7 @@ from spiderling.engine.component import crawl_of
 from spiderling.engine.requests import DISTANCE
 from spiderling.items import PageItem
 from spiderling.languages.model_files import Seed
-from spiderling.languages.seeds import distances, few_hosts, model_seeds, read_seeds
+from spiderling.languages.seeds import MODEL_SEEDS, distances, few_hosts, model_seeds, read_seeds
 
 
 class CorpusSpider(Spider):
@@ -70,8 +70,8 @@ class SpiderlingSpider(CorpusSpider):
             except BadInput as error:
                 crawl.fail(error)
         if seeds:
-            self.logger.info("%d seeds from %s", len(seeds), self.seeds or "the language models")
-            crawl.note_seeds(self.seeds or "the language models", [seed.url for seed in seeds])
+            self.logger.info("%d seeds from %s", len(seeds), self.seeds or MODEL_SEEDS)
+            crawl.note_seeds(self.seeds or MODEL_SEEDS, [seed.url for seed in seeds])
             is_live = bool(crawl.options.contact)  # without one, no public address is asked
             if is_live and not crawl.frontier.hosts_by_state() and crawl.options.follow == "all":
                 notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)

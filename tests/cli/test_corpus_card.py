@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 import shutil
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import Crawl, document, page, scrapy, serving
 
 from spiderling.base.errors import StorageError
-from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card
+from spiderling.base.options import Options
+from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
+from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, seeds_digest, write_card
+from spiderling.jobdir.card_page import readme_of
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, html
@@ -129,7 +136,85 @@ def test_an_export_has_a_card_with_the_crawls_it_was_made_of(crawl, tmp_path, ma
     assert told["files"] == [
         {"name": "b.jsonl", "documents": 1, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     ]
-    assert "1 documents" in (tmp_path / "b.jsonl.README.md").read_text("utf-8")
+    page = (tmp_path / "b.jsonl.README.md").read_text("utf-8")
+    assert "1 documents" in page and "b.jsonl.json" in page and MANIFEST not in page
+    assert str(tmp_path.parent.parent) not in page + json.dumps(told)
+
+
+def crawl_with(directory: Path, options: dict[str, object], seeds: str, archive: str = "") -> Path:
+    """The state of a crawl with *options* and a document."""
+    (directory / "corpus").mkdir(parents=True)
+    (directory / "state").mkdir()
+    segment = directory / "corpus/cs-00001.prevert.zst"
+    segment.write_bytes(b"x")
+    meta = {"options": options, "seeds": [{"from": seeds, "number": 1, "sha256": "0" * 64}]}
+    meta |= {f"archive:{archive}": {}} if archive else {}
+    store = SqliteStore(directory / "state/frontier.sqlite")
+    rows = [SegmentRow(segment.name, 1, 1)]
+    store.commit(Changes(segments=rows, meta={key: json.dumps(value) for key, value in meta.items()}))
+    store.close()
+    return directory
+
+
+def card_in(directory: Path) -> tuple[str, str]:
+    write_card(directory)
+    return (directory / "corpus" / README).read_text("utf-8"), (directory / "corpus" / MANIFEST).read_text("utf-8")
+
+
+def test_it_has_no_path_and_no_address_of_the_machine(tmp_path):
+    files = [
+        spec.name
+        for spec in fields(Options)
+        if re.search(r"\b[Ff]iles? (?:of|with)|[Dd]irector", spec.metadata["help"])
+    ]
+    assert {"only_hosts", "block", "models", "seen", "archive_urls", "boilerplate_model"} == set(files)
+    options = dict.fromkeys(files, "/home/me/lists/mine.txt") | {
+        "lang": "cs", "contact": "me@example.org", "hosts": "*.test=127.9.9.9:81", "allow_networks": "127.0.0.0/8",
+        "nameservers": "127.9.9.9", "max_words": 5,
+    }  # fmt: skip
+    page, manifest = card_in(crawl_with(tmp_path / "job", options, "/home/me/seeds.txt"))
+    assert not re.search(r"/home|127\.", page + manifest)
+    (command,) = re.findall("^    scrapy .*", page, re.MULTILINE)
+    given = shlex.split(command)
+    assert given[2:5] == ["spiderling", "-a", "seeds=seeds.txt"] and "SPIDERLING_BLOCK=mine.txt" in given
+    assert "SPIDERLING_MAX_WORDS=5" in given and "SPIDERLING_CONTACT=you@example.org" in given
+    assert "To have a page or host taken out, write to me@example.org;" in page
+
+
+@pytest.mark.parametrize(
+    ("seeds", "archive", "wanted"),
+    [
+        ("http://a.test/,http://b.test/", "", "spiderling -a seeds=http://a.test/,http://b.test/ "),
+        ("the language models", "", "spiderling -s SPIDERLING_LANG=cs "),
+        ("", "/data/x.warc.gz", "archive -a warc=ARCHIVES -s SPIDERLING_LANG=cs"),
+    ],
+)
+def test_the_command_that_repeats_it_has_its_seeds(tmp_path, seeds, archive, wanted):
+    page, manifest = card_in(crawl_with(tmp_path / "job", {"lang": "cs"}, seeds, archive))
+    assert f"scrapy crawl {wanted}" in page
+    assert json.loads(manifest)["crawls"][0]["archives"] == (["x.warc.gz"] if archive else [])
+
+
+BY = "https://creativecommons.org/licenses/by/4.0/deed.cs"
+
+
+@pytest.mark.parametrize(
+    ("licences", "said"),
+    [
+        ([BY, "http://creativecommons.org/licenses/by/4.0/"], "cc-by-4.0"),
+        ([BY, "https://creativecommons.org/publicdomain/zero/1.0/"], ["cc-by-4.0", "cc0-1.0"]),
+        ([BY, "https://example.org/licences/by/4.0/"], "other"),
+        ([BY, "none stated"], "other"),
+        ([], "other"),
+    ],
+)
+def test_its_head_is_yaml_with_licence_and_languages(manifest, licences, said):
+    languages = {"no": {"documents": 1, "words": 1}}
+    contents = {**manifest["contents"], "licences": dict.fromkeys(licences, 1), "languages": languages}
+    page = readme_of({**manifest, "contents": contents}, "x.json")
+    head = yaml.safe_load(page.split("---\n")[1])
+    assert (head["license"], head["language"]) == (said, ["no"])
+    assert "All that follows stands in x.json too." in page
 
 
 def test_a_tally_bounds_what_pages_can_name():
@@ -146,7 +231,9 @@ def test_a_tally_bounds_what_pages_can_name():
 
 def test_nothing_of_a_page_becomes_markup_in_the_readme(manifest):
     contents = {**manifest["contents"], "licences": {"x|<b>\n# [a](javascript:b)": 1}}
-    line = next(line for line in readme_of({**manifest, "contents": contents}).splitlines() if "javascript" in line)
+    line = next(
+        line for line in readme_of({**manifest, "contents": contents}, MANIFEST).splitlines() if "javascript" in line
+    )
     assert line == "| x\\|&lt;b>\ufffd# \\[a](javascript:b) | 1 |"
 
 

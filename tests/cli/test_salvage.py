@@ -94,11 +94,11 @@ def test_a_flipped_bit_costs_one_frame_and_the_command_says_so(job, made, tmp_pa
     size = offsets[2] - offsets[1]
     assert (ended.code, ended.log) == (1, "")
     assert ended.out.splitlines() == [
-        f"21 documents in {out}, 0 dropped.", f"{segment}: {size:,} bytes left out, 1 frames, about 3 documents",
+        f"21 documents in {out}, 0 dropped.", f"{segment.name}: {size:,} bytes left out, 1 frames, about 3 documents",
     ]  # fmt: skip
     assert [doc.attributes["url"] for doc in stored_documents(Source(out))] == without((1, 1))
     manifest = json.loads((tmp_path / "out.prevert.json").read_text())
-    assert manifest["left_out"] == [{"file": str(segment), "bytes": size, "frames": 1, "documents": 3}]
+    assert manifest["left_out"] == [{"file": segment.name, "bytes": size, "frames": 1, "documents": 3}]
     assert manifest["purposes"] == ["research"]
 
 

@@ -243,8 +243,19 @@ def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):
         (("check", "none.txt"), "the seed file none.txt cannot be read"),
     ],
 )
-def test_bad_input(seeds, arguments, message):
+def test_bad_input(seeds, tmp_path, arguments, message):
     assert seeds(*arguments).refusal.startswith(message)
+    assert not (tmp_path / "seeds.txt").exists()
+
+
+@pytest.mark.parametrize("arguments", [("sitemap", "a.test"), ("check", "urls.txt")])
+def test_a_refused_command_leaves_no_file(tmp_path, arguments):
+    """Without a contact and a private network nothing may be asked."""
+    (tmp_path / "urls.txt").write_text("http://a.test/\n")
+    names = [str(tmp_path / name) if name.endswith(".txt") else name for name in arguments]
+    ended = scrapy("seeds", *names, "-a", "lang=cs", "-o", str(tmp_path / "seeds.txt"))
+    assert ended.code == 1 and "SPIDERLING_CONTACT" in ended.log
+    assert [path.name for path in tmp_path.iterdir()] == ["urls.txt"]
 
 
 def test_unknown_language(seeds):

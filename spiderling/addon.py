@@ -6,9 +6,13 @@ value that the user's project sets wins, except for COMPONENTS, without which th
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
 
 COMPONENTS: dict[str, Any] = {
     "SCHEDULER": "spiderling.engine.scheduler.Scheduler",
@@ -69,6 +73,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.pipelines.corpus.CorpusPipeline": 500,
     },
     "FEED_EXPORTERS": {
+        "prevert": "spiderling.export.feeds.PrevertExporter",
         "prevertical": "spiderling.export.feeds.PrevertExporter",
         "parquet": "spiderling.export.feeds.ParquetExporter",
     },
@@ -84,19 +89,72 @@ ENTRIES: dict[str, dict[str, Any]] = {
     },
 }
 """Entries of settings that are dicts; None switches a component off."""
+WITHOUT_EFFECT = {
+    "DOWNLOAD_DELAY": "SPIDERLING_HOST_INTERVAL_S",
+    "CONCURRENT_REQUESTS_PER_DOMAIN": "one request at a time to a host",
+    "AUTOTHROTTLE_ENABLED": "SPIDERLING_DELAY_FACTOR",
+    "ROBOTSTXT_OBEY": "robots.txt is always obeyed",
+    "ROBOTSTXT_USER_AGENT": "SPIDERLING_ROBOTS_AGENT",
+    "HTTPPROXY_ENABLED": "no proxy can be used",
+    "SCHEDULER": "the frontier takes its place",
+    "DUPEFILTER_CLASS": "the frontier takes its place",
+    "DNS_RESOLVER": "SPIDERLING_NAMESERVERS",
+    "DOWNLOAD_VERIFY_CERTIFICATES": "SPIDERLING_TLS",
+    "DOWNLOAD_MAXSIZE": "SPIDERLING_MAX_BODY_BYTES",
+}
+"""Settings of Scrapy that a crawl does not heed, and what holds instead."""
+OF_COMPONENTS = {
+    "scrapy.core.downloader.Downloader": ("DOWNLOAD_SLOTS", "SPIDERLING_HOST_INTERVAL_S"),
+    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": (
+        "DOWNLOAD_TIMEOUT",
+        "SPIDERLING_TIMEOUT_S",
+    ),
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": (
+        "DEFAULT_REQUEST_HEADERS",
+        "headers of a Request are sent",
+    ),
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": ("DEPTH_LIMIT", "SPIDERLING_MAX_DISTANCE, in hosts"),
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": ("URLLENGTH_LIMIT", "SPIDERLING_MAX_URL_CHARS"),
+    "scrapy.extensions.logstats.LogStats": ("LOGSTATS_INTERVAL", "SPIDERLING_PROGRESS_S"),
+}
+"""The same for settings that are heeded if the user's project brings their component back."""
 
 
 class SpiderlingAddon:
-    """Scrapy calls ``update_settings`` once, before it makes any component."""
+    """Scrapy calls the methods once: for all crawlers of a process, and for each before it makes any component."""
+
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Add what the command line is read by: the formats of ``-o``."""
+        _add("FEED_EXPORTERS", settings)
 
     def update_settings(self, settings: BaseSettings) -> None:
+        for name in ENTRIES:
+            _add(name, settings)
+        ignored = list(_without_effect(settings))
         for name, value in COMPONENTS.items():
-            settings.set(name, value, priority="project")
+            settings.set(name, value, priority="cmdline")
         for name, value in DEFAULTS.items():
             if settings.getpriority(name) == 0:
                 settings.set(name, value, priority="addon")
-        for name, ours in ENTRIES.items():
-            theirs = settings[name]
-            for key, value in ours.items():
-                if key not in theirs:  # an entry that the user made himself stays
-                    theirs.set(key, value, priority="addon")
+        if ignored:
+            logger.warning("Without effect in a crawl of Spiderling: %s", "; ".join(ignored))
+
+
+def _add(name: str, settings: BaseSettings) -> None:
+    """Add our entries to the setting *name*."""
+    theirs = settings[name]
+    for key, value in ENTRIES[name].items():
+        if key not in theirs:  # an entry that the user made himself stays
+            theirs.set(key, value, priority="addon")
+
+
+def _without_effect(settings: BaseSettings) -> Iterator[str]:
+    """The settings that the user has made in vain, each with what holds instead."""
+    off = {part for name, ours in ENTRIES.items() for part in ours if settings[name][part] is None}
+    if settings.getpriority("DOWNLOADER") == 0:
+        off.add("scrapy.core.downloader.Downloader")
+    instead = WITHOUT_EFFECT | dict(pair for part, pair in OF_COMPONENTS.items() if part in off)
+    for name, ours in instead.items():
+        if (settings.getpriority(name) or 0) > 0 and not (name == "ROBOTSTXT_OBEY" and settings.getbool(name)):
+            yield f"{name} ({ours})"

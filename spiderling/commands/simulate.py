@@ -15,7 +15,8 @@ from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.printing import markdown_table
-from spiderling.engine.command import INTERRUPTED, SpiderlingCommand, named_values, option
+from spiderling.engine.command import SpiderlingCommand, named_values, option
+from spiderling.engine.exit_codes import INTERRUPTED
 from spiderling.simulation.comparison import (
     CLAIRVOYANT,
     KNOWN_HOSTS,

@@ -60,18 +60,33 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
         PREFIX + option: getattr(spider, name) for name, option in _ARGUMENTS.items() if getattr(spider, name, "")
     }
     _refuse_unknown_arguments(spider)
-    options = Options.from_settings(values)
+    try:
+        options = _checked(values)
+    except BadInput as error:
+        raise BadInput(_as_said(str(error), spider)) from None
     if not options.lang:
         raise BadInput(
             "no language is given: say -a lang=cs (codes or English names, several with commas); "
             "`scrapy train` makes a model for a language that is not bundled."
         )
-    # their parts understand the words of these options; they are refused before any file is touched
+    return options
+
+
+def _checked(values: Mapping[str, Any]) -> Options:
+    """The options in *values*, with those that only the parts which use them understand; no file is touched."""
+    options = Options.from_settings(values)
     parse_strategy(options.strategy)
     parse_weights(options.estimators)
     parse_rules(options.justext_preset)
     parse_quality(options.quality)
     return options
+
+
+def _as_said(message: str, spider: Spider) -> str:
+    """*message* about an option by the name that the user wrote: that of the argument, if it was one."""
+    for name in getattr(spider, "arguments", ()):
+        message = re.sub(rf"\b{PREFIX}{_ARGUMENTS.get(name, name.upper())}\b", f"-a {name}", message)
+    return message
 
 
 def _refuse_unknown_arguments(spider: Spider) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from scrapy import Spider
-from scrapy.commands import ScrapyCommand
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
@@ -21,14 +20,11 @@ from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.printing import printable
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.engine.exit_codes import INTERRUPTED, NO_NETWORK
+from spiderling.engine.flags import FlagChecked
 
 _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
-NO_NETWORK = 3
-"""Exit code of a crawl that stopped since nothing answers; it keeps its URLs."""
 
 
 def option(*flags: str, **keywords: Any) -> Option:
@@ -36,7 +32,7 @@ def option(*flags: str, **keywords: Any) -> Option:
     return flags, keywords
 
 
-class SpiderlingCommand(ScrapyCommand):
+class SpiderlingCommand(FlagChecked):
     """A command that needs no project and begins no crawl of the user's; its name is that of its module.
 
     Exit codes: 0; 2 for wrong usage; ``error_code`` after an error, told in one sentence on standard error, but 3 if

@@ -17,15 +17,10 @@ from spiderling.crawl.arguments import directory_of, options_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine import fast_scrapy
 from spiderling.engine.dispatcher import Dispatcher
+from spiderling.engine.exit_codes import FAILED_STAT, OFFLINE
 from spiderling.fetch.resolver import Resolver
 
 logger = logging.getLogger(__name__)
-
-FAILED_STAT = "spiderling/failed"
-"""Stat of a crawl that could not begin, go on or be saved; its value is the finish reason.  The command exits with 1,
-or with 3 if it is OFFLINE."""
-OFFLINE = "offline"
-"""Finish reason of a crawl that has no network."""
 
 
 class Scheduler(BaseScheduler):

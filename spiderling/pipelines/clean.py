@@ -21,8 +21,8 @@ from spiderling.base.outcome import Follow
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
+from spiderling.engine.exit_codes import FAILED_STAT
 from spiderling.engine.outcomes import DropPage, PutBack
-from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.items import PageItem
 from spiderling.text import Page
 from spiderling.text.optout import page_statements

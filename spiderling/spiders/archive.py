@@ -12,8 +12,8 @@ from scrapy.settings import BaseSettings
 
 from spiderling.archives.sources import archives_of
 from spiderling.engine.component import crawl_of
+from spiderling.engine.exit_codes import FAILED_STAT
 from spiderling.engine.requests import FETCH
-from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.frontier import Fetch
 from spiderling.items import PageItem
 from spiderling.pipelines.corpus import CAPTURED

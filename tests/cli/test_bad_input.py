@@ -307,6 +307,34 @@ def test_lock_ends_with_its_process(tmp_path, refused):
     assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("crawl", "spiderling", "--lang", "cs"), "there is no option --lang; did you mean -a lang=...?"),
+        (("crawl", "spiderling", "--overwrite-ouput=x"), "there is no option --overwrite-ouput; did you mean --overw"),
+        (("inspect", "job", "--chek"), "there is no option --chek; did you mean --check?"),
+        (("export", "job", "--xyzzy"), "there is no option --xyzzy; -h lists all."),
+    ],
+)
+def test_a_flag_that_a_command_does_not_have(arguments, message):
+    ended = scrapy(*arguments)
+    assert ended.code == 2 and message in ended.log
+    assert "Traceback" not in ended.log
+
+
+def test_bad_options_are_refused_before_an_engine_is_made():
+    """A typo is answered at once: the parts of a crawl are not loaded for it."""
+    code = (
+        "import sys\nfrom scrapy.cmdline import execute\ntry:\n    execute()\nexcept SystemExit as ended:\n"
+        "    print(ended.code, [name for name in ('spiderling.engine.download_handler', "
+        "'spiderling.extensions.lifecycle') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, "crawl", "spiderling", "-a", "lang=cs", "-s", "SPIDERLING_WORKRES=1"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "did you mean SPIDERLING_WORKERS?" in ended.stderr
+    assert ended.stdout == "1 []\n"
+
+
 def test_without_a_spider_or_with_an_unknown_one():
     nameless, unknown = scrapy("crawl"), scrapy("crawl", "spiderlong")
     assert "name one spider: scrapy crawl spiderling -a lang=cs" in nameless.out + nameless.log
@@ -320,11 +348,15 @@ def test_without_a_spider_or_with_an_unknown_one():
     [
         (
             ("-a", "tlds=c z"),
-            "SPIDERLING_TLDS has 'c z'; write top-level domains with commas, such as cz,sk, or national",
+            "-a tlds has 'c z'; write top-level domains with commas, such as cz,sk, or national",
         ),
-        (("-a", "tlds=co.uk"), "SPIDERLING_TLDS has 'co.uk'; "),
+        (("-a", "tlds=co.uk"), "-a tlds has 'co.uk'; "),
         (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z'; "),
-        (("-a", "follow=hosts"), "SPIDERLING_FOLLOW is 'hosts'; it must be one of all, host, none."),
+        (("-a", "follow=hosts"), "-a follow is 'hosts'; it must be one of all, host, none."),
+        (("-a", "words=-5"), "-a words is -5; it must be at least 0."),
+        (("-a", "words=million"), "-a words is 'million'; it must be a whole number."),
+        (("-s", "SPIDERLING_MAX_WORDS=-5"), "SPIDERLING_MAX_WORDS is -5; it must be at least 0."),
+        (("-a", "strategy=bsf"), "-a strategy is 'bsf'; did you mean bfs?"),
         (("-a", "hosts=none.txt"), "SPIDERLING_ONLY_HOSTS (-a hosts=): the list none.txt cannot be read: No such file"),
         (("-s", "SPIDERLING_BLOCK=none.txt"), "SPIDERLING_BLOCK: the list none.txt cannot be read: No such file"),
     ],

@@ -37,6 +37,28 @@ def test_feeds_hold_what_the_corpus_holds_and_other_items_too(tmp_path):
     assert 0 < first["yield"] <= 1 and first["lang"] == "cs"
 
 
+def test_the_command_line_takes_the_formats_by_their_endings(tmp_path):
+    """Scrapy judges -o before it makes a crawler, and so before it asks add-ons; -O and settings without effect too."""
+    outputs = ("-o", f"{tmp_path}/f.prevert", "-o", f"{tmp_path}/f.parquet", "-o", f"{tmp_path}/g:parquet")
+    template = "DOWNLOAD_DELAY = 1\nROBOTSTXT_OBEY = True\nAUTOTHROTTLE_ENABLED = True\nDEPTH_LIMIT = 3\n"
+    with serving(FixedWeb({"f.test": {"/": page("first")}}, {"f.test": "127.84.31.2"})) as server:
+        crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES, template), "foreign", LANG="cs")
+        result = crawl.start("", outputs, lang="").wait()
+        other = Crawl(tmp_path / "other", server, tmp_path / "project", "foreign", LANG="cs")
+        (tmp_path / "h.parquet").write_bytes(b"of an earlier run")
+        overwritten = other.start("", ("-O", f"{tmp_path}/h.parquet"), lang="", DOWNLOAD_SLOTS="{}").wait()
+    assert result.code == overwritten.code == 0 and not overwritten.lines("] ERROR: ")
+    assert [doc.attributes.get("url") for doc in read_documents(tmp_path / "f.prevert")].count("http://f.test/") == 1
+    for name in ("f.parquet", "g", "h.parquet"):
+        assert pyarrow.parquet.read_table(tmp_path / name).num_rows == 2, name
+    (ignored,) = result.lines("Without effect in a crawl of Spiderling: ")
+    assert ignored.endswith(
+        "DOWNLOAD_DELAY (SPIDERLING_HOST_INTERVAL_S); AUTOTHROTTLE_ENABLED (SPIDERLING_DELAY_FACTOR); "
+        "DEPTH_LIMIT (SPIDERLING_MAX_DISTANCE, in hosts)"
+    )
+    assert overwritten.lines("Without effect", "DOWNLOAD_SLOTS (SPIDERLING_HOST_INTERVAL_S)")
+
+
 def exported(kind: type[PrevertExporter], *items, **options) -> io.BytesIO:
     file = io.BytesIO()
     exporter = kind(file, **options)

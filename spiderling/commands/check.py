@@ -1,0 +1,9 @@
+"""``scrapy check``: Scrapy's own, as in a project without the add-on."""
+
+from scrapy.commands import check
+
+from spiderling.engine.stock_command import StockCommand
+
+
+class Command(StockCommand, check.Command):
+    pass

@@ -1,0 +1,9 @@
+"""``scrapy fetch``: Scrapy's own, as in a project without the add-on."""
+
+from scrapy.commands import fetch
+
+from spiderling.engine.stock_command import StockCommand
+
+
+class Command(StockCommand, fetch.Command):
+    pass

@@ -1,0 +1,9 @@
+"""``scrapy shell``: Scrapy's own, as in a project without the add-on."""
+
+from scrapy.commands import shell
+
+from spiderling.engine.stock_command import StockCommand
+
+
+class Command(StockCommand, shell.Command):
+    pass

@@ -1,0 +1,9 @@
+"""``scrapy view``: Scrapy's own, as in a project without the add-on."""
+
+from scrapy.commands import view
+
+from spiderling.engine.stock_command import StockCommand
+
+
+class Command(StockCommand, view.Command):
+    pass

@@ -1,0 +1,116 @@
+"""Scrapy's own commands beside ours: they begin no crawl, open no JOBDIR, and answer as in a project without it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from conftest import ROOT, scrapy
+
+BODY = "<html><title>Ano</title><p>Text.</p></html>"
+PROJECT = """
+BOT_NAME = "foreign"
+SPIDER_MODULES = ["foreign"]
+ADDONS = {"spiderling.addon.SpiderlingAddon": 300}
+COMMANDS_MODULE = "spiderling.commands"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"
+JOBDIR = "crawls/mine"
+SPIDERLING_LANG = "cs"
+"""
+SPIDER = """
+from scrapy import Spider
+
+class Mine(Spider):
+    name = "mine"
+
+    def parse(self, response):
+        '''The contract of this callback.
+
+        @url {url}
+        @returns items 1 1
+        @scrapes title
+        '''
+        yield {{"title": response.css("title::text").get()}}
+"""
+
+
+@contextmanager
+def one_page():
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(BODY.encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.84.21.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.84.21.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def url():
+    with one_page() as address:
+        yield address
+
+
+@pytest.fixture
+def project(tmp_path, url):
+    """A project with the add-on, in which a crawl has a directory."""
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/__init__.py").write_text(SPIDER.format(url=url))
+    (tmp_path / "told.py").write_text(PROJECT)
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = told\n")
+    return tmp_path
+
+
+COMMANDS = {
+    "shell": (["shell", "--nolog", "-c", "response.status", "URL"], "200\n"),
+    "fetch": (["fetch", "--nolog", "URL"], f"{BODY}\n"),
+    "view": (["view", "--nolog", "URL"], ""),
+    "parse": (
+        ["parse", "--nolog", "--noitems", "--nolinks", "--spider=mine", "URL"],
+        "\n>>> STATUS DEPTH LEVEL 1 <<<\n",
+    ),
+    "check": (["check"], ""),
+    "list": (["list"], "mine\n"),
+    "settings": (["settings", "--get", "BOT_NAME"], "foreign\n"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_scrapy_in_a_project_with_the_add_on(project, url, command, monkeypatch):
+    monkeypatch.setenv("BROWSER", "true")
+    arguments, printed = COMMANDS[command]
+    ended = scrapy(*[url if argument == "URL" else argument for argument in arguments], cwd=project)
+    assert (ended.code, ended.out) == (0, printed), ended
+    assert "Traceback" not in ended.log and "Spiderling" not in ended.log
+    if command == "check":
+        assert "Ran 2 contracts" in ended.log and "FAILED" not in ended.log
+    assert not (project / "crawls").exists(), "it opened the crawl's directory"
+
+
+def test_a_spider_of_ours_is_parsed_in_the_checkout_without_a_crawl(url, tmp_path):
+    settings = ("-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_LANG=cs")
+    ended = scrapy("parse", "--nolog", "--spider=spiderling", *settings, url, cwd=ROOT)
+    assert ended.code == 0 and f"'response': <200 {url}>" in ended.out
+    assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.slow
+def test_bench(project):
+    """Scrapy's own server for it listens on all addresses."""
+    ended = scrapy("bench", "-s", "CLOSESPIDER_TIMEOUT=1", cwd=project)
+    assert ended.code == 0 and "Spider closed (closespider_timeout)" in ended.log
+    assert not (project / "crawls").exists()

@@ -113,7 +113,7 @@ class Frontier:
         """Accept a request that a subclass of the spider makes; returns why it was refused, or None.
 
         *payload* comes back with the Fetch; *salt* distinguishes requests for one URL; *source*: URL of the page.  File
-        type and form of the URL do not matter.
+        type and form of the URL do not matter, and it is no link for the option ``follow``.
         """
         target = canonicalize(url)
         if target is None or url in self._next_fetch.shunned:

@@ -137,8 +137,17 @@ def test_full_queue_ends_the_rest() -> None:
     assert crawl.ends == {Reason.KEPT: 4, Reason.HOST_FULL: 6}
 
 
-def test_requests_of_a_subclass_pass_scope_and_full_queues_and_differ_by_salt() -> None:
-    frontier = VirtualCrawl({}, max_host_queue=1, tlds="cz").frontier
+def test_requests_of_a_subclass_keep_to_top_level_domains_and_hosts_but_are_no_links() -> None:
+    frontier = VirtualCrawl({}, tlds="cz", follow="none").frontier
+    frontier.crawl_only(lambda name: name != "c.cz")
+    assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is None
+    assert frontier.put_request("http://b.cz/", b"one", b"", "http://a.cz/page", 0.0) is None
+    assert frontier.put_request("http://b.de/", b"one", b"", None, 0.0) is Reason.OUT_OF_SCOPE
+    assert frontier.put_request("http://c.cz/", b"one", b"", "http://a.cz/page", 0.0) is Reason.OUT_OF_SCOPE
+
+
+def test_requests_of_a_subclass_pass_full_queues_and_differ_by_salt() -> None:
+    frontier = VirtualCrawl({}, max_host_queue=1).frontier
     assert frontier.put_seed("http://a.cz/", 0.0) is None
     assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is None
     assert frontier.put_request("http://a.cz/x.zip", b"two", b"POST", None, 0.0) is None

@@ -171,7 +171,7 @@ class Admission:
             return reason
         if not self._scope.allows_port(target.port):
             return Reason.PORT_FORBIDDEN
-        # a request of a subclass is judged neither by its domain nor by its form
-        refusal = None if mention.payload else self._scope.refusal(target)
+        # a request of a subclass is not judged by its form: it may want a file
+        refusal = self._scope.refusal_of_name(target.host) if mention.payload else self._scope.refusal(target)
         is_too_far = mention.rank != SEED_RANK and distance > self._max_distance
         return Reason.TOO_FAR if refusal is None and is_too_far else refusal

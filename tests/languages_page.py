@@ -64,7 +64,7 @@ alphabet does not tell them. Models in the directories of `SPIDERLING_MODELS` co
 - *Documents* and *sentences* are per cent recognised, with all models loaded, in 1,000 and in at most 120 characters
   of NTREX-128 (news; no training text is from there). A group counts as one language; in brackets each counts by
   itself. "-": NTREX does not have the language.
-- With less than 50 kB a model is a beginning: `scrapy train CODE text.txt --add` adds text.
+- With less than 50 kB a model is a beginning: `scrapy train CODE text.txt --add --out my-models` adds text.
 - `make models` builds all anew; [models/README.md](../models/README.md) has the licences.
 
 | code | language | native | kB | documents | sentences | texts | seeds |

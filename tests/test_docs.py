@@ -26,6 +26,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
+from spiderling.commands.options import bounds, unit
 from spiderling.extensions.control import ControlFile
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
@@ -42,14 +43,6 @@ CODE = [
 ]
 MAX_MODULE_STATEMENTS = 250
 MAX_FUNCTION_LINES = 50
-UNITS = {
-    "_per_s": "a second",
-    "_s": "s",
-    "_bytes": "bytes",
-    "_chars": "characters",
-    "_pages": "pages",
-    "_share": "0 to 1",
-}
 OPTIONS_HEAD = """\
 # Options
 
@@ -90,12 +83,8 @@ def options_page() -> str:
 
 
 def _row(spec) -> str:
-    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
-    ends = [f"from {low:g}" if low is not None else "", f"to {high:g}" if high is not None else ""]
-    bounds = ", ".join(choices) or " ".join(filter(None, ends))
-    unit = next((unit for suffix, unit in UNITS.items() if spec.name.endswith(suffix)), "")
     default = f"`{spec.default}`" if spec.default != "" else "empty"
-    return f"| `{PREFIX}{spec.name.upper()}` | {unit} | {default} | {bounds} | {spec.metadata['help']} |"
+    return f"| `{PREFIX}{spec.name.upper()}` | {unit(spec)} | {default} | {bounds(spec)} | {spec.metadata['help']} |"
 
 
 def _removed_options() -> list[str]:
@@ -177,7 +166,8 @@ def test_every_command_has_help_with_an_example(command):
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "crawl"])
 def test_every_command_is_an_entry_point(command):
     """So that it is there in a project of the user's own, too."""
-    assert f'"{command} = spiderling.commands.{command}:Command"' in (ROOT / "setup.py").read_text(encoding="utf-8")
+    line = f'{command} = "spiderling.commands.{command}:Command"'
+    assert line in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("signal", [name for name, value in vars(signals).items() if type(value) is object])

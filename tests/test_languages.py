@@ -59,7 +59,7 @@ def test_several_in_their_order():
     [
         ("Czehc", ["'Czehc'", "Did you mean cs (Czech)?", "scrapy train"]),
         ("Czehc", ["scrapy train CODE text.txt"]),
-        ("cs,xx", ["'xx'", "docs/languages.md", "scrapy train xx text.txt"]),
+        ("cs,xx", ["'xx'", "scrapy languages", "scrapy train xx text.txt"]),
         ("cz", ["Did you mean cs (Czech)?"]),
         ("pt-BR", ["Did you mean pt (Portuguese)?"]),
         ("zh_TW", ["Did you mean zh (Chinese)?"]),

@@ -342,7 +342,7 @@ class Options:
                 if name.removeprefix(PREFIX).lower() in REMOVED:
                     continue  # it is None, which stands for the default
                 meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
-                raise BadInput(f"there is no option {name}{meant}; all are listed in docs/options.md.")
+                raise BadInput(f"there is no option {name}{meant}; `scrapy options` lists all.")
             value = settings[name]
             if value is not None:
                 values[spec.name] = checked(name, spec, value)

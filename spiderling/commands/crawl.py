@@ -1,4 +1,7 @@
-"""``scrapy crawl``: as in Scrapy, but a crawl that could not begin or go on exits with 1, without a network with 3."""
+"""``scrapy crawl``: as in Scrapy, but a crawl that could not begin or go on exits with 1, without a network with 3.
+
+Without a name it runs the spider ``spiderling``.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
 from spiderling.base.errors import BadInput
+from spiderling.base.extras import missing
 from spiderling.base.printing import nearest
 from spiderling.crawl.arguments import declared_arguments, options_of
 from spiderling.engine.exit_codes import FAILED_STAT, NO_NETWORK, OFFLINE
-from spiderling.engine.flags import FlagChecked
+from spiderling.engine.program import OwnCommand, program
 from spiderling.spiders.spiderling import CorpusSpider, SpiderlingSpider
 
 logger = logging.getLogger(__name__)
@@ -25,7 +29,10 @@ _TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "ex
 """Loggers of Scrapy that list its parts at the level INFO."""
 
 
-class Command(FlagChecked, ScrapyCrawl):
+class Command(OwnCommand, ScrapyCrawl):
+    def syntax(self) -> str:
+        return "[spiderling|archive|A SPIDER OF YOURS] -a lang=cs [options]"
+
     def short_desc(self) -> str:
         return "Start or resume a crawl"
 
@@ -34,8 +41,8 @@ class Command(FlagChecked, ScrapyCrawl):
         return (
             "Start a crawl, or resume the one in its directory (crawls/LANG, or -s JOBDIR=...). The spider spiderling "
             f"crawls the web, archive reads WARC files; -a takes {arguments} (archive: warc, urls), and -s any option "
-            "of docs/options.md. Exit codes: 0 finished, or paused by a signal or a budget; 1 the crawl could not "
-            "begin or go on; 3 no network. "
+            f"that `{program()} options` lists. Exit codes: 0 finished, or paused by a signal or a budget; 1 the crawl "
+            "could not begin or go on; 3 no network. "
             "Example: scrapy crawl spiderling -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org"
         )
 
@@ -43,12 +50,15 @@ class Command(FlagChecked, ScrapyCrawl):
         assert self.settings is not None
         AddonManager.load_pre_crawler_settings(self.settings)  # -o is judged by the formats of add-ons too
         super().process_options(args, opts)
-        if len(args) != 1:
-            raise UsageError("name one spider: scrapy crawl spiderling -a lang=cs", print_help=False)
+        if len(args) > 1:
+            raise UsageError(f"name one spider: {program()} crawl spiderling -a lang=cs", print_help=False)
+        args += [] if args else [SpiderlingSpider.name]
         names = get_spider_loader(self.settings).list()
         if args[0] not in names:
             near = nearest(args[0], names) or names
             raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)
+        if any(feed.get("format") == "parquet" for feed in self.settings["FEEDS"].values()) and missing("parquet"):
+            raise UsageError(f"{missing('parquet')}.", print_help=False)
         if not self.settings.getpriority("LOG_LEVEL") or self.settings["LOG_LEVEL"] != "DEBUG":
             _quieten()
 

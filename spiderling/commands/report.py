@@ -12,6 +12,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import JobdirError
+from spiderling.base.extras import require
 from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
@@ -35,6 +36,7 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
             raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
+        require("report")
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
         try:
             with closing(Inspection(Path(args[0]))) as crawl:

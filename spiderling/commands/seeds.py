@@ -11,6 +11,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.extras import require
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
 from spiderling.crawl.arguments import options_of
@@ -78,6 +79,8 @@ class Command(SpiderlingCommand):
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
             return check(names[0], out, self.given_settings, arguments)
         is_read = bool(names) and action in _READ_FROM_FILES
+        if action == "commoncrawl" and any(name.endswith(".parquet") for name in names):
+            require("commoncrawl")
         source = None if is_read else _source(action, names, opts, infos, options)
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
         with closing(SeedFile(out, opts.per_host, opts.homes)) as output:

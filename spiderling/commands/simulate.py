@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
+from spiderling.base.extras import require
 from spiderling.base.options import Options
 from spiderling.base.printing import markdown_table
 from spiderling.engine.command import SpiderlingCommand, named_values, option
@@ -155,7 +156,9 @@ def _terms(opts: argparse.Namespace) -> Terms:
 def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, Sequence[Run], Terms], None]]]:
     """The files that are wanted, and what writes each; raises BadInput, before anything takes its time."""
     found = [(Path(name), write) for name, write in ((opts.csv, _write_csv), (opts.html, _write_page)) if name]
-    for path, _ in found:
+    for path, write in found:
+        if write is _write_page:
+            require("report")
         if not path.absolute().parent.is_dir():
             raise BadInput(f"cannot write {path}: there is no directory {path.parent}; name another file.")
     return found

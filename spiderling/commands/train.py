@@ -35,8 +35,9 @@ class Command(SpiderlingCommand):
         "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
         "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
         "text to the model that there is. The model goes into --out, by default the first directory of "
-        "SPIDERLING_MODELS, or else models. Example: scrapy train hsb wikipedia.txt news.txt "
-        "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE . "
+        "SPIDERLING_MODELS. Example: scrapy train hsb wikipedia.txt news.txt --out my-models --name 'Upper Sorbian' "
+        "--neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE "
+        "-s SPIDERLING_MODELS=my-models . "
         "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
         "known, one JSON object a line with html (one character a byte), gold (the text), host. Example: scrapy "
         "train boilerplate pages.jsonl.zst --out my.json ; then: -s SPIDERLING_BOILERPLATE_MODEL=my.json"
@@ -49,7 +50,7 @@ class Command(SpiderlingCommand):
             "--out",
             default="",
             metavar="DIR",
-            help="directory of models (first of SPIDERLING_MODELS, or models); boilerplate: file (boilerplate.json)",
+            help="directory of models (first of SPIDERLING_MODELS); boilerplate: file (boilerplate.json)",
         ),
         option("--add", action="store_true", help="add the text to the model that there is"),
         option(
@@ -65,16 +66,23 @@ class Command(SpiderlingCommand):
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) < 2:
-            raise UsageError("give a language code and at least one text file: scrapy train hsb text.txt")
+            raise UsageError(
+                "give a language code and at least one text file: scrapy train hsb text.txt --out my-models"
+            )
         paths = list(map(Path, args[1:]))
         if args[0] == "boilerplate":
             yield from make_block_model(paths, Path(opts.out or "boilerplate.json")).splitlines()
             return
         dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
+        out = opts.out or dirs.partition(":")[0]
+        if not out:
+            raise UsageError(
+                "say where the model goes, as in --out my-models; a crawl takes it by -s SPIDERLING_MODELS=my-models"
+            )
         wanted = Wanted(
             args[0].lower(),
             paths,
-            Path(opts.out or dirs.partition(":")[0] or "models").expanduser(),
+            Path(out).expanduser(),
             _parts(opts.neighbours),
             opts.name,
             _parts(opts.encodings),

@@ -21,7 +21,7 @@ from spiderling.base.printing import printable
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.exit_codes import INTERRUPTED, NO_NETWORK
-from spiderling.engine.flags import FlagChecked
+from spiderling.engine.program import OwnCommand, program
 
 _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
@@ -32,7 +32,7 @@ def option(*flags: str, **keywords: Any) -> Option:
     return flags, keywords
 
 
-class SpiderlingCommand(FlagChecked):
+class SpiderlingCommand(OwnCommand):
     """A command that needs no project and begins no crawl of the user's; its name is that of its module.
 
     Exit codes: 0; 2 for wrong usage; ``error_code`` after an error, told in one sentence on standard error, but 3 if
@@ -90,12 +90,17 @@ class SpiderlingCommand(FlagChecked):
 
     def warn(self, sentence: str) -> None:
         name = type(self).__module__.rpartition(".")[2]
-        print(f"scrapy {name}: {sentence}", file=sys.stderr)
+        print(f"{program()} {name}: {sentence}", file=sys.stderr)
 
     @property
     def given_settings(self) -> Settings:
         assert self.settings is not None, "Scrapy sets them before it runs a command"
         return self.settings
+
+
+def none_has(word: str, unit: str) -> BadInput:
+    """The error of a list of which no *unit* has the *word* that was asked for."""
+    return BadInput(f"no {unit} has {word!r} in it; all are listed by: {program()} {unit}s")
 
 
 def _print(lines: Iterator[str]) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.extras import require
 from spiderling.corpus.reader import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
 from spiderling.text.prevertical import rendered, written
@@ -117,6 +118,7 @@ class Deduplication:
         self._connection = self._open()
 
     def _open(self) -> DuckDBPyConnection:
+        require("dedup")
         import duckdb  # large, and only this command needs it
 
         with _told(self._work):

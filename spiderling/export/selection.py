@@ -13,6 +13,7 @@ from pathlib import Path
 import xxhash
 
 from spiderling.base.errors import BadInput
+from spiderling.base.extras import require
 from spiderling.base.lists import DropList
 from spiderling.export.formats import number
 
@@ -156,7 +157,7 @@ _MAX_PART_BYTES = 100
 
 @dataclass(frozen=True)
 class Plan:
-    """Which documents an export writes, and into which files."""
+    """Which documents an export writes, and into which files; raises BadInput if the format's package is missing."""
 
     out: Path
     """The file; with splits, its name is the pattern of the files' names."""
@@ -170,6 +171,10 @@ class Plan:
     """Hosts and URLs whose documents are left out."""
     lists: Mapping[str, int] = field(default_factory=dict)
     """File with entries of `drop` -> number of its entries."""
+
+    def __post_init__(self) -> None:
+        if self.format_name == "parquet":
+            require("parquet")
 
     def part_of(self, attributes: Mapping[str, str]) -> str:
         """The part of a document, as text for a file's name; "" without splits."""

@@ -214,8 +214,8 @@ def _named(
         meant = f" Did you mean {meant}?" if meant else ""
         code = part.lower() if part.isascii() and part.isalpha() and 2 <= len(part) <= 3 else "CODE"
         raise BadInput(
-            f"there is no model for the language {part!r}.{meant} The {len(models)} languages that have one are those "
-            f"of docs/languages.md; make one from plain text with: scrapy train {code} text.txt"
+            f"there is no model for the language {part!r}.{meant} `scrapy languages` lists the {len(models)} that have "
+            f"one; make one from plain text with: scrapy train {code} text.txt --out my-models"
         )
     return found
 

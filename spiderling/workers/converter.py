@@ -8,7 +8,7 @@ takes its parser over can lie about itself, and no more.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import resource
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, NamedTuple, NoReturn
 
+from spiderling.base.extras import missing
 from spiderling.text.documents.converters import CONVERTERS
 from spiderling.text.documents.document import Document, DocumentError
 from spiderling.text.documents.office import from_text
@@ -76,8 +77,8 @@ def _missing(kind: str) -> str:
     programs = PROGRAMS.get(kind, ())
     if programs and not any(map(_path, programs)):
         return f"{' or '.join(program.command[0] for program in programs)} is not installed"
-    if "pdf" in (kind, *(program.gives for program in programs)) and importlib.util.find_spec("pypdfium2") is None:
-        return "the package pypdfium2 is not installed"
+    if "pdf" in (kind, *(program.gives for program in programs)):
+        return missing("documents")
     return ""
 
 

@@ -1,0 +1,129 @@
+"""What ``pip install`` gets: its metadata, and a wheel that crawls outside of the checkout with the core alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from conftest import DEADLINE_S, DEFAULTS, ROOT, page, serving
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from spiderling.base.extras import MODULES
+from webs.web import FixedWeb
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
+
+
+def test_the_requirements_are_those_of_the_core_and_of_all_extras():
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    listed = {line.split("#")[0].strip() for line in lines} - {""}
+    extras = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items() if name != "all"}
+    assert listed == {*PROJECT["dependencies"], *set().union(*extras.values())}
+    assert not set().union(*extras.values()) & set(PROJECT["dependencies"])
+
+
+def test_every_extra_is_known_to_the_code_and_part_of_all():
+    extras = PROJECT["optional-dependencies"]
+    assert extras.keys() == {*MODULES, "all"}
+    assert extras["all"] == [f"{PROJECT['name']}[{','.join(sorted(MODULES))}]"]
+
+
+@pytest.mark.slow
+def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
+    """A missing extra is named, and works when it is there."""
+    pytest.importorskip("setuptools", minversion="77", reason="setuptools is too old; make setup-test brings another")
+    wheel = built(tmp_path)
+    home = tmp_path / "home"
+    run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
+    install = [sys.executable, "-m", "pip", "--python", home / "bin/python", "install", "--no-index", "--no-deps"]
+    run(tmp_path, *install, wheel)
+    packages = next(home.glob("lib/python*/site-packages"))
+    assert (packages / "spiderling/py.typed").is_file()
+    link(packages, PROJECT["dependencies"])
+
+    program = home / "bin/spiderling"
+    web = FixedWeb({"a.test": {"/": page("home", "/next"), "/next": page("next")}}, {"a.test": "127.84.12.2"})
+    with serving(web) as server:
+        settings = {**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_DOCUMENTS": "pdf,docx"}
+        given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        log = run(tmp_path, program, "crawl", "-a", "lang=cs", "-a", "seeds=http://a.test/", *given)
+    assert "is finished." in log
+    assert "pdf documents are left out: the package pypdfium2 is not installed" in log
+    assert "2 documents in cs.jsonl" in run(tmp_path, program, "export", "crawls/cs", "-o", "cs.jsonl")
+    refused = run(tmp_path, program, "export", "crawls/cs", "-o", "cs.parquet", code=1)
+    assert "pip install 'scrapy-spiderling[parquet]'" in refused
+    assert "czech" in run(tmp_path, program, "languages", "czech").lower()
+
+    link(packages, [need for needs in PROJECT["optional-dependencies"].values() for need in needs if "[" not in need])
+    assert "2 documents in cs.parquet" in run(tmp_path, program, "export", "crawls/cs", "-o", "cs.parquet")
+    assert "The report is in" in run(tmp_path, program, "report", "crawls/cs")
+    assert "2 documents in d.prevert" in run(tmp_path, program, "dedup", "crawls/cs", "-o", "d.prevert")
+
+
+def built(directory: Path) -> Path:
+    """The wheel, made from the sdist; it holds what one made from the checkout holds."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    source = directory / "source"
+    for name in tracked.decode().split("\0"):
+        if name:
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    run(source, sys.executable, "-c", BUILD, "build_wheel", directory / "direct")
+    run(source, sys.executable, "-c", BUILD, "build_sdist", directory)
+    (sdist,) = directory.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(directory, filter="data")
+    unpacked = directory / sdist.name.removesuffix(".tar.gz")
+    run(unpacked, sys.executable, "-c", BUILD, "build_wheel", directory / "dist")
+    (wheel,) = (directory / "dist").glob("*.whl")
+    (direct,) = (directory / "direct").glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert names == set(zipfile.ZipFile(direct).namelist())
+    bundled = {f"spiderling/{path.relative_to(ROOT)}" for path in ROOT.glob("models/**/language.yaml")}
+    assert len(bundled) > 100 and bundled <= names
+    assert not [name for name in names if not name.startswith(("spiderling/", "scrapy_spiderling-"))]
+    return wheel
+
+
+def run(cwd: Path, *command: object, code: int = 0) -> str:
+    """The output of *command*, which must end with *code*; it sees nothing of the checkout."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LC_ALL": "C.UTF-8"}
+    ended = subprocess.run(
+        [*map(str, command)], cwd=cwd, env=environment, timeout=DEADLINE_S, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == code, ended.stdout
+    return ended.stdout
+
+
+def link(packages: Path, requirements: list[str]) -> None:
+    """Put the packages of *requirements*, and those that they need, into *packages*, from this environment."""
+    for name in closure(map(Requirement, requirements), set()):
+        found = distribution(name)
+        tops = {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}
+        for top in tops:
+            if not (packages / top).exists():
+                (packages / top).symlink_to(Path(str(found.locate_file(top))))
+
+
+def closure(requirements: Iterator[Requirement], known: set[str]) -> set[str]:
+    """The names of the distributions that *requirements* bring; those *known* are there already."""
+    for requirement in requirements:
+        name = canonicalize_name(requirement.name)
+        if name not in known and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            known.add(name)
+            closure(map(Requirement, distribution(name).requires or ()), known)
+    return known

@@ -1,0 +1,71 @@
+"""The files for containers and services agree with the project and with each other."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from spiderling.base.options import Options
+from spiderling.engine.command import NO_NETWORK
+
+HERE = ROOT / "examples/operations"
+DOCKERFILE = (HERE / "Dockerfile").read_text("utf-8")
+UNIT = (HERE / "spiderling@.service").read_text("utf-8")
+
+
+def test_the_image_is_given_what_it_is_built_from():
+    """What the wheel is made of, and nothing else."""
+    lines = (HERE / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    wanted = {line[1:] for line in lines if line.startswith("!")}
+    assert all((ROOT / name).exists() for name in wanted)
+    pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
+    named = set(re.findall(r'^(?:readme = "|license-files = \[")([\w.]+)', pyproject, re.MULTILINE))
+    assert {"pyproject.toml", "setup.py", "spiderling", "models", "constraints.txt", *named} == wanted
+
+
+def test_the_image_runs_the_console_script_as_a_user_that_owns_the_volume():
+    assert DOCKERFILE.splitlines()[-4:] == [
+        "USER 1000", "WORKDIR /data", "VOLUME /data/crawls", 'ENTRYPOINT ["spiderling"]',
+    ]  # fmt: skip
+    assert "useradd --uid 1000" in DOCKERFILE
+    assert len(set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))) == 1, "the virtual environment is copied"
+
+
+def test_the_composition_crawls_into_the_volume_of_the_image():
+    composition = yaml.safe_load((HERE / "compose.yaml").read_text("utf-8"))
+    crawl = composition["services"]["crawl"]
+    assert (HERE / crawl["build"]["context"] / crawl["build"]["dockerfile"]).is_file()
+    assert crawl["command"][:3] == ["crawl", "-a", "lang=cs"]
+    assert [volume.partition(":") for volume in crawl["volumes"]] == [("crawls", ":", "/data/crawls")]
+    assert composition["volumes"].keys() == {"crawls"}
+
+
+@pytest.mark.parametrize("path", sorted(HERE.iterdir()), ids=lambda path: path.name)
+def test_the_options_exist(path: Path):
+    known = {f"SPIDERLING_{spec.name.upper()}" for spec in fields(Options)}
+    assert set(re.findall(r"SPIDERLING_[A-Z_]+", path.read_text("utf-8"))) <= known
+
+
+def test_the_service_is_started_again_when_the_network_was_away():
+    (codes,) = re.findall(r"^RestartPreventExitStatus=(.*)$", UNIT, re.MULTILINE)
+    assert str(NO_NETWORK) not in codes.split() and "1" in codes.split()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_systemd_understands_the_unit(tmp_path):
+    program = tmp_path / "spiderling"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = tmp_path / "spiderling@cs.service"
+    unit.write_text(UNIT.replace("/opt/spiderling/bin/spiderling", str(program)).replace("User=spiderling\n", ""))
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert unit.name not in ended.stderr and ended.returncode == 0, ended.stderr

@@ -335,10 +335,11 @@ def test_bad_options_are_refused_before_an_engine_is_made():
     assert ended.stdout == "1 []\n"
 
 
-def test_without_a_spider_or_with_an_unknown_one():
-    nameless, unknown = scrapy("crawl"), scrapy("crawl", "spiderlong")
-    assert "name one spider: scrapy crawl spiderling -a lang=cs" in nameless.out + nameless.log
-    assert nameless.code != 0
+def test_without_a_spider_with_two_or_with_an_unknown_one():
+    nameless, two, unknown = scrapy("crawl"), scrapy("crawl", "spiderling", "cs"), scrapy("crawl", "spiderlong")
+    assert "no language is given" in nameless.log
+    assert "name one spider: scrapy crawl spiderling -a lang=cs" in two.log
+    assert nameless.code != 0 and two.code != 0
     assert "spiderlong" in unknown.out + unknown.log
     assert unknown.code != 0
 

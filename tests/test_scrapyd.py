@@ -1,4 +1,4 @@
-"""The egg, deployed to a real scrapyd on loopback: models and workers come out of it, and JOBDIR is locked."""
+"""The egg, deployed to a real scrapyd on loopback: models and workers come out of it; jobs and their directories."""
 
 from __future__ import annotations
 
@@ -37,14 +37,23 @@ poll_interval = 0.2
 pytestmark = pytest.mark.skipif(not importlib.util.find_spec("scrapyd"), reason="scrapyd is not installed")
 
 
-def test_two_jobs_of_one_directory(tmp_path):
-    """The first builds its corpus from the egg alone; the second is refused while it runs, and harms nothing."""
-    egg = built_egg(tmp_path)
-    web = FixedWeb({"a.test": {"/": page("home", *(f"/{n}" for n in range(PAGES)))}
-                   | {f"/{n}": page(n) for n in range(PAGES)}}, {"a.test": "127.84.2.1"})  # fmt: skip
-    with serving(web) as server, scrapyd(tmp_path) as ask:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A directory, and what asks the scrapyd in it, to which the egg is deployed."""
+    directory = tmp_path_factory.mktemp("service")
+    egg = built_egg(directory)
+    with scrapyd(directory) as ask:
         added = ask("addversion.json", {"project": "spiderling", "version": "1"}, egg=egg)
         assert added["spiders"] == 2
+        yield directory, ask
+
+
+def test_two_jobs_of_one_directory(service, tmp_path):
+    """The first builds its corpus from the egg alone; the second is refused while it runs, and harms nothing."""
+    directory, ask = service
+    web = FixedWeb({"a.test": {"/": page("home", *(f"/{n}" for n in range(PAGES)))}
+                   | {f"/{n}": page(n) for n in range(PAGES)}}, {"a.test": "127.84.2.1"})  # fmt: skip
+    with serving(web) as server:
         assert ask("listspiders.json?project=spiderling")["spiders"] == ["archive", "spiderling"]
 
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=2)
@@ -54,22 +63,52 @@ def test_two_jobs_of_one_directory(tmp_path):
         until(lambda: len(server.log_entries) > 1)
         ask("schedule.json", {**job, "jobid": "second"})
 
-        def finished() -> list[str]:
-            return [ended["id"] for ended in ask("listjobs.json?project=spiderling")["finished"]]
-
-        until(lambda: finished() == ["second"])
-        log = log_of(tmp_path, "second")
+        until(lambda: finished(ask) == ["second"])
+        log = log_of(directory, "second")
         assert re.search(rf"ERROR: The crawl stops: .*{tmp_path / 'job'} is in use by process \d+ on ", log)
         assert "Traceback" not in log
-        until(lambda: sorted(finished()) == ["first", "second"])
+        until(lambda: sorted(finished(ask)) == ["first", "second"])
 
-    log = log_of(tmp_path, "first")
+    assert ways(directory, "second") == ["Process died: exitstatus=1"], "a failed job is seen as failed"
+    assert ways(directory, "first") == ["Process finished:"]
+    log = log_of(directory, "first")
     assert "ERROR" not in log
     assert "is finished." in log
     assert {document.url for document in crawl.documents()} == {
         "http://a.test/", *(f"http://a.test/{n}" for n in range(PAGES)),
     }  # fmt: skip
     crawl.state().check()
+
+
+def test_each_jobid_has_a_directory_of_its_own_and_goes_on_with_it(service):
+    """Two jobs of one language do not meet; a repeated jobid resumes."""
+    directory, ask = service
+    web = FixedWeb({"b.test": {"/": page("home", "/1"), "/1": page(1)}}, {"b.test": "127.84.2.2"})
+    with serving(web) as server:
+        crawl = Crawl(directory / "crawls/cs-weekly", server, HOST_INTERVAL_S=1)
+        job = {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": "http://b.test/"}
+        job["setting"] = [f"{name}={value}" for name, value in crawl.settings.items() if name != "JOBDIR"]
+        for jobid, settings in (("weekly", ["SPIDERLING_MAX_PAGES=1"]), ("daily", [])):
+            ask("schedule.json", {**job, "jobid": jobid, "setting": [*job["setting"], *settings]})
+        until(lambda: {"weekly", "daily"} <= set(finished(ask)))
+        assert "was paused (budget-pages)" in log_of(directory, "weekly")
+        ask("schedule.json", {**job, "jobid": "weekly"})
+        until(lambda: finished(ask).count("weekly") == 2)
+    assert "Resuming the crawl in" in log_of(directory, "weekly")
+    for jobid in ("weekly", "daily"):
+        assert ways(directory, jobid)[-1] == "Process finished:", log_of(directory, jobid)
+        crawl.directory = directory / f"crawls/cs-{jobid}"
+        assert {document.url for document in crawl.documents()} == {"http://b.test/", "http://b.test/1"}
+
+
+def finished(ask) -> list[str]:
+    return [ended["id"] for ended in ask("listjobs.json?project=spiderling")["finished"]]
+
+
+def ways(directory: Path, job: str) -> list[str]:
+    """How the processes of *job* have ended, as scrapyd tells it in its log."""
+    log = (directory / "scrapyd.log").read_text("utf-8")
+    return re.findall(rf"(Process (?:finished|died):(?: exitstatus=\d+)?) project='spiderling' .*job='{job}'", log)
 
 
 def log_of(directory: Path, job: str) -> str:

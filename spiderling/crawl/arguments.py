@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
+JOB = "_job"
+"""Argument that scrapyd gives to each spider: the jobid."""
 _ARGUMENTS = {
     "lang": "LANG",
     "recognise": "RECOGNISE",
@@ -108,9 +110,11 @@ def declared_arguments(cls: type[Spider]) -> set[str]:
     return {key for key in annotated if isinstance(getattr(cls, key, None), (str, int, float))}
 
 
-def directory_of(settings: BaseSettings, options: Options, suffix: str = "") -> Path:
-    """JOBDIR, by default ``crawls/<lang><suffix>``."""
-    return Path(settings.get("JOBDIR") or f"crawls/{options.lang.replace(',', '+').replace(' ', '')}{suffix}")
+def directory_of(settings: BaseSettings, options: Options, suffix: str = "", job: str = "") -> Path:
+    """JOBDIR, by default ``crawls/<lang><suffix>``, for a *job* of scrapyd ``crawls/<lang><suffix>-<job>``."""
+    lang = options.lang.replace(",", "+").replace(" ", "")
+    name = f"{lang}{suffix}{re.sub(r'[^A-Za-z0-9._-]', '_', f'-{job}') if job else ''}"
+    return Path(settings.get("JOBDIR") or f"crawls/{name}")
 
 
 def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import InternalError, NetworkAway, SpiderlingError, StorageError
-from spiderling.crawl.arguments import directory_of, options_of
+from spiderling.crawl.arguments import JOB, directory_of, options_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine import fast_scrapy
 from spiderling.engine.dispatcher import Dispatcher
@@ -45,7 +45,8 @@ class Scheduler(BaseScheduler):
             options = options_of(self._crawler.settings, spider)
             getattr(spider, "prepare", lambda: None)()
             archives = getattr(spider, "archives", None)
-            directory = directory_of(self._crawler.settings, options, "" if archives is None else "-archive")
+            suffix = "" if archives is None else "-archive"
+            directory = directory_of(self._crawler.settings, options, suffix, getattr(spider, JOB, ""))
             host_map = HostMap(options.hosts)
             resolver = Resolver(options, host_map)
             self._crawl = Crawl(options, directory, self._stop, archives)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import entry_points
 from pkgutil import iter_modules
 
 import scrapy.commands
@@ -29,34 +30,44 @@ def main() -> None:
     sys.argv[0] = "spiderling"  # its name in usage lines and messages; python -m has put a path there
     if sentence := refusal():
         sys.exit(f"spiderling: {sentence}")
-    if "--version" in sys.argv[1:2]:
-        print(f"Spiderling {__version__}")
+    if sys.argv[1:2] in (["--version"], ["version"]):
+        print(f"Spiderling {__version__}, Scrapy {scrapy.__version__}")
         return
     name = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     ours = [module.name for module in iter_modules(commands.__path__)]
-    if not name:
-        print("\n".join(_overview(ours)))
+    if name in ("", "help"):
+        from spiderling.engine.command import print_lines  # heavy, as all commands are
+
+        print_lines(_overview(ours))
         return
     if "SpiderlingAddon" not in str(list(get_project_settings()["ADDONS"])):
         os.environ[ENVVAR] = "spiderling.settings"
-        known = {*ours, *(module.name for module in iter_modules(scrapy.commands.__path__))}
-        if name not in known:
-            meant = "".join(f"; did you mean {near}?" for near in nearest(name, known)) or "."
-            print(f"spiderling: there is no command {name}{meant} All are listed by: spiderling", file=sys.stderr)
-            sys.exit(USAGE)
+    if get_project_settings()["COMMANDS_MODULE"] == commands.__name__:
+        _refuse_unknown(name, {*ours, *(module.name for module in iter_modules(scrapy.commands.__path__))})
     execute(sys.argv)
+
+
+def _refuse_unknown(name: str, known: set[str]) -> None:
+    """Exit unless *name* is one of the *known* commands or of those that another package brings."""
+    if name not in known | entry_points(group="scrapy.commands").names:
+        meant = "".join(f"; did you mean {near}?" for near in nearest(name, known)) or "."
+        print(f"spiderling: there is no command {name}{meant} All are listed by: spiderling", file=sys.stderr)
+        sys.exit(USAGE)
 
 
 def _overview(names: list[str]) -> Iterator[str]:
     """The commands with their summaries."""
-    yield f"Spiderling {__version__}: builds a text corpus in a language you name, from the live web\n"
+    yield f"Spiderling {__version__}: builds a text corpus in a language you name, from the live web"
+    yield ""
     yield "  spiderling crawl -a lang=cs"
-    yield "  spiderling COMMAND --help\n"
+    yield "  spiderling COMMAND --help"
+    yield ""
     for name in names:
         command = import_module(f"spiderling.commands.{name}").Command()
         if isinstance(command, OwnCommand):
             yield f"  {name:<10} {command.short_desc()}"
-    yield "\nScrapy's own commands (shell, fetch, view ...) work as well."
+    yield ""
+    yield "Scrapy's own commands (shell, fetch, view ...) work as well."
 
 
 if __name__ == "__main__":

@@ -164,6 +164,14 @@ def test_the_command_with_a_bad_file(tmp_path):
     assert scrapy("train", "sl").code == 2
 
 
+def test_without_a_place_nothing_is_written_beside_the_bundled_models(slovene, tmp_path):
+    before = sorted((ROOT / "models").iterdir())
+    done = scrapy("train", "qqq", str(slovene), "--neighbours", "cs")
+    assert (done.code, done.out) == (2, "")
+    assert "say where the model goes, as in --out my-models" in done.log
+    assert sorted((ROOT / "models").iterdir()) == before
+
+
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 
 

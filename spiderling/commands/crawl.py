@@ -54,6 +54,8 @@ class Command(OwnCommand, ScrapyCrawl):
             raise UsageError(f"name one spider: {program()} crawl spiderling -a lang=cs", print_help=False)
         args += [] if args else [SpiderlingSpider.name]
         names = get_spider_loader(self.settings).list()
+        if "=" in args[0]:
+            raise UsageError(f"write -a before an argument: -a {args[0]}", print_help=False)
         if args[0] not in names:
             near = nearest(args[0], names) or names
             raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -76,7 +76,7 @@ class SpiderlingCommand(OwnCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
-            _print(self.work(args, opts))
+            print_lines(self.work(args, opts))
         except (SpiderlingError, MemoryError) as error:
             code = NO_NETWORK if isinstance(error, NetworkAway) else self.error_code
             self.fail(str(error) or "there is too little memory.", code)
@@ -103,7 +103,7 @@ def none_has(word: str, unit: str) -> BadInput:
     return BadInput(f"no {unit} has {word!r} in it; all are listed by: {program()} {unit}s")
 
 
-def _print(lines: Iterator[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """Print *lines*, which may hold text of any page, until nobody reads the output any more."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     for line in lines:

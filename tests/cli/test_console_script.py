@@ -36,7 +36,7 @@ def spiderling(cwd: Path, *arguments: str, program: str = PROGRAM) -> Ended:
 def project(directory: Path, settings: str) -> Path:
     """A Scrapy project with *settings*."""
     (directory / "scrapy.cfg").write_text("[settings]\ndefault = own\n")
-    (directory / "own.py").write_text(f"BOT_NAME = 'own'\n{settings}\n")
+    (directory / "own.py").write_text(f"{settings}\n")
     return directory
 
 
@@ -46,8 +46,9 @@ def test_without_a_command_all_are_listed(tmp_path):
     assert [line.split()[0] for line in ended.out.splitlines() if line.startswith("  ")][2:] == COMMANDS
 
 
-def test_a_command_that_there_is_not_is_named(tmp_path):
-    ended = spiderling(tmp_path, "exprot", "crawls/cs")
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_command_that_there_is_not_is_named(tmp_path, inside):
+    ended = spiderling(ROOT if inside else tmp_path, "exprot", "crawls/cs")
     assert (ended.code, ended.out) == (2, "")
     assert ended.log == "spiderling: there is no command exprot; did you mean export? All are listed by: spiderling\n"
 
@@ -67,11 +68,17 @@ def test_a_crawl_needs_no_project_and_no_name_of_a_spider(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "name"),
-    [("ADDONS = {'spiderling.addon.SpiderlingAddon': 300}", "own"), ("", "spiderling")],
+    [("from spiderling.settings import *\nBOT_NAME = 'own'", "own"), ("BOT_NAME = 'own'", "spiderling")],
     ids=["with the add-on", "of something else"],
 )
 def test_a_project_with_the_add_on_gives_its_settings(tmp_path, settings, name):
     assert spiderling(project(tmp_path, settings), "settings", "--get", "BOT_NAME").out == f"{name}\n"
+
+
+def test_an_argument_without_its_flag_is_named(tmp_path):
+    ended = scrapy("crawl", "lang=cs", cwd=ROOT)
+    assert (ended.code, ended.out) == (2, "")
+    assert "write -a before an argument: -a lang=cs" in ended.log
 
 
 def test_the_help_names_the_program_that_runs(tmp_path):

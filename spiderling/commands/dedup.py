@@ -17,7 +17,7 @@ from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.export import export
 from spiderling.export.formats import format_of
-from spiderling.export.selection import Plan
+from spiderling.export.plan import Plan
 from spiderling.export.sources import corpus_of
 
 
@@ -62,6 +62,8 @@ class Command(SpiderlingCommand):
             documents = run.without_duplicates(with_progress(corpus.stored(), "documents written", totals.documents))
             kept = export(corpus, documents, plan, {"dedup": rule._asdict() | totals._asdict()}).kept
         shutil.rmtree(work)
+        if not kept:
+            raise BadInput("there is no document in the corpora, so nothing is written.")
         share = 100 * totals.duplicates / max(1, totals.units)
         yield (
             f"{totals.duplicates:,} of {totals.units:,} {rule.unit}s are duplicates ({share:.1f} %); "

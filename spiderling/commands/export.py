@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,8 @@ from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.export.export import Summary, export
 from spiderling.export.formats import FORMATS, format_of
-from spiderling.export.selection import SPLITS, Plan, Selection
+from spiderling.export.plan import SPLITS, Plan
+from spiderling.export.selection import Selection
 from spiderling.export.sources import Corpus, Salvage, account, corpus_of
 
 _MOST_NAMED = 10
@@ -27,14 +29,16 @@ class Command(SpiderlingCommand):
     """Thin shell around ``spiderling.export.export``."""
 
     arguments = "JOBDIR|FILE... -o OUT [options]"
-    summary = "Write a finished corpus, or a part of it, as JSONL, Parquet, text, vertical or prevertical"
+    summary = "Write a finished corpus, or a part of it, as JSONL, Parquet, text, vertical, TEI or prevertical"
     description = (
         "Copy the corpus of crawls (their directories) or files to OUT, whose name says the format: .prevert, "
-        ".vert, .jsonl, .txt (each packed with a further .zst or .gz) or .parquet. --where takes documents by "
+        ".vert, .tei.xml, .jsonl, .txt (each packed with a further .zst or .gz) or .parquet; a directory, as cs/, "
+        "gets a dataset in Parquet that datasets.load_dataset reads. --where takes documents by "
         "their attributes, lists of hosts and URLs keep documents out: one entry a line, '*.a.example' for all "
         "hosts below that name, a URL with * at its end for all that begin so. OUT.json says what it was made of, "
         "OUT.dropped.tsv which documents the lists left out. Nothing is changed in the crawls. --salvage takes "
         "what is whole of a damaged corpus, with or without its state, and says what it had to leave out. "
+        "Exit code 1 if no document is taken; then nothing is written. "
         "Example: scrapy export crawls/cs -o cs.parquet --split lang --where 'badness<=10' --max-distance 3"
     )
 
@@ -42,7 +46,10 @@ class Command(SpiderlingCommand):
 
     options = (
         option(
-            "-o", dest="out", metavar="OUT", help="file to write; with --split or --shard-bytes the pattern of names"
+            "-o",
+            dest="out",
+            metavar="OUT",
+            help="file to write; with --split or --shard-bytes the pattern of names; or a directory, with / at its end",
         ),
         option("--format", choices=FORMATS, help="of OUT, where its name does not say it"),
         option("--split", action="append", default=[], choices=list(SPLITS), help="a file for each; may be repeated"),
@@ -55,15 +62,17 @@ class Command(SpiderlingCommand):
             default=[],
             metavar="CONDITION",
             help="take documents of which it is true: distance<=3, lang=cs,sk, host!=*.a.example, "
-            "crawl_date>=2026-01 ...; may be repeated",
+            "licence=*creativecommons.org/* ...; may be repeated",
         ),
         option("--max-distance", type=int, metavar="N", help="take hosts up to N hops from the seeds only"),
         option(
             "--sample", type=float, default=1, metavar="SHARE", help="take this share of the documents, such as 0.01"
         ),
-        option("--seed", default="", metavar="TEXT", help="draw another sample of the same size"),
+        option("--seed", default="", metavar="TEXT", help="draw another sample of the same size, or another order"),
+        option("--shuffle", choices=["sentences"], default="", help="write single sentences, in random order"),
         option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
         option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
+        option("--force", action="store_true", help="replace what an earlier export wrote to OUT"),
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
 
@@ -79,7 +88,7 @@ class Command(SpiderlingCommand):
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
         for warning in (*corpus.troubles, *selection.warnings()):
             self.warn(warning)
-        self.exitcode = 1 if salvage is not None and salvage.losses else 0
+        self.exitcode = 0 if summary.files and not (salvage and salvage.losses) else 1
         yield from _result(summary, Path(opts.out), selection)
         if salvage is not None:
             yield from account(salvage.losses)
@@ -91,14 +100,18 @@ def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salv
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     out = Path(opts.out)
+    is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
     plan = Plan(
         out,
-        opts.format or format_of(out.name),
+        opts.format or ("parquet" if is_dataset else format_of(out.name)),
         tuple(opts.split),
         parse_size(opts.shard_bytes),
         selection,
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
+        is_dataset=is_dataset,
+        shuffle=opts.shuffle,
+        is_forced=opts.force,
     )
     documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
     notes = {"left_out": salvage.losses} if salvage else {}
@@ -106,9 +119,14 @@ def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salv
 
 
 def _result(summary: Summary, out: Path, selection: Selection) -> Iterator[str]:
-    where = str(out) if [file.name for file in summary.files] == [out.name] else f"{len(summary.files):,} files"
     others = "".join(f", {number:,} left out by {what}" for what, number in selection.left_out.items())
-    yield f"{summary.kept:,} documents in {where}, {summary.dropped:,} dropped{others}."
+    counts = f"{summary.dropped:,} dropped{others}"
+    if not summary.files:
+        yield f"No document is left, so nothing is written; {counts}."
+    else:
+        names = [file.name for file in summary.files]
+        where = str(out) if names == [out.name] else f"{len(names):,} files ({names[0]} ...) in {summary.directory}"
+        yield f"{summary.kept:,} documents in {where}, {counts}."
     if summary.idle:
         more = " ..." if len(summary.idle) > _MOST_NAMED else ""
         yield f"Entries without a document: {', '.join(summary.idle[:_MOST_NAMED])}{more}"

@@ -8,15 +8,20 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand, option, read_input
 from spiderling.languages import available, find_languages, load
 from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
+from spiderling.text.language.models import Guesses
 
+_BATCH_LINES = 200
+"""Paragraphs that are judged at once; chosen: their n-grams stay in the processor's cache."""
 _NEAREST = 5
 """Languages that are named; chosen."""
 _HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)
@@ -55,7 +60,7 @@ class Command(SpiderlingCommand):
 def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iterator[str]:
     """Lines of a report on *body*, text or HTML; raises BadInput when there is no text in it."""
     paragraphs, encoding = _html(body, models) if _HTML.search(body, 0, _HEAD_BYTES) else _text(body, models)
-    guesses = models.identify(paragraphs)
+    guesses = _guesses(models, paragraphs)
     if guesses.nearest() is None:
         raise BadInput(
             "there is no text in it; give a file with some sentences of text, or an HTML page that has them."
@@ -75,6 +80,15 @@ def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iter
     yield f"{'lang':<6}{'share':<7}text"
     for row, (named, text) in enumerate(zip(sure, paragraphs, strict=True)):
         yield f"{named or '-':<6}{guesses.known_share(named, [row]) if named else 0:<7.2f}{text}"
+
+
+def _guesses(models: LanguageModels, paragraphs: Sequence[str]) -> Guesses:
+    """The guesses at all *paragraphs*, with a progress bar on a terminal."""
+    batches = range(0, max(1, len(paragraphs)), _BATCH_LINES)
+    unit = f"x {_BATCH_LINES} paragraphs"
+    found = [models.identify(paragraphs[at : at + _BATCH_LINES]) for at in with_progress(batches, unit, len(batches))]
+    arrays = zip(*((one.scores, one.hits, one.sizes) for one in found), strict=True)
+    return Guesses(models.codes, *map(np.concatenate, arrays))
 
 
 def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:

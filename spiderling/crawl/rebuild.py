@@ -40,7 +40,7 @@ from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import damaged_log, recorded_segments
-from spiderling.jobdir.card import read_manifest
+from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
@@ -129,7 +129,7 @@ def _refuse_several(output: Sequence[Surplus], directory: Path) -> None:
 
 def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, Any]) -> tuple[dict[str, str], Options]:
     """The new state's table ``meta``, and the options of the frontier that makes the state."""
-    (said, *_) = read_manifest(directory / "corpus").get("crawls") or [{}]
+    (said, *_) = read_manifest(directory / "corpus" / MANIFEST).get("crawls") or [{}]
     known = {spec.name for spec in fields(Options)}
     named = {
         "lang": output[0].path.name.rpartition("-")[0].replace("+", ","),

@@ -24,6 +24,8 @@ import zstandard
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import hint
 from spiderling.corpus.reader import Document, StoredDocument, parsed, unescape
+from spiderling.export import tei
+from spiderling.export.registry import Registry
 from spiderling.text.prevertical import escape
 from spiderling.text.tokens import tokens
 
@@ -145,6 +147,11 @@ def _text(document: StoredDocument) -> str:
     return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs) + "\n"
 
 
+def _sentence(document: StoredDocument) -> str:
+    """Only the text: a shuffled sentence is a line."""
+    return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs)
+
+
 def _vertical(document: StoredDocument) -> str:
     """Tags unchanged and one token a line, with ``<g/>`` between two tokens without a space."""
     lines: list[str] = []
@@ -162,6 +169,7 @@ ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
     "vertical": _vertical,
     "jsonl": _jsonl,
     "text": _text,
+    "tei": tei.tei,
 }
 FORMATS = (*ENCODERS, "parquet")
 _ENDINGS = {
@@ -172,6 +180,8 @@ _ENDINGS = {
     ".jsonl": "jsonl",
     ".parquet": "parquet",
     ".txt": "text",
+    ".tei.xml": "tei",
+    ".xml": "tei",
 }
 
 
@@ -211,21 +221,34 @@ def packer(name: str) -> Callable[[bytes], bytes]:
 # -- writers
 
 
-def writer(path: Path, name: str, format_name: str) -> TextWriter | ParquetWriter:
-    """A writer to the new file *path*, which will be renamed to *name*; raises OSError and, for *name*, BadInput."""
+def writer(
+    path: Path, name: str, format_name: str, unit: str = "documents", registry: Registry | None = None
+) -> TextWriter | ParquetWriter:
+    """A writer to the new file *path*, which will be renamed to *name*; raises OSError and, for *name*, BadInput.
+
+    *unit*: what each of its documents is; *registry* collects what stands in a vertical file.
+    """
     if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
-    return TextWriter(path, name, ENCODERS[format_name])
+    if format_name == "vertical":
+        return VerticalWriter(path, name, registry or Registry())
+    if format_name == "tei":
+        return TextWriter(path, name, tei.tei, tei.HEAD, tei.TAIL)
+    return TextWriter(path, name, _sentence if (format_name, unit) == ("text", "sentences") else ENCODERS[format_name])
 
 
 class TextWriter:
     """Writes a text format; the file is open only during a write."""
 
-    def __init__(self, path: Path, name: str, encode: Callable[[StoredDocument], str]) -> None:
+    def __init__(
+        self, path: Path, name: str, encode: Callable[[StoredDocument], str], head: str = "", tail: str = ""
+    ) -> None:
+        """*head* and *tail* stand before the first document and behind the last."""
         self._path = path
         self._encode = encode
         self._pack = packer(name)
-        self._texts: list[str] = []
+        self._texts = [head] if head else []
+        self._tail = tail
         self.waiting = 0
         """Characters that were added and are not in the file yet."""
         path.write_bytes(b"")
@@ -246,7 +269,21 @@ class TextWriter:
         self.waiting = 0
 
     def close(self) -> None:
+        self._texts += [self._tail] if self._tail else []
         self.flush()
+
+
+class VerticalWriter(TextWriter):
+    """Writes a vertical file, and notes in *registry* what it declares."""
+
+    def __init__(self, path: Path, name: str, registry: Registry) -> None:
+        super().__init__(path, name, self._noted)
+        self._registry = registry
+
+    def _noted(self, document: StoredDocument) -> str:
+        text = _vertical(document)
+        self._registry.see(document.attributes, text)
+        return text
 
 
 class ParquetWriter:

@@ -7,11 +7,10 @@ with which a zstd frame can begin, so damage costs only the frames that it hits.
 
 from __future__ import annotations
 
-import json
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -21,7 +20,7 @@ from spiderling.corpus.reader import Source, StoredDocument, attributes_of, stor
 from spiderling.corpus.segments import SUFFIX, frames
 from spiderling.export.formats import split_name
 from spiderling.frontier.storage.soundness import noted
-from spiderling.jobdir.card import provenance
+from spiderling.jobdir.card import files_in, provenance, read_manifest
 from spiderling.jobdir.card_page import Manifest
 from spiderling.jobdir.inspection import Inspection, Segment
 
@@ -107,10 +106,10 @@ def _purposes_beside(path: Path) -> set[str]:
     for beside in path.parent.glob("*.json"):
         if not path.name.startswith(split_name(beside.stem)[0]):
             continue
-        with suppress(OSError, ValueError, AttributeError, TypeError, KeyError):
-            manifest = json.loads(beside.read_text("utf-8"))
-            if path.name in [file["name"] for file in manifest["files"]]:
-                return {purpose for purpose in manifest.get("purposes", []) if isinstance(purpose, str)}
+        manifest = read_manifest(beside)
+        if path.name in [file["name"] for file in files_in(manifest)]:
+            purposes = manifest.get("purposes")
+            return {said for said in (purposes if isinstance(purposes, list) else ()) if isinstance(said, str)}
     return set()
 
 

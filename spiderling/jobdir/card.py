@@ -72,6 +72,10 @@ class Tally:
         for said in attributes.get("optout", "").split():
             _count(self._counts["optouts"], said.partition(":")[0])
 
+    @property
+    def documents(self) -> int:
+        return self._documents.total()
+
     def contents(self) -> Manifest:
         """The counts in the form of the manifest."""
         return _contents(self._documents, self._words, self._bytes, len(self._hosts), self._dates, self._counts)
@@ -195,24 +199,27 @@ def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
     write_whole(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_manifest(corpus: Path) -> Manifest:
-    """The manifest beside a crawl's corpus; empty if there is none or it cannot be read."""
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in the file *path*; empty if there is none or it cannot be read."""
     try:
-        manifest = json.loads((corpus / MANIFEST).read_text("utf-8"))
+        manifest = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
 
 
+def files_in(manifest: Manifest) -> list[Manifest]:
+    """The files of *manifest*, each with its "name"."""
+    files = manifest.get("files")
+    known = (file for file in (files if isinstance(files, list) else ()) if isinstance(file, dict))
+    return [file for file in known if isinstance(file.get("name"), str)]
+
+
 def _known_checksums(crawl: Inspection) -> dict[str, Any]:
     """Name -> checksum in the card of the corpus, of each segment that is as long as the card says."""
     lengths = {segment.path.name: segment.length for segment in crawl.segments("corpus")}
-    files = read_manifest(crawl.directory / "corpus").get("files")
-    return {
-        file["name"]: file.get("sha256")
-        for file in (files if isinstance(files, list) else ())
-        if isinstance(file, dict) and file.get("bytes", -1) == lengths.get(file.get("name", ""))
-    }
+    files = files_in(read_manifest(crawl.directory / "corpus" / MANIFEST))
+    return {file["name"]: file.get("sha256") for file in files if file.get("bytes", -1) == lengths.get(file["name"])}
 
 
 def changed_files(crawl: Inspection) -> list[str]:

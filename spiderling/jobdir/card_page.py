@@ -98,7 +98,7 @@ def _shuffled(unit: str) -> list[str]:
     if unit == "documents":
         return []
     return [
-        f"The documents are divided into {unit}, which stand in random order without a way back to their pages.",
+        f"The documents are divided into {unit}, in random order and without the addresses of their pages.",
         "",
     ]
 

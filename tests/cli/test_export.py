@@ -20,7 +20,7 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.corpus.reader import Source, documents, stored_documents
 from spiderling.export.export import export
-from spiderling.export.selection import Plan
+from spiderling.export.plan import Plan
 from spiderling.export.sources import Corpus, corpus_of
 from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
@@ -94,7 +94,10 @@ def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
     assert (manifest["purposes"], manifest["documents"], manifest["dropped"]) == (["research"], 3, 7)
     assert list(manifest["lists"].values()) == [3, 2]
     again = scrapy("export", str(out), "-o", str(out))
-    assert (again.code, again.log) == (1, f"scrapy export: {out} exists; remove it, or give another name.\n")
+    assert (again.code, again.log) == (
+        1,
+        f"scrapy export: {out} exists; remove it, replace it with --force, or give another name.\n",
+    )
     copy = scrapy("export", str(out), "-o", str(tmp_path / "copy.prevert"))
     assert copy.code == 0 and urls_in(tmp_path / "copy.prevert") == urls_in(out)
     assert json.loads((tmp_path / "copy.prevert.json").read_text())["purposes"] == ["research"]
@@ -187,6 +190,7 @@ def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     corpus = Corpus([Source(source)], [])
     summary = export(corpus, corpus.stored(), Plan(out, "prevertical", drop=DropList(["a.cz"])))
     staying = [text for (url, _), text in zip(found, texts, strict=True) if "//a.cz" not in url.replace("www.", "")]
-    assert [document.text for document in stored_documents(Source(out))] == staying
+    assert out.exists() is bool(staying) is bool(summary.files), "of nothing, nothing is written"
+    assert not staying or [document.text for document in stored_documents(Source(out))] == staying
     assert summary.kept == len(staying)
     assert escape("]]>") == "]]&gt;"

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.corpus.reader import Source, StoredDocument, stored_documents
-from spiderling.export import export as exporting
+from spiderling.export import files as exporting
 from spiderling.export.export import export
 from spiderling.export.formats import COLUMNS, FORMATS, ParquetWriter, TextWriter, format_of, schema, split_name
-from spiderling.export.selection import Plan, Selection
+from spiderling.export.plan import Plan
+from spiderling.export.selection import Selection
 from spiderling.export.sources import corpus_of
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.tokens import tokens
@@ -344,9 +345,11 @@ def test_a_cut_by_distance_warns_for_scarce_languages_and_typing_errors_are_told
     ended = scrapy(
         "export", str(corpus), "-o", str(tmp_path / "c.prevert"), "--max-distance", "3", "--where", "lnag=cs"
     )
-    assert ended.log.splitlines() == [
-        "scrapy export: No document has the attribute lnag, so none meets lnag=cs.",
-    ]  # fmt: skip
+    known = ", ".join(ATTRIBUTES)
+    no_lnag = "No document has the attribute lnag, so none meets lnag=cs; did you mean lang?"
+    assert ended.log == f"scrapy export: {no_lnag} known are {known}.\n"
+    assert (ended.code, list(tmp_path.iterdir())) == (1, [corpus.parent])
+    assert ended.out == ("No document is left, so nothing is written; 0 dropped, 11 left out by lnag=cs.\n")
     ended = scrapy("export", str(corpus), "-o", str(tmp_path / "d.prevert"), "--max-distance", "3")
     assert ended.code == 0
     assert "takes 3,000 of 5,017 words of cs: with so little text" in ended.log

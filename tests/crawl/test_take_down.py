@@ -9,7 +9,7 @@ from conftest import Crawl, page, serving
 from spiderling.base.lists import DropList
 from spiderling.corpus.reader import stored_documents
 from spiderling.export.export import export
-from spiderling.export.selection import Plan
+from spiderling.export.plan import Plan
 from spiderling.export.sources import corpus_of
 from webs.web import FixedWeb
 

@@ -1,0 +1,332 @@
+"""What an export writes is what corpus tools expect: a registry file, TEI, a dataset, shuffled sentences."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+import yaml
+import zstandard
+from conftest import ROOT, scrapy
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from spiderling.corpus.reader import StoredDocument
+from spiderling.export import tei
+from spiderling.export.export import export as write_export
+from spiderling.export.plan import Plan
+from spiderling.export.sources import corpus_of
+from spiderling.text.prevertical import rendered, written
+from spiderling.text.sentences import sentences
+
+TEI = "{http://www.tei-c.org/ns/1.0}"
+XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+FIRST = {
+    "id": "00000000000000a1", "url": "https://www.a.cz/?a=1&b=<2> |ž%zz", "host": "a.cz", "tld": "cz",
+    "title": 'The "title" & more', "lang": "cs", "langs": "cs:0.76 en:0.24 x_y:z", "crawl_date": "2026-11-22 05:06:07",
+    "published": "2019-02", "modified": "2019-02-31", "words": "9", "licence": "https://a.cz/licence?x={1}",
+    "badness": "8.5",
+}  # fmt: skip
+PARAGRAPHS = [
+    ("Nadpis <1> & 2", written({"class": "good", "heading": "1", "lang": "cs"})),
+    ("Vlk řekl: „Ne!“ Pak odešel. Byl to J. Novák, 5. května.", written({"class": "good", "lang": "cs"})),
+    ("Dvakrát totéž.", written({"class": "good", "dup": "1"})),
+]
+SECOND = {"id": "b2", "url": "http://b.sk/", "host": "b.sk", "tld": "sk", "lang": "sk", "walk_weight": "0.5"}
+EMPTY = {"id": "c3", "url": "", "lang": "not_a_code", "words": "many", "crawl_date": "soon", "mine": ""}
+DOCUMENTS = [
+    rendered(FIRST, PARAGRAPHS),
+    rendered(SECOND, [("Prvá veta. Druhá veta!", written({"class": "good"}))]),
+    rendered(EMPTY, []),
+]
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    path = tmp_path / "in" / "corpus.prevert"
+    path.parent.mkdir()
+    path.write_text("".join(DOCUMENTS), "utf-8")
+    return path
+
+
+def export(corpus: Path, out: Path | str, *options: str) -> list[str]:
+    """The lines that a successful export prints."""
+    ended = scrapy("export", str(corpus), "-o", str(out), *options)
+    assert ended.code == 0, ended.log
+    return ended.out.splitlines()
+
+
+def content(path: Path) -> str:
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
+    return data.decode()
+
+
+# -- vertical files and their registry
+
+
+def declared_in(registry: str) -> dict[str, set[str]]:
+    """Structure -> attributes; under "" the attributes of tokens."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    inside = ""
+    for line in registry.splitlines():
+        key, _, value = line.strip().partition(" ")
+        if key == "STRUCTURE":
+            inside = value.split('"')[1]
+            found[inside] = set()
+        elif key == "ATTRIBUTE":
+            found[inside if line.startswith("\t") else ""].add(value.split('"')[1])
+    return dict(found)
+
+
+def written_in(vertical: str) -> dict[str, set[str]]:
+    """The same, of an XML parser's making."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for element in list(etree.fromstring(f"<corpus>{vertical}</corpus>").iter())[1:]:
+        found[element.tag] |= set(element.attrib)
+    return dict(found)
+
+
+def test_the_registry_declares_what_is_written_and_nothing_else(corpus, tmp_path):
+    export(corpus, tmp_path / "web corpus.vert.zst", "--split", "tld")
+    names = sorted(path.name for path in tmp_path.glob("*.registry"))
+    assert names == [f"web corpus.{tld}.vert.registry" for tld in ("cz", "sk", "unknown")]
+    for tld in ("cz", "sk", "unknown"):
+        registry = (tmp_path / f"web corpus.{tld}.vert.registry").read_text("utf-8")
+        declared = declared_in(registry)
+        assert declared.pop("") == {"word", "lc"}
+        assert declared == written_in(content(tmp_path / f"web corpus.{tld}.vert.zst"))
+        name = f"web_corpus_{tld}"
+        assert f'NAME "{name}"\nPATH "/corpora/{name}/indexed/"\n' in registry
+        assert f'VERTICAL "| zstd -dcq /corpora/{name}/vertical/web corpus.{tld}.vert.zst"\n' in registry
+        assert 'ENCODING "UTF-8"\n' in registry and 'DOCSTRUCTURE "doc"\n' in registry
+        assert registry.count("{") == registry.count("}")
+        assert str(tmp_path) not in registry
+    assert 'LANGUAGE "Czech"' in (tmp_path / names[0]).read_text("utf-8")
+    assert "LANGUAGE" not in (tmp_path / names[2]).read_text("utf-8"), "of a language that nobody knows"
+    assert "g" in declared_in((tmp_path / names[0]).read_text("utf-8"))
+    assert "g" not in declared_in((tmp_path / names[2]).read_text("utf-8"))
+
+
+def test_the_registry_of_shards_names_them_all(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("spiderling.export.formats.FRAME_CHARS", 1)
+    found = corpus_of([str(corpus)])
+    write_export(found, found.stored(), Plan(tmp_path / "c.vert", "vertical", shard_bytes=1))
+    (registry,) = tmp_path.glob("*.registry")
+    verticals = [f"/corpora/c/vertical/c-{number:05d}.vert" for number in (1, 2, 3)]
+    assert f'VERTICAL "| cat {" ".join(verticals)}"' in registry.read_text("utf-8")
+
+
+# -- TEI
+
+
+@pytest.fixture(scope="module")
+def tei_all() -> etree.RelaxNG:
+    packed = (ROOT / "tests/schemas/tei_all.rng.zst").read_bytes()
+    return etree.RelaxNG(etree.fromstring(zstandard.ZstdDecompressor().stream_reader(packed).read()))
+
+
+ODD = ("-", "http://[::1]/", "http://a b/%\\^`{}[]#a#b", "2026-13-01", "1:2 cs:9 cs:x", "\u0661", "ž\U0001f600")
+
+
+def test_tei_is_valid_and_says_what_the_corpus_says(corpus, tmp_path, tei_all):
+    odd = [rendered(dict.fromkeys(FIRST, value), [(value, written({"lang": value, "class": "good"}))]) for value in ODD]
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("".join(odd))
+    export(corpus, tmp_path / "c.tei.xml", "--split", "tld")
+    assert len(list(tmp_path.glob("c.*.tei.xml"))) > 5, "one file a part, each whole"
+    for path in tmp_path.glob("c.*.tei.xml"):
+        assert tei_all.validate(etree.parse(path)), tei_all.error_log
+    (text,) = etree.parse(tmp_path / "c.cz.tei.xml").getroot().iterchildren(f"{TEI}TEI")
+    body = list(text.find(f"{TEI}text/{TEI}body"))
+    assert [element.text for element in body] == [paragraph for paragraph, _ in PARAGRAPHS]
+    assert [element.tag.removeprefix(TEI) for element in body] == ["ab", "p", "p"]
+    assert [element.get(XML_LANG) for element in body] == ["cs", "cs", None]
+    assert body[2].get("rend") == "duplicate"
+    assert text.find(f".//{TEI}ref").text == FIRST["url"]
+    assert text.find(f".//{TEI}ref").get("target") == "https://www.a.cz/?a=1&b=%3C2%3E%20%7C%C5%BE%25zz"
+    assert {date.get("type"): date.get("when") for date in text.iter(f"{TEI}date")} == {
+        "published": "2019-02", "modified": None, "crawled": "2026-11-22T05:06:07",
+    }  # fmt: skip
+    assert [(e.get("ident"), e.get("usage")) for e in text.iter(f"{TEI}language")] == [("cs", "76"), ("en", "24")]
+    assert {note.get("type"): note.text for note in text.iter(f"{TEI}note")} == {"tld": "cz", "badness": "8.5"}
+
+
+def test_the_schema_tells_wrong_tei(tei_all):
+    document = tei.tei(StoredDocument(FIRST, DOCUMENTS[0]))
+    whole = f"{tei.HEAD}{document}{tei.TAIL}".encode()
+    assert tei_all.validate(etree.fromstring(whole))
+    for was, wrong in ((b"extent>", b"p>"), (b' ident="cs"', b' ident="c s"'), (b"<publisher>a.cz</publisher>", b"")):
+        spoiled = etree.fromstring(whole.replace(was, wrong))
+        assert was in whole and not tei_all.validate(spoiled)
+
+
+# -- a directory as a dataset
+
+
+def test_a_directory_becomes_a_dataset(corpus, tmp_path):
+    export(corpus, f"{tmp_path}/cs/", "--split", "lang")
+    files = {path.relative_to(tmp_path / "cs").as_posix() for path in (tmp_path / "cs").rglob("*") if path.is_file()}
+    parts = ["cs", "not_a_code", "sk"]
+    assert files == {"README.md", "manifest.json", *(f"data/{part}-00001.parquet" for part in parts)}
+    head = yaml.safe_load((tmp_path / "cs/README.md").read_text("utf-8").split("---\n")[1])
+    assert head["language"] == ["cs", "sk", "not_a_code"] and head["license"] == "other"
+    assert {config["config_name"]: config["data_files"][0]["path"] for config in head["configs"]} == {
+        "default": "data/*.parquet", **{part: f"data/{part}-?????.parquet" for part in parts},
+    }  # fmt: skip
+    told = json.loads((tmp_path / "cs/manifest.json").read_text("utf-8"))
+    assert sorted(file["name"] for file in told["files"]) == sorted(files - {"README.md", "manifest.json"})
+    tables = [pyarrow.parquet.read_table(path) for path in sorted((tmp_path / "cs/data").iterdir())]
+    assert [table["id"].to_pylist() for table in tables] == [["00000000000000a1"], ["c3"], ["b2"]]
+
+
+def test_a_directory_is_replaced_by_force_only(corpus, tmp_path):
+    out = tmp_path / "cs"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    refused = scrapy("export", str(corpus), "-o", str(out))
+    assert refused.code == 1 and "is not empty; replace it with --force, or give another name." in refused.log
+    export(corpus, out, "--force", "--split", "lang")
+    export(corpus, out, "--force")
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "manifest.json", "notes.txt"]
+    assert [path.name for path in (out / "data").iterdir()] == ["all-00001.parquet"]
+
+
+def test_a_directory_gets_parquet(corpus, tmp_path):
+    refused = scrapy("export", str(corpus), "-o", f"{tmp_path}/cs/", "--format", "jsonl")
+    assert refused.code == 1 and "leave --format out, or name a file" in refused.log
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+# -- what was there before, and what is left behind
+
+
+def test_force_replaces_what_an_earlier_export_wrote_and_nothing_else(corpus, tmp_path):
+    out = tmp_path / "c.jsonl"
+    others = tmp_path / "c.other.jsonl"
+    export(corpus, out, "--split", "lang")
+    others.write_text("mine\n")
+    told = json.loads((tmp_path / "c.jsonl.json").read_text())
+    told["files"] += [{"name": "in/corpus.prevert"}, {"name": "../x"}, {"name": ".."}, {"no": 1}, 5]
+    (tmp_path / "c.jsonl.json").write_text(json.dumps(told))
+    export(corpus, out, "--force", "--where", "lang=cs", "--split", "lang")
+    assert sorted(path.name for path in tmp_path.glob("c*.jsonl")) == ["c.cs.jsonl", "c.other.jsonl"]
+    assert corpus.exists() and others.read_text() == "mine\n"
+
+
+def test_force_keeps_the_former_files_if_the_new_ones_fail(corpus, tmp_path):
+    out = tmp_path / "c.jsonl"
+    export(corpus, out)
+    before = {path: path.read_bytes() for path in tmp_path.glob("c*")}
+    for wrong in (["--where", "language=cs"], ["--format", "parquet", "--split", "lang", "--shard-bytes", "x"]):
+        assert scrapy("export", str(corpus), "-o", str(out), "--force", *wrong).code == 1
+    (tmp_path / "in" / "cut.prevert").write_text(DOCUMENTS[0][:-9], "utf-8")
+    assert scrapy("export", str(corpus), str(tmp_path / "in" / "cut.prevert"), "-o", str(out), "--force").code == 1
+    assert {path: path.read_bytes() for path in tmp_path.glob("c*")} == before
+
+
+@pytest.mark.parametrize("out", ["c.jsonl", "c.parquet", "c.vert", "c.tei.xml", "dir/"])
+@pytest.mark.parametrize("options", [["--where", "language=cs"], ["--where", "lang=en"], ["--drop-host", "all.txt"]])
+def test_where_nothing_matches_nothing_is_written(corpus, tmp_path, out, options):
+    (tmp_path / "all.txt").write_text("a.cz\nb.sk\n")
+    corpus.write_text("".join(DOCUMENTS[:2]), "utf-8")
+    given = [option.replace("all.txt", str(tmp_path / "all.txt")) for option in options]
+    ended = scrapy("export", str(corpus), "-o", f"{tmp_path}/{out}", *given)
+    assert ended.code == 1 and ended.out.startswith("No document is left, so nothing is written; ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.txt", "in"]
+    if "language=cs" in options:
+        assert "did you mean lang?" in ended.log
+
+
+def test_licences_are_chosen_by_patterns(corpus, tmp_path):
+    export(corpus, tmp_path / "c.txt", "--where", "licence=https://a.cz/*,*creativecommons.org/*")
+    assert (tmp_path / "c.txt").read_text("utf-8").startswith("Nadpis")
+
+
+# -- shuffled sentences
+
+
+def shuffled(corpus: Path, out: Path, seed: str = "1", *options: str) -> list[str]:
+    export(corpus, out, "--shuffle", "sentences", "--seed", seed, *options)
+    return out.read_text("utf-8").splitlines()
+
+
+def test_sentences_are_shuffled_by_the_seed(tmp_path):
+    documents = [
+        rendered({"id": f"{n}", "url": f"http://a.cz/{n}", "host": "a.cz", "lang": "cs"}, [
+            (" ".join(f"Věta {n} číslo {k + 100}." for k in range(10)), ""),
+        ])
+        for n in range(30)
+    ]  # fmt: skip
+    corpus = tmp_path / "c.prevert"
+    corpus.write_text("".join(documents), "utf-8")
+    first = shuffled(corpus, tmp_path / "1.txt")
+    assert Counter(first) == Counter(f"Věta {n} číslo {k + 100}." for n in range(30) for k in range(10))
+    assert shuffled(corpus, tmp_path / "again.txt") == first != shuffled(corpus, tmp_path / "2.txt", "2")
+    neighbours = sum(one.split()[1] == two.split()[1] for one, two in pairwise(first))
+    assert neighbours < 40, "10 of 299 by chance, 270 in order"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_sentence_leads_to_no_page(corpus, tmp_path):
+    export(corpus, tmp_path / "s.jsonl", "--shuffle", "sentences")
+    rows = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text("utf-8").splitlines()]
+    assert sorted(row["text"] for row in rows) == sorted(
+        ["Nadpis <1> & 2", "Vlk řekl: „Ne!“", "Pak odešel.", "Byl to J. Novák, 5. května.", "Dvakrát totéž.",
+         "Prvá veta.", "Druhá veta!"]
+    )  # fmt: skip
+    assert {name for row in rows for name, value in row.items() if value not in ("", None, [])} == {
+        "id", "lang", "tld", "words", "length", "text", "paragraphs",
+    }  # fmt: skip
+    assert [row["id"] for row in rows] == [str(number + 1) for number in range(len(rows))]
+    text = (tmp_path / "s.jsonl").read_text("utf-8")
+    assert "a.cz" not in text and "a1" not in text
+    told = json.loads((tmp_path / "s.jsonl.json").read_text("utf-8"))
+    assert (told["documents"], told["files"][0]["sentences"]) == (3, 7)
+    assert "sentences, in random order" in (tmp_path / "s.jsonl.README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["s.txt", "--split", "host"], "can be split by lang or tld only"),
+        (["s.tei.xml"], "TEI is for whole texts"),
+    ],
+)
+def test_what_would_lead_back_is_refused(corpus, tmp_path, options, message):
+    ended = scrapy("export", str(corpus), "--shuffle", "sentences", "-o", f"{tmp_path}/{options[0]}", *options[1:])
+    assert ended.code == 1 and message in ended.log
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_sentences_of_a_language_make_a_file(corpus, tmp_path):
+    export(corpus, tmp_path / "s.txt", "--shuffle", "sentences", "--split", "lang")
+    assert sorted((tmp_path / "s.sk.txt").read_text("utf-8").splitlines()) == ["Druhá veta!", "Prvá veta."]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Jeden. Dva? Tři!", ["Jeden.", "Dva?", "Tři!"]),
+        ("Řekl: „Ano.“ A šel… Konec", ["Řekl: „Ano.“", "A šel…", "Konec"]),
+        ("V roce 1989. Potom 12. Ledna přišel J. S. Bach.", ["V roce 1989.", "Potom 12. Ledna přišel J. S. Bach."]),
+        ("一。二！三", ["一。", "二！", "三"]),
+        ("پہلا۔ دوسرا؟ تیسرا", ["پہلا۔ دوسرا؟", "تیسرا"]),
+        ("", []),
+        ("bez tečky na konci", ["bez tečky na konci"]),
+    ],
+)
+def test_sentences(text, found):
+    assert list(sentences(text)) == found
+
+
+@given(st.text(st.sampled_from('aA1 .!?…。"“)„(ž'), max_size=60))
+def test_sentences_lose_nothing_but_space(text):
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+    assert all(sentence.strip() == sentence != "" for sentence in sentences(text))

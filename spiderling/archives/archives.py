@@ -64,6 +64,8 @@ class CrawlSide(NamedTuple):
     """Stores a key and a value with the next checkpoint."""
     finish: Callable[[Outcome], object]
     """Reports the outcome of a page that goes through no pipeline."""
+    has_room: Callable[[int], bool]
+    """Whether the budgets leave room for another page beside a number of those in work."""
     now: Callable[[], float]
 
 
@@ -228,7 +230,10 @@ class Archives:
 
     def _is_full(self) -> bool:
         """Whether enough pages or bytes are in work."""
-        return len(self._in_work) > self._most_pages or sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
+        pages = len(self._in_work)
+        if pages > self._most_pages or not self._crawl.has_room(pages - 1):
+            return True
+        return sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
 
     async def _one_settled(self) -> None:
         self._freed.clear()

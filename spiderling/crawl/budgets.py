@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -18,6 +19,12 @@ _LIMITS = {
     "time_s": ("max_time_s", "budget-time"),
 }
 """A total of the ledger -> the option that bounds it, and the finish reason when it is reached."""
+
+
+_A_PAGE_GIVES = {"words": 500, "documents": 1, "pages": 1, "downloaded_bytes": 50_000}
+"""What a page is taken to give of each total before any was judged.  Chosen, rather much."""
+_PRIOR_PAGES = 10
+"""Judged pages that this estimate counts for, beside those that there are.  Chosen."""
 
 
 class Spent(NamedTuple):
@@ -42,6 +49,25 @@ class Budgets:
         """Take the limits of control.yaml; None or 0 is no limit."""
         given = {"pages": pages or 0, "downloaded_bytes": (downloaded_mb or 0) * 1e6}
         self._control = {total: limit for total, limit in given.items() if limit}
+
+    def has_room(self, totals: Mapping[str, int], in_work: int) -> bool:
+        """Whether another page may be begun while *in_work* are, if each of those gives as much as pages do here.
+
+        *totals* are those of the ledger.
+        """
+        pages = totals.get("pages", 0) + _PRIOR_PAGES
+        for total, a_page in _A_PAGE_GIVES.items():
+            limit = getattr(self._options, _LIMITS[total][0]) or math.inf
+            limit = min(limit, self._control.get(total, math.inf))
+            so_far = totals.get(total, 0)
+            if so_far + in_work * (so_far + a_page * _PRIOR_PAGES) / pages >= limit:
+                return False
+        return True
+
+    def takes_documents(self, totals: Mapping[str, int]) -> bool:
+        """Whether another document may be kept: the budgets of words and documents are kept to the document."""
+        limits = ((total, getattr(self._options, _LIMITS[total][0])) for total in ("words", "documents"))
+        return all(not limit or totals.get(total, 0) < limit for total, limit in limits)
 
     def spent(self, totals: Mapping[str, int]) -> Spent | None:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""

@@ -146,9 +146,14 @@ class Crawl:
             state.meta,
             self.checkpoint.set_meta,
             self.finish,
+            self.has_room,
             self.clock.now,
         )
         return Archives(sources, self.options, side)
+
+    def has_room(self, in_work: int) -> bool:
+        """Whether the budgets leave room for another page beside those *in_work*."""
+        return self.budgets.has_room(self.frontier.ledger.totals, in_work)
 
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""

@@ -120,6 +120,8 @@ class Dispatcher:
         most = crawl.options.ramp_up_per_s * (1 + now - self._opened_at)
         if len(self.in_transit) >= most or self._handed_out == _STARTS_PER_TURN:
             return None
+        if not crawl.has_room(len(self.in_transit.pages)):
+            return None
         try:
             fetch = crawl.frontier.take(now)
         except Exception as error:  # `stop` blames the URL that was looked at, unless disk or memory failed

@@ -32,20 +32,25 @@ class InTransit:
         self._crawler = crawler
         self._crawl = crawl
         self._wake = wake
-        self._keys: set[int | str] = set()
-        """Ids of URLs of pages, and URLs of site files."""
+        self.pages: set[int] = set()
+        """Ids of the URLs of pages."""
+        self._files: set[str] = set()
+        """URLs of site files."""
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.pages) + len(self._files)
 
     def add(self, fetch: Fetch) -> None:
         """Note that *fetch* was handed out."""
-        self._keys.add(fetch.id or fetch.url)
+        if fetch.id:
+            self.pages.add(fetch.id)
+        else:
+            self._files.add(fetch.url)
 
     def holds(self, url_id: int | None) -> bool:
         """Whether the URL of this id was handed out and is not settled; also one that an archive gave."""
         archives = self._crawl.archives
-        return url_id in self._keys or (archives is not None and archives.holds(url_id))
+        return url_id in self.pages or (archives is not None and archives.holds(url_id))
 
     # -- it connects
 
@@ -110,7 +115,10 @@ class InTransit:
         return self._crawl.errors.changing(fetch.url, fetch.id)
 
     def _leave(self, key: int | str) -> None:
-        self._keys.discard(key)
+        if isinstance(key, str):
+            self._files.discard(key)
+        else:
+            self.pages.discard(key)
         self._wake()
 
     def _tell_retired(self, host: Host) -> None:

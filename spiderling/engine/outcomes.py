@@ -50,7 +50,7 @@ class DropPage(DropItem):
 
 
 class PutBack(DropItem):
-    """A page that no worker can judge now: its URL waits again."""
+    """A page that no worker can judge now, or that is one too many: its URL waits again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, log_level="DEBUG")

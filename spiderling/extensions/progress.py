@@ -207,7 +207,8 @@ def _standing(crawl: Crawl, reason: str) -> str:
     if crawl.checkpoint.error is not None:
         return f"has stopped; {_way_on(crawl)}"
     if not crawl.frontier.is_finished or (crawl.archives is not None and crawl.archives.unread):
-        return f"was paused ({reason}); the same command goes on with it."
+        way = "a larger budget lets it go on" if reason.startswith("budget") else "the same command goes on with it"
+        return f"was paused ({reason}); {way}."
     if crawl.archives is not None:
         return "is finished: all archives are read."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:

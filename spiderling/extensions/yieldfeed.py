@@ -85,7 +85,8 @@ class YieldFeed(Component):
         if fetch is not None:
             with self.crawl.errors.changing(fetch.url, fetch.id):
                 self._remember(item, kept=False)
-            self.dispatcher.in_transit.give_back(fetch)
+            if self.crawl.archives is None:  # there it was not noted as read, and so is read again
+                self.dispatcher.in_transit.give_back(fetch)
 
     def _settle(self, outcome: Outcome) -> None:
         in_transit = self.dispatcher.in_transit

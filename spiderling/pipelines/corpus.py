@@ -1,4 +1,7 @@
-"""Pipeline 500: renders the document as prevertical, the format of Sketch Engine and SpiderLing."""
+"""Pipeline 500: renders the document as prevertical, the format of Sketch Engine and SpiderLing.
+
+A page that comes when the budget of words or documents is spent is put back.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from datetime import datetime, timezone
 from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
+from spiderling.engine.outcomes import PutBack
 from spiderling.engine.requests import fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
@@ -28,6 +32,9 @@ class CorpusPipeline(PagePipeline):
         return cls(crawler)
 
     def process_page(self, item: PageItem, page: Page) -> None:
+        crawl = self.crawl
+        if not crawl.budgets.takes_documents(crawl.frontier.ledger.totals):
+            raise PutBack("the crawl has as many words or documents as it wants")
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item, page)
         head = f"<doc{written(item.attributes)}>\n".encode("utf-8", "replace")

@@ -28,7 +28,9 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
         unwanted=lambda target: None,
     )
     notes = {}
-    side = CrawlSide(pages, frozenset(), lambda _: True, {}, notes.__setitem__, lambda outcome: None, lambda: 0.0)
+    side = CrawlSide(
+        pages, frozenset(), lambda _: True, {}, notes.__setitem__, lambda outcome: None, lambda pages: True, lambda: 0.0
+    )
     archives = Archives([str(path)], Options(lang="cs", archive_files=1, workers=1), side)
     found = archives.pages(lambda: False)
     fetch, _ = await anext(found)

@@ -79,7 +79,7 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     session.write("max_pages: 10\n")
     result = session.running.wait()
     assert result.code == 0
-    assert result.lines("was paused (budget); the same command goes on with it.")
+    assert result.lines("was paused (budget); a larger budget lets it go on.")
     assert len(result.lines("] ERROR: ")) == 1
     assert result.lines("] ERROR: ", "control.yaml is left aside", "host_interval_s is 'nonsense'; it must be a number")
     assert "Traceback" not in result.output

@@ -11,7 +11,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, page, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, document, page, paragraphs, serving
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -46,6 +46,8 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     """A missing extra is named, and works when it is there."""
     pytest.importorskip("setuptools", minversion="77", reason="setuptools is too old; make setup-test brings another")
     wheel = built(tmp_path)
+    (tmp_path / "page.html").write_text(document("page"), "utf-8")
+    (tmp_path / "text.txt").write_text("\n".join(line for n in range(30) for line in paragraphs(n)), "utf-8")
     home = tmp_path / "home"
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
     install = [sys.executable, "-m", "pip", "--python", home / "bin/python", "install", "--no-index", "--no-deps"]
@@ -57,7 +59,8 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     program = home / "bin/spiderling"
     web = FixedWeb({"a.test": {"/": page("home", "/next"), "/next": page("next")}}, {"a.test": "127.84.12.2"})
     with serving(web) as server:
-        settings = {**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_DOCUMENTS": "pdf,docx"}
+        settings = DEFAULTS | {"SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_WARC": "on"}
+        settings |= {"SPIDERLING_DOCUMENTS": "pdf,docx"}
         given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         log = run(tmp_path, program, "crawl", "-a", "lang=cs", "-a", "seeds=http://a.test/", *given)
     assert "is finished." in log
@@ -65,7 +68,18 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     assert "2 documents in cs.jsonl" in run(tmp_path, program, "export", "crawls/cs", "-o", "cs.jsonl")
     refused = run(tmp_path, program, "export", "crawls/cs", "-o", "cs.parquet", code=1)
     assert "pip install 'scrapy-spiderling[parquet]'" in refused
-    assert "czech" in run(tmp_path, program, "languages", "czech").lower()
+    for command, answer in {
+        "crawl archive -a lang=cs -a warc=crawls/cs/warc": "corpus     crawls/cs-archive/",
+        "inspect crawls/cs --check": "The crawl is whole.",
+        "page page.html -a lang=cs": "verdict     kept",
+        "identify page.html": "language    cs   Czech",
+        "train qcs text.txt --neighbours cs --out my-models": "Model of qcs",
+        "languages qcs -s SPIDERLING_MODELS=my-models": "  qcs   qcs",
+        "simulate bfs --pages 1000": "| thai | bfs |",
+        "options min_known": "SPIDERLING_MIN_KNOWN_SHARE",
+        "reasons retired": "host-retired",
+    }.items():
+        assert answer in run(tmp_path, program, *command.split())
 
     link(packages, [need for needs in PROJECT["optional-dependencies"].values() for need in needs if "[" not in need])
     assert "2 documents in cs.parquet" in run(tmp_path, program, "export", "crawls/cs", "-o", "cs.parquet")

@@ -23,6 +23,15 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """*number* of things that *noun* names.
+
+    >>> counted(1, "seed"), counted(1000, "seed")
+    ('1 seed', '1,000 seeds')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     """The lines of a table in Markdown.
 

@@ -52,6 +52,8 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
 }
 """Options that can be written in several ways -> what reads them."""
+_EXAMPLE = re.compile(r"[@/.]example\.(com|net|org)\b")
+"""Domains that documentation uses (RFC 2606)."""
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
@@ -182,6 +184,11 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
             raise BadInput(
                 f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
                 "says who crawls and how to reach them."
+            )
+        if _EXAMPLE.search(options.contact):
+            raise BadInput(
+                f"SPIDERLING_CONTACT is {options.contact!r}, an example; write your own e-mail address or URL, "
+                "at which site owners can reach you."
             )
         if not options.contact and not options.allow_networks:
             raise BadInput(

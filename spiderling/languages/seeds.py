@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spiderling.base.errors import BadInput
+from spiderling.base.printing import counted
 from spiderling.base.urls import canonicalize
 from spiderling.languages import LanguageInfo
 from spiderling.languages.model_files import Seed, seeds_in
@@ -75,9 +76,10 @@ def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
         return ""
     dump = f"{_WIKIS.get(code, code)}wiki-latest-externallinks.sql.gz"
     return (
-        f"{len(hosts)} seed hosts, asked every {interval_s:g} s, give at most {len(hosts) / interval_s:.1f} pages/s"
-        f" until their links lead to others. More seeds: download https://dumps.wikimedia.org/{dump.partition('-')[0]}/"
-        f"latest/{dump}, then: scrapy seeds wikipedia {dump} -a lang={code} -o seeds.txt --per-host 1"
+        f"{counted(len(hosts), 'seed host')}, asked every {interval_s:g} s, give at most "
+        f"{len(hosts) / interval_s:.1f} pages/s until their links lead to others. More seeds: download "
+        f"https://dumps.wikimedia.org/{dump.partition('-')[0]}/latest/{dump}, "
+        f"then: scrapy seeds wikipedia {dump} -a lang={code} -o seeds.txt --per-host 1"
     )
 
 

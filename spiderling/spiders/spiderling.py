@@ -9,7 +9,9 @@ from scrapy import Spider
 from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput
+from spiderling.base.printing import counted
 from spiderling.crawl.arguments import JOB, declared_arguments
+from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
 from spiderling.engine.requests import DISTANCE
 from spiderling.items import PageItem
@@ -39,6 +41,13 @@ class CorpusSpider(Spider):
         setattr(self, JOB, arguments.get(JOB, ""))
         self.arguments = tuple(arguments)
         """Names of all arguments that were given; crawl/arguments.py refuses those that are not declared."""
+
+
+def _refused(crawl: Crawl) -> str:
+    """Why no seed was taken."""
+    refused = crawl.frontier.ledger.refused_links.most_common()
+    why = "; ".join(f"{counted(number, 'URL')} {reason.value}: {reason.help}" for reason, number in refused if number)
+    return f"no seed may be crawled ({why}). Give other seeds with -a seeds=, or a wider scope (-a tlds=, -a hosts=)."
 
 
 class SpiderlingSpider(CorpusSpider):
@@ -71,7 +80,7 @@ class SpiderlingSpider(CorpusSpider):
             except BadInput as error:
                 crawl.fail(error)
         if seeds:
-            self.logger.info("%d seeds from %s", len(seeds), self.seeds or MODEL_SEEDS)
+            self.logger.info("%s from %s", counted(len(seeds), "seed"), self.seeds or MODEL_SEEDS)
             crawl.note_seeds(self.seeds or MODEL_SEEDS, [seed.url for seed in seeds])
             is_live = bool(crawl.options.contact)  # without one, no public address is asked
             if is_live and not crawl.frontier.hosts_by_state() and crawl.options.follow == "all":
@@ -80,6 +89,8 @@ class SpiderlingSpider(CorpusSpider):
                     self.logger.info(notice)
         for url, distance in distances(seeds):
             yield Request(url, meta={DISTANCE: distance})
+        if seeds and not crawl.frontier.ledger.discovered:
+            crawl.fail(BadInput(_refused(crawl)))
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         yield PageItem(response)

@@ -72,6 +72,8 @@ BAD_OPTIONS = {
     "HOSTS=a.test": "SPIDERLING_HOSTS has 'a.test'; write 'glob=address[:port]'",
     "ALLOW_NETWORKS=127.0.0.1/8": "SPIDERLING_ALLOW_NETWORKS has '127.0.0.1/8': 127.0.0.1/8 has host bits set; write",
     "NAMESERVERS=dns.test": "SPIDERLING_NAMESERVERS has 'dns.test'; write address or address:port",
+    "CONTACT=you@example.org": "SPIDERLING_CONTACT is 'you@example.org', an example; write your own e-mail address",
+    "CONTACT=https://www.example.com/bot": "SPIDERLING_CONTACT is 'https://www.example.com/bot', an example;",
     "CONTACT=me": "SPIDERLING_CONTACT is 'me'; it must be an e-mail address or the URL of a page that",
     "STRATEGY=bsf": "SPIDERLING_STRATEGY is 'bsf';",
     "ESTIMATORS=hots=3": "SPIDERLING_ESTIMATORS ",
@@ -257,7 +259,16 @@ def test_jobdir_with_a_file_that_is_no_database(refused, database):
 @pytest.fixture
 def crawled(tmp_path):
     """The directory of a crawl that was begun, and ended for want of a page (nothing listens at its seed)."""
-    settings = ("-s", CONTACT, "-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_RETRIES=0")
+    settings = (
+        "-s",
+        CONTACT,
+        "-s",
+        f"JOBDIR={tmp_path / 'job'}",
+        "-s",
+        "SPIDERLING_RETRIES=0",
+        "-s",
+        "SPIDERLING_PORTS=1",
+    )
     assert scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://127.0.0.1:1/", *settings).code == 0
     return tmp_path / "job"
 

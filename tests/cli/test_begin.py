@@ -11,7 +11,7 @@ from conftest import CONTACT, scrapy
 SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be connected to
 
 
-def begin(jobdir: Path, *arguments: str) -> str:
+def begin(jobdir: Path, *arguments: str, code: int = 0) -> str:
     ended = scrapy(
         "crawl",
         "spiderling",
@@ -25,7 +25,7 @@ def begin(jobdir: Path, *arguments: str) -> str:
         f"JOBDIR={jobdir}",
         *arguments,
     )
-    assert ended.code == 0
+    assert ended.code == code
     assert "Traceback" not in ended.log
     return ended.log
 
@@ -36,7 +36,7 @@ def hosts(jobdir: Path) -> list[str]:
 
 
 def test_a_crawl_that_has_begun_gets_new_seeds_only_when_told_so(tmp_path: Path) -> None:
-    assert "1 seeds from " + SEED in begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert "1 seed from " + SEED in begin(tmp_path / "job", "-a", f"seeds={SEED}")
     assert hosts(tmp_path / "job") == ["127.0.0.1:1"]
     log = begin(tmp_path / "job")  # the model's seeds are public sites: they must not creep in
     assert "seeds from" not in log
@@ -53,7 +53,7 @@ def test_a_crawl_without_a_page_says_why(tmp_path: Path) -> None:
 
 
 def test_a_seed_with_a_port_outside_the_list_is_named(tmp_path: Path) -> None:
-    log = begin(tmp_path / "job", "-a", "seeds=http://127.0.0.1:22/")
+    log = begin(tmp_path / "job", "-a", "seeds=http://127.0.0.1:22/", code=1)
     assert "Refused http://127.0.0.1:22/: its port is not one of SPIDERLING_PORTS" in log
 
 

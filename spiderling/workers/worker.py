@@ -224,6 +224,7 @@ def start_process(sock: socket.socket) -> subprocess.Popen[bytes]:
     """Start a worker that talks over *sock*, with this interpreter and import path, and one thread of numpy."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment["PYTHONSAFEPATH"] = "1"  # a spiderling in the working directory may be another one; from Python 3.11
     command = [sys.executable, "-m", "spiderling.workers.process", str(sock.fileno())]
     # a session of its own: Ctrl-C in the terminal is not for the workers
     return subprocess.Popen(

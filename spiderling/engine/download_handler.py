@@ -40,15 +40,9 @@ from spiderling.engine.requests import fetch_of
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
-from spiderling.fetch.errors import (
-    AddressForbidden,
-    HeadFlood,
-    ResponseRefused,
-    TransferCut,
-    is_of_the_connection,
-    translated,
-)
+from spiderling.fetch.errors import AddressForbidden, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
+from spiderling.fetch.translation import HeadFlood, is_of_the_connection, translated
 from spiderling.text.declared import language_of_tag
 
 if sys.version_info >= (3, 11):

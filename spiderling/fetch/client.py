@@ -20,7 +20,8 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_parser import RawResponseMessage
 
-from spiderling.fetch.errors import BadRequest, HeadFlood, NoConnection, NoTls, TooSlow
+from spiderling.fetch.errors import BadRequest, NoConnection, NoTls, TooSlow
+from spiderling.fetch.translation import HeadFlood
 
 MAX_HEADERS = 256
 """Most headers of one response (chosen)."""

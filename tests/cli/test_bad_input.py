@@ -337,7 +337,7 @@ def test_bad_options_are_refused_before_an_engine_is_made():
     """A typo is answered at once: the parts of a crawl are not loaded for it."""
     code = (
         "import sys\nfrom scrapy.cmdline import execute\ntry:\n    execute()\nexcept SystemExit as ended:\n"
-        "    print(ended.code, [name for name in ('spiderling.engine.download_handler', "
+        "    print(ended.code, [name for name in ('aiohttp', 'spiderling.engine.download_handler', "
         "'spiderling.extensions.lifecycle') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code, "crawl", "spiderling", "-a", "lang=cs", "-s", "SPIDERLING_WORKRES=1"]

@@ -130,3 +130,9 @@ def test_limits():
 def test_iframes_lead_on():
     links = parse("<p>one <iframe src=/frame></iframe> two</p>").links
     assert [(link.href, link.block) for link in links] == [("/frame", 0)]
+
+
+def test_a_link_keeps_its_text_beside_a_frame_or_an_area():
+    html = "<p><a href=/around>one <iframe src=/frame></iframe> two <map><area href=/area alt=spot></map></a> three</p>"
+    anchors = [(link.href, link.anchor) for link in parse(html).links]
+    assert anchors == [("/around", "one two"), ("/frame", ""), ("/area", "spot")]

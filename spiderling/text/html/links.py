@@ -52,6 +52,8 @@ class LinkCollector:
         """Number of links left out, beyond MAX_LINKS."""
         self._anchor: list[str] | None = None
         """Pieces of the anchor text so far; None when the open <a> has no row."""
+        self._anchor_row: list[Any] = []
+        """The row of the open <a>; an <area> or <iframe> inside it adds rows of its own."""
         self._anchored: list[list[Any]] = []
         """Rows whose anchor text `links` has to bring into normal form."""
 
@@ -63,6 +65,7 @@ class LinkCollector:
         self.start = len(self._tokens)
         if self.add_link(attributes, attributes.get("href"), block):
             self._anchor = []
+            self._anchor_row = self.rows[-1]
 
     def add_link(self, attributes: Mapping[str, str], href: str | None, block: int) -> bool:
         """Add a link to *href*, with the element's alt as anchor; returns whether it was added."""
@@ -105,9 +108,8 @@ class LinkCollector:
     def end_anchor(self) -> None:
         """The anchor text is complete."""
         if self._anchor:
-            row = self.rows[-1]
-            row[_ANCHOR] = " ".join(self._anchor)
-            self._anchored.append(row)
+            self._anchor_row[_ANCHOR] = " ".join(self._anchor)
+            self._anchored.append(self._anchor_row)
         self._anchor = None
 
     def end_block(self) -> None:

@@ -89,7 +89,7 @@ class Command(SpiderlingCommand):
         for warning in (*corpus.troubles, *selection.warnings()):
             self.warn(warning)
         self.exitcode = 0 if summary.files and not (salvage and salvage.losses) else 1
-        yield from _result(summary, Path(opts.out), selection)
+        yield from _result(summary, selection)
         if salvage is not None:
             yield from account(salvage.losses)
             if not salvage.losses:
@@ -118,15 +118,26 @@ def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salv
     return export(corpus, with_progress(documents, "documents", corpus.documents), plan, notes)
 
 
-def _result(summary: Summary, out: Path, selection: Selection) -> Iterator[str]:
+def _result(summary: Summary, selection: Selection) -> Iterator[str]:
     others = "".join(f", {number:,} left out by {what}" for what, number in selection.left_out.items())
     counts = f"{summary.dropped:,} dropped{others}"
     if not summary.files:
         yield f"No document is left, so nothing is written; {counts}."
     else:
-        names = [file.name for file in summary.files]
-        where = str(out) if names == [out.name] else f"{len(names):,} files ({names[0]} ...) in {summary.directory}"
-        yield f"{summary.kept:,} documents in {where}, {counts}."
+        yield f"{_taken(summary)} in {_place(summary)}, {counts}."
     if summary.idle:
         more = " ..." if len(summary.idle) > _MOST_NAMED else ""
         yield f"Entries without a document: {', '.join(summary.idle[:_MOST_NAMED])}{more}"
+
+
+def _taken(summary: Summary) -> str:
+    entries = sum(file.entries for file in summary.files)
+    sentences = f"{entries:,} sentences of " if summary.unit == "sentences" else ""
+    return f"{sentences}{summary.kept:,} documents"
+
+
+def _place(summary: Summary) -> str:
+    names = [file.name for file in summary.files]
+    if len(names) > 1:
+        return f"{len(names):,} files ({names[0]} ...) in {summary.directory}"
+    return str(summary.directory / names[0])

@@ -34,6 +34,8 @@ class Summary(NamedTuple):
     files: list[Written]
     directory: Path
     """Where they are."""
+    unit: str
+    """What their entries are: "documents" or "sentences"."""
 
 
 def export(
@@ -65,7 +67,7 @@ def export(
             with suppress(OSError):  # the first error is told, not one while clearing away
                 plan.dropped.unlink(missing_ok=True)
                 parts.abort()
-    return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory)
+    return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory, plan.unit)
 
 
 def _copy(documents: Iterable[StoredDocument], sink: Parts | Shuffle, plan: Plan, log: IO[str], tally: Tally) -> int:

@@ -13,6 +13,7 @@ from spiderling.corpus.reader import StoredDocument
 from spiderling.export.formats import writer
 from spiderling.export.plan import Plan
 from spiderling.export.registry import Registry
+from spiderling.jobdir.card import files_in, read_manifest
 
 MAX_WAITING_CHARS = 64_000_000
 """Characters that wait to be written to all open files together (chosen)."""
@@ -67,8 +68,13 @@ class Parts:
 
     def _make_directory(self) -> None:
         out = self._plan.out
-        if out.is_file() or (out.is_dir() and any(out.iterdir()) and not self._plan.is_forced):
-            raise BadInput(f"{out} exists and is not empty; replace it with --force, or give another name.")
+        if out.is_file():
+            raise BadInput(f"{out} is a file; give another name.")
+        if out.is_dir() and any(out.iterdir()):
+            if not files_in(read_manifest(self._plan.manifest)):
+                raise BadInput(f"{out} holds other files than those of an export; give a new or an empty directory.")
+            if not self._plan.is_forced:
+                raise BadInput(f"{out} holds an export; replace it with --force, or give another name.")
         (out / "data").mkdir(parents=True, exist_ok=True)
 
     def add(self, document: StoredDocument) -> None:

@@ -124,8 +124,8 @@ class Plan:
 
     @property
     def dropped(self) -> Path:
-        """The log of documents that lists left out."""
-        return self._beside("dropped.tsv", ".dropped.tsv")
+        """The log of documents that lists left out; never in a directory that will be published."""
+        return self.out.with_name(f"{self.out.name}.dropped.tsv")
 
     @property
     def workspace(self) -> Path:

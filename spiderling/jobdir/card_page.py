@@ -38,11 +38,12 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         "---",
         f"# Web corpus of {names}",
         "",
-        f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.1f} MB of "
+        f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.2f} MB of "
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
         f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
         "",
         *_shuffled(unit),
+        *_selected(manifest),
         *_markdown(
             "Languages",
             ("language", "documents", "words"),
@@ -101,6 +102,19 @@ def _shuffled(unit: str) -> list[str]:
         f"The documents are divided into {unit}, in random order and without the addresses of their pages.",
         "",
     ]
+
+
+def _selected(manifest: Manifest) -> list[str]:
+    """What an export took of the corpus, if it left anything out."""
+    chosen = manifest.get("selection", {})
+    left_out = [f"{number:,} by `{what}`" for what, number in chosen.get("left_out", {}).items()]
+    left_out += [f"{manifest['dropped']:,} by lists of hosts and URLs"] if manifest.get("dropped") else []
+    if not left_out:
+        return []
+    sample = f"{chosen['sample']} (seed `{chosen['seed']}`)" if chosen["sample"] < 1 else ""
+    conditions = ", ".join(f"`{text}`" for text in chosen["where"])
+    facts = {"Conditions": conditions, "Sample": sample, "Left out": ", ".join(left_out)}
+    return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
 
 
 def _take_down(crawls: Iterable[Manifest]) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +13,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 import zstandard
-from conftest import ROOT, scrapy
+from conftest import DEADLINE_S, ROOT, scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
@@ -188,20 +190,57 @@ def test_a_directory_becomes_a_dataset(corpus, tmp_path):
 
 def test_a_directory_is_replaced_by_force_only(corpus, tmp_path):
     out = tmp_path / "cs"
-    out.mkdir()
+    export(corpus, f"{out}/", "--split", "lang")
     (out / "notes.txt").write_text("mine")
     refused = scrapy("export", str(corpus), "-o", str(out))
-    assert refused.code == 1 and "is not empty; replace it with --force, or give another name." in refused.log
-    export(corpus, out, "--force", "--split", "lang")
+    assert refused.code == 1 and "holds an export; replace it with --force, or give another name." in refused.log
     export(corpus, out, "--force")
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "manifest.json", "notes.txt"]
     assert [path.name for path in (out / "data").iterdir()] == ["all-00001.parquet"]
+
+
+def test_a_directory_of_other_files_is_left_alone(corpus, tmp_path):
+    """A project's README.md is not replaced by that of a corpus."""
+    (tmp_path / "README.md").write_text("mine")
+    for options in ([], ["--force"]):
+        refused = scrapy("export", str(corpus), "-o", str(tmp_path), *options)
+        assert refused.code == 1 and "holds other files than those of an export" in refused.log
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "in"]
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def test_the_log_of_what_was_dropped_is_not_published(corpus, tmp_path):
+    (tmp_path / "hosts.txt").write_text("a.cz\n")
+    (line,) = export(corpus, f"{tmp_path}/cs/", "--drop-host", str(tmp_path / "hosts.txt"))
+    assert line == f"2 documents in {tmp_path}/cs/data/all-00001.parquet, 1 dropped."
+    assert FIRST["url"] in (tmp_path / "cs.dropped.tsv").read_text("utf-8")
+    page = (tmp_path / "cs/README.md").read_text("utf-8")
+    assert "- Left out: 1 by lists of hosts and URLs\n" in page and "a.cz" not in page
+
+
+def test_the_card_says_what_was_taken(corpus, tmp_path):
+    export(corpus, tmp_path / "c.txt", "--where", "lang=*s*", "--where", "words>=9", "--sample", "0.999", "--seed", "x")
+    page = (tmp_path / "c.txt.README.md").read_text("utf-8")
+    assert "- Conditions: `lang=*s*`, `words>=9`\n- Sample: 0.999 (seed `x`)\n" in page
+    assert "- Left out: 1 by `words>=9`, 1 by `lang=*s*`\n" in page
 
 
 def test_a_directory_gets_parquet(corpus, tmp_path):
     refused = scrapy("export", str(corpus), "-o", f"{tmp_path}/cs/", "--format", "jsonl")
     assert refused.code == 1 and "leave --format out, or name a file" in refused.log
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_the_example_reads_what_was_written(corpus, tmp_path):
+    """By the libraries that the tests have; with datasets and datatrove it is tried by hand."""
+    names = ["cs/", "c.jsonl.gz", "c.tei.xml"]
+    for name in names:
+        export(corpus, f"{tmp_path}/{name}")
+    command = [sys.executable, str(ROOT / "examples/read_corpus.py"), *(str(tmp_path / name) for name in names)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    words = sum(len(text.split()) for text, _ in PARAGRAPHS) + 4
+    found = {" ".join(line.split()[1:3]) for line in ended.stdout.splitlines() if f"3 documents, {words} words" in line}
+    assert found >= {"pandas reads", "polars reads", "lxml reads"}, ended.stdout
 
 
 # -- what was there before, and what is left behind
@@ -253,7 +292,8 @@ def test_licences_are_chosen_by_patterns(corpus, tmp_path):
 
 
 def shuffled(corpus: Path, out: Path, seed: str = "1", *options: str) -> list[str]:
-    export(corpus, out, "--shuffle", "sentences", "--seed", seed, *options)
+    (line,) = export(corpus, out, "--shuffle", "sentences", "--seed", seed, *options)
+    assert line == f"300 sentences of 30 documents in {out}, 0 dropped."
     return out.read_text("utf-8").splitlines()
 
 

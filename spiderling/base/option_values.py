@@ -27,7 +27,7 @@ GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _MOST_DIGITS = 18
 """Digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)."""
-_NO_LABEL = re.compile(r"[\s/?#@:.\\]")
+_NO_LABEL = re.compile(r"[\s/?#@:._\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 """Name -> factor f of the threshold t(n) = f*(log10 n - 1); None: no host is retired."""
 

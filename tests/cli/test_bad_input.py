@@ -363,6 +363,7 @@ def test_without_a_spider_with_two_or_with_an_unknown_one():
             "-a tlds has 'c z'; write top-level domains with commas, such as cz,sk, or national",
         ),
         (("-a", "tlds=co.uk"), "-a tlds has 'co.uk'; "),
+        (("-a", "tlds=cz,s_k"), "-a tlds has 's_k'; "),
         (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z'; "),
         (("-a", "follow=hosts"), "-a follow is 'hosts'; it must be one of all, host, none."),
         (("-a", "words=-5"), "-a words is -5; it must be at least 0."),

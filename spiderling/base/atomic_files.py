@@ -10,6 +10,9 @@ from typing import IO
 
 from spiderling.base.errors import StorageError
 
+PART = ".part"
+"""Ending of a file that is not complete."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
@@ -48,7 +51,7 @@ def write_whole(path: Path, text: str) -> None:
 
 def part_of(path: Path) -> Path:
     """The path under which the file for *path* is written."""
-    return path.with_name(path.name + ".part")
+    return path.with_name(path.name + PART)
 
 
 def sync_file(path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.base.atomic_files import part_of, sync_directory, sync_file, write_whole
+from spiderling.base.atomic_files import PART, part_of, sync_directory, sync_file, write_whole
 from spiderling.base.errors import BadInput
 from spiderling.corpus.reader import StoredDocument
 from spiderling.export.formats import writer
@@ -49,6 +49,13 @@ class _Shard:
             raise
 
 
+def _is_free(directory: Path) -> bool:
+    """Whether *directory* holds nothing but what a killed export may have left."""
+    data = directory / "data"
+    rests = data.iterdir() if data.is_dir() else ()
+    return not {*directory.iterdir()} - {data} and all(path.suffix == PART for path in rests)
+
+
 class Parts:
     """Distributes documents to files, in memory that does not grow with their number or size."""
 
@@ -70,12 +77,14 @@ class Parts:
         out = self._plan.out
         if out.is_file():
             raise BadInput(f"{out} is a file; give another name.")
-        if out.is_dir() and any(out.iterdir()):
+        if out.is_dir() and not _is_free(out):
             if not files_in(read_manifest(self._plan.manifest)):
                 raise BadInput(f"{out} holds other files than those of an export; give a new or an empty directory.")
             if not self._plan.is_forced:
                 raise BadInput(f"{out} holds an export; replace it with --force, or give another name.")
         (out / "data").mkdir(parents=True, exist_ok=True)
+        for rest in (out / "data").glob(f"*{PART}"):
+            rest.unlink()
 
     def add(self, document: StoredDocument) -> None:
         """Raises BadInput and OSError."""

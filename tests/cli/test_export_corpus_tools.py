@@ -209,6 +209,14 @@ def test_a_directory_of_other_files_is_left_alone(corpus, tmp_path):
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
+def test_a_directory_that_a_killed_export_left_is_written_to(corpus, tmp_path):
+    (tmp_path / "cs/data").mkdir(parents=True)
+    for name in ("all-00001.parquet.part", "all-00002.parquet.part"):
+        (tmp_path / "cs/data" / name).write_bytes(b"rest")
+    export(corpus, f"{tmp_path}/cs/")
+    assert [path.name for path in (tmp_path / "cs/data").iterdir()] == ["all-00001.parquet"]
+
+
 def test_the_log_of_what_was_dropped_is_not_published(corpus, tmp_path):
     (tmp_path / "hosts.txt").write_text("a.cz\n")
     (line,) = export(corpus, f"{tmp_path}/cs/", "--drop-host", str(tmp_path / "hosts.txt"))

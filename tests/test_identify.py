@@ -67,3 +67,10 @@ def test_the_command_with_bad_arguments(arguments, message):
     assert done.code == 2
     assert message in done.out + done.log
     assert "Traceback" not in done.log
+
+
+def test_a_long_text_is_judged_in_parts_that_make_one_answer(models):
+    lines = report("\n".join([CZECH] * 150 + [ENGLISH] * 300 + ["Ano."]).encode(), models)
+    assert "paragraphs  en 300, cs 150, unsure 1" in lines
+    assert lines[1].startswith("language    en   English, known share 0.")
+    assert [line[:6].strip() for line in lines[-451:]] == ["cs"] * 150 + ["en"] * 300 + ["-"]

@@ -91,7 +91,7 @@ class Answers:
             return Report(None)
         if target is not None and (outcome.status or outcome.wire_bytes):
             self._reachability.host_answered(target.origin, host.last_start, now)
-        self._account(host, outcome)
+        self._account(host, outcome, now)
         end = self._end_or_wait(url, outcome, now) if url else None
         visit = None
         if url is not None and end is not None and target is not None and not url.payload:
@@ -108,12 +108,12 @@ class Answers:
             self._schedule.release(host, now)
         return Report(end, retired)
 
-    def _account(self, host: Host, outcome: Outcome) -> None:
+    def _account(self, host: Host, outcome: Outcome, now: float) -> None:
         self._url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
         host.documents += outcome.reason is Reason.KEPT
         host.words += outcome.words
         self._schedule.intervals.note_status(host, outcome.status)
-        self._schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes)
+        self._schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes, now)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url* and return its Reason; None if it waits for another attempt."""

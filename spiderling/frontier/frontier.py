@@ -77,6 +77,7 @@ class Frontier:
             self.may_connect,
             self._vet,
             self.url_states.rich_from,
+            self.url_states.kept_and_downloaded,
             self.strategy,
         )
         self._intervals = self.schedule.intervals

@@ -270,9 +270,11 @@ class Host:
     benched: float = 0.0
     """When it was last put on the workbench."""
 
-    # scheduling/holding.py
-    rank_group: int | None = None
-    """The kind as which Holding counts it among the hosts that have a place."""
+    # scheduling/throttle.py
+    throttle_class: int | None = None
+    """The class in which it is counted while it has a place."""
+    entered_class: int | None = None
+    """The class in which it was when its first page was read; None: it was read before it came into memory."""
 
     # scheduling/places.py
     place: str = ""

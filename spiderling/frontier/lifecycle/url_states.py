@@ -65,6 +65,11 @@ class UrlStates:
     def rank_of_host(self, host_id: int) -> int:
         return self.host_states.ranks[host_id]
 
+    def kept_and_downloaded(self) -> tuple[int, int]:
+        """Bytes of the crawl so far."""
+        totals = self.ledger.totals
+        return totals["kept_bytes"], totals["downloaded_bytes"]
+
     def rich_from(self) -> float:
         """The yield rate above which a host counts as rich: the crawl's; infinite if the strategy retires no hosts."""
         return self.ledger.yield_rate if self._retires else math.inf

@@ -112,20 +112,13 @@ class Spiderling(Heidix):
     """Ranks by all estimators, with weights that the crawl learns; retires hosts of low yield rate."""
 
     power: float = _parameter(20.0, most=100)
-    haste: int = _parameter(400, least=0, most=10**6)
-    patience: int = _parameter(10, least=0)
-    """Pages in other languages after which a host without a page in a wanted one is retired; 0: never."""
+    thrift: float = _parameter(1.0, most=100)
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     learns: ClassVar[bool] = True
     retires = True
 
-    def begin(self, crawl: CrawlView, options: Options) -> None:
-        super().begin(crawl, options)
-        if options.yield_profile == "off":  # the user wants no host retired, so also not for this
-            self.patience = 0
-
-    def gives_up(self, host: Host) -> bool:
-        return 0 < self.patience <= self.worth.foreign_pages(host.id) and not host.documents
+    def is_foreign(self, host: Host) -> bool:
+        return self.worth.foreign_pages(host.id) > 0
 
 
 @dataclass

@@ -58,11 +58,8 @@ class Strategy:
         """How strictly better ranks are preferred, within a host and among hosts that are due (draws.py)."""
         return math.inf
 
-    haste: int = 0
-    """Price of crawl time, in hosts; 0: no host is held back.
-
-    A host is held back if its text per byte is below (text of the better hosts) / (their number + this).
-    """
+    thrift: float = 0.0
+    """Factor on the bar below which hosts are asked more seldom (scheduling/throttle.py); 0: none is."""
 
     ranks_hosts: ClassVar[bool] = False
     """Whether ``host_rank`` orders hosts; if not, they take turns."""
@@ -98,6 +95,10 @@ class Strategy:
 
     def gives_up(self, host: Host) -> bool:
         """Whether *host* is retired now; asked after each of its pages."""
+        return False
+
+    def is_foreign(self, host: Host) -> bool:
+        """Whether all pages of *host* so far are in other languages."""
         return False
 
     def is_stale(self, rank: int, pages: int) -> bool:

@@ -21,10 +21,10 @@ from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.apart import FairBacklog
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.crowd import Crowd
-from spiderling.frontier.scheduling.holding import Holding
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus
 from spiderling.frontier.scheduling.places import Places
+from spiderling.frontier.scheduling.throttle import Throttle
 from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Workbench
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
@@ -59,9 +59,13 @@ class Schedule:
         allows: Callable[[str], bool],
         vet: Callable[[Host], None],
         yield_rate: Callable[[], float],
+        totals: Callable[[], tuple[int, int]],
         strategy: Strategy,
     ) -> None:
-        """*vet* may close a host that is about to get a place; *yield_rate*: the one above which a host is rich."""
+        """*vet* may close a host that is about to get a place; *yield_rate*: the one above which a host is rich.
+
+        *totals*: kept and downloaded bytes of the crawl.
+        """
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
         self._strategy = strategy
@@ -79,7 +83,7 @@ class Schedule:
         self._names = Names(options, allows)
         self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self.intervals = Intervals(options, self._workbench)
-        self._holding = Holding(strategy, lambda: self.intervals.host_s)
+        self._throttle = Throttle(strategy.thrift, strategy.is_foreign, lambda: self.intervals.host_s, totals)
 
     def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
@@ -87,17 +91,17 @@ class Schedule:
 
     def held_back(self, now: float) -> tuple[int, int]:
         """See ``Frontier.held_back``."""
-        return self._holding.number(now), self._places_used
+        return self._throttle.number(now), self._places_used
 
     def next_due(self) -> float | None:
         """When ``pop`` is to be called next; None if nothing waits for a point in time."""
         waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
-        dues = (self._workbench.next_due(), self._holding.next_due(), waiting)
+        dues = (self._workbench.next_due(), self._throttle.next_due(), waiting)
         return min((due for due in dues if due is not None), default=None)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """Take a host that is due at *now* off the workbench, by rank; returns it with its address."""
-        if (released := self._holding.released(now)) is not None:
+        if (released := self._throttle.released(now)) is not None:
             self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
@@ -111,7 +115,7 @@ class Schedule:
     def _make_room(self, now: float) -> None:
         """If all places are taken, a waiting host makes room for one in the backlog that is two ranks better."""
         if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
-            host = self._holding.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
+            host = self._throttle.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
             if host is not None:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)
@@ -194,7 +198,7 @@ class Schedule:
             states = self._hosts.states
             states.heads[host.id] = head.rank
             states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
-        self._holding.count(host, self._hosts.states.ranks[host.id])
+        self._throttle.count(host, self._hosts.states.ranks[host.id])
         if not host.robots_requests and self._goes_back(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
@@ -228,19 +232,19 @@ class Schedule:
         if address != host.place:
             self._places.move(host, address)
         if host.due > now + _LONG_S + self.intervals.of(host):
-            self._holding.count(host, None)  # no other host is held back for one that does not answer
+            self._throttle.count(host, None)  # no other host waits for one that does not answer
         if not self._keeps(host, address, now):
             self._bench(host, address, now)
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
         """Whether *host* is held back; not while another host's site file redirects to it."""
         is_awaited = bool(host.robots_requests) and host.robots_requests[0].redirects > 0
-        return not is_awaited and self._holding.keeps(host, address, self._hosts.states.ranks[host.id], now)
+        return not is_awaited and self._throttle.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
         """*host* waits for a file that another host is asked for; no other host is held back for it meanwhile."""
         host.state = HostState.SNOOZED
-        self._holding.count(host, None)
+        self._throttle.count(host, None)
 
     def _bench(self, host: Host, address: str, now: float) -> None:
         host.benched = now
@@ -300,7 +304,7 @@ class Schedule:
             host.active = False
             self._places_used -= 1
             self._places.release(host)
-            self._holding.count(host, None)
+            self._throttle.count(host, None)
             self._hosts.changed.add(host)
             self._hosts.release_host(host)
 
@@ -340,9 +344,9 @@ class Schedule:
         target = canonicalize_again(url)
         return self._names.fallback(target.name, address) if target is not None else ""
 
-    def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int) -> None:
+    def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
         """Note what one request to *host* gave."""
-        self._holding.learn(host, kept_bytes, downloaded_bytes)
+        self._throttle.learn(host, kept_bytes, downloaded_bytes, now)
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit to *host* is over: place the host."""

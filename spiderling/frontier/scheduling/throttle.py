@@ -1,0 +1,233 @@
+"""Asks hosts of little yield more seldom, so that the bandwidth goes where the text is.
+
+A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because the rich ones may be asked
+every few seconds only.  So the hosts at work are put into classes: by rank, and by what is known of them (nothing is
+read; text was found; all pages are in other languages).  The crawl measures the yield rate of each class.  The *bar* is
+a share of the crawl's own yield rate.  Hosts of a class above the bar are asked at every interval; below it, they are
+asked (yield rate of the class / bar)^POWER as often.  Hosts of which nothing is read have a small share of the requests
+whatever they promise, because the crawl learns by them alone.
+
+Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from itertools import chain
+from operator import mul
+
+from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts.ranks import RANKS
+
+BAR = 0.3
+"""The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
+_POWER = 3
+"""How fast requests to a class fall below the bar (measured)."""
+_LOWEST = 0.3
+"""The lowest bar of idle times / the usual one (measured)."""
+_IDLE_POWER = 2
+"""How fast the bar falls with the text a second (measured)."""
+_UNREAD_SHARE = 0.05
+"""Requests to hosts of which nothing is read / requests to the other hosts, at least (chosen)."""
+_STEP = 1.7
+"""What one rank promises over the next (ranking/worth.py)."""
+_FOREIGN = 0.05
+"""What a host with pages in other languages alone promises / what others of its rank do (chosen)."""
+_PROMISED_BYTES = 200_000
+"""Weight of what a class promises, in downloaded bytes (chosen: eight pages)."""
+_REMEMBERED = 10_000
+"""Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
+_OFTEN = 16
+"""Pages between two estimates of what the classes give."""
+_MOMENT_S = 60.0
+"""Seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)."""
+_LONG_S = 3_600.0
+"""Seconds over which it is taken for comparison (chosen)."""
+_REVIEW_S = 5.0
+"""Seconds after which the bar is computed anew (chosen: an interval of a host)."""
+_LONGEST_S = 86_400.0
+"""Seconds that a host waits at most."""
+_UNREAD, _READ, _OTHER_LANGUAGES = range(3)
+_KINDS = 3
+_CLASSES = _KINDS * RANKS
+_PROMISED = [_STEP ** -(at // _KINDS) * (_FOREIGN if at % _KINDS == _OTHER_LANGUAGES else 1) for at in range(_CLASSES)]
+
+
+class _Flow:
+    """Bytes a second, as a mean over the last seconds that forgets exponentially."""
+
+    def __init__(self, over_s: float) -> None:
+        self._over_s = over_s
+        self._sum = 0.0
+        self._now = 0.0
+        self._since = math.nan
+
+    def add(self, size: int, now: float) -> None:
+        if math.isnan(self._since):
+            self._since = self._now = now
+        self._sum = self._sum * math.exp((self._now - now) / self._over_s) + size / self._over_s
+        self._now = now
+
+    def per_second(self, now: float) -> float:
+        """0 before anything was added."""
+        seen = -math.expm1((self._since - now) / self._over_s)
+        return self._sum * math.exp((self._now - now) / self._over_s) / max(seen, 1e-3) if self._sum else 0.0
+
+
+class Throttle:
+    """The classes of hosts, what each gives, and for how long its hosts wait beyond their interval."""
+
+    def __init__(
+        self,
+        thrift: float,
+        is_foreign: Callable[[Host], bool],
+        interval_s: Callable[[], float],
+        totals: Callable[[], tuple[int, int]],
+    ) -> None:
+        """*thrift*: factor on the bar; 0: every host is asked at each interval.
+
+        *is_foreign*: whether all pages of a host are in other languages.  *interval_s*: between two requests to a host.
+        *totals*: kept and downloaded bytes of the crawl.
+        """
+        self._thrift = thrift
+        self._is_foreign = is_foreign
+        self._interval_s = interval_s
+        self._totals = totals
+        self._hosts = [0] * _CLASSES
+        """Hosts with a place."""
+        self._kept = [0.0] * _CLASSES
+        """Bytes.  A page counts for its host's class, and for the class in which its host stood when it was unread."""
+        self._downloaded = [0.0] * _CLASSES
+        self._pages = 0
+        self._rates = _PROMISED
+        """Estimated yield rate of each class."""
+        self._waits_s = [0.0] * _CLASSES
+        self._waiting: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(_CLASSES)]
+        """(due, serial number, version, host, address)"""
+        self._serial = 0
+        self._moment = _Flow(_MOMENT_S)
+        self._long = _Flow(_LONG_S)
+        self._now = -math.inf
+
+    def count(self, host: Host, rank: int | None) -> None:
+        """*host* has a place and this rank; None: no place any more."""
+        at = None if rank is None or not self._thrift else self._class_of(host, rank)
+        before = host.throttle_class
+        if before == at:
+            return
+        host.throttle_class = at
+        if before is not None:
+            self._hosts[before] -= 1
+        if at is not None:
+            self._hosts[at] += 1
+        if (before is not None and not self._hosts[before]) or (at is not None and self._hosts[at] == 1):
+            self._set_waits()
+
+    def learn(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
+        """What *host* gave by one request."""
+        at = host.throttle_class
+        if at is None or not downloaded_bytes:
+            return
+        if at % _KINDS == _UNREAD and host.entered_class is None:
+            host.entered_class = at
+        self._moment.add(kept_bytes, now)
+        self._long.add(kept_bytes, now)
+        for counted in {at, at if host.entered_class is None else host.entered_class}:
+            self._kept[counted] += kept_bytes
+            self._downloaded[counted] += downloaded_bytes
+        self._pages += 1
+        if self._pages % _REMEMBERED == 0:
+            self._kept = [given / 2 for given in self._kept]
+            self._downloaded = [size / 2 for size in self._downloaded]
+        if self._pages % _OFTEN == 0:
+            self._now = now
+            self._estimate()
+
+    def _estimate(self) -> None:
+        """Work out the yield rate of each class."""
+        promised = math.fsum(map(mul, self._downloaded, _PROMISED))
+        unit = (math.fsum(self._kept) + 1.0) / (promised + 1.0)  # so that all classes together promise what they gave
+        self._rates = [
+            (given + _PROMISED_BYTES * unit * promise) / (size + _PROMISED_BYTES)
+            for given, size, promise in zip(self._kept, self._downloaded, _PROMISED, strict=True)
+        ]
+        self._set_waits()
+
+    def _set_waits(self) -> None:
+        """Work out for how long the hosts of each class wait."""
+        self._waits_s = [0.0] * _CLASSES
+        at_work = [at for at, number in enumerate(self._hosts) if number]
+        if not at_work:
+            return
+        interval_s = self._interval_s()
+        bar = self._bar()
+        best = max(at_work, key=self._rates.__getitem__)
+        shares = {at: 1.0 if at == best else min(1.0, (self._rates[at] / bar) ** _POWER) for at in at_work}
+        unread = [at for at in at_work if at % _KINDS == _UNREAD and shares[at] < 1.0]
+        if unread:
+            others = math.fsum(self._hosts[at] * share for at, share in shares.items() if at not in unread)
+            least = max(1.0, _UNREAD_SHARE * others) / sum(self._hosts[at] for at in unread)
+            shares |= {at: min(1.0, max(shares[at], least)) for at in unread}
+        for at, share in shares.items():
+            self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _LONGEST_S)
+
+    def _bar(self) -> float:
+        """The yield rate from which on a class is asked at every interval."""
+        kept, downloaded = self._totals()
+        long = self._long.per_second(self._now)
+        busy = min(1.0, self._moment.per_second(self._now) / long) if long else 1.0
+        return self._thrift * BAR * (kept + 1) / (downloaded + _PROMISED_BYTES) * max(_LOWEST, busy**_IDLE_POWER)
+
+    def number(self, now: float) -> int:
+        """Hosts that could be asked at *now*, and wait."""
+        entries = chain.from_iterable(self._waiting)
+        return sum(due <= now and host.version == version for due, _, version, host, _ in entries)
+
+    def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
+        """Whether *host* of *rank*, which would be on the workbench under *address*, waits here instead at *now*."""
+        at = self._class_of(host, rank)
+        wait_s = self._waits_s[at]
+        if not wait_s or host.due + wait_s <= now:
+            return False
+        host.renew_version()
+        self._serial += 1
+        heapq.heappush(self._waiting[at], (host.due, self._serial, host.version, host, address))
+        return True
+
+    def released(self, now: float) -> tuple[Host, str] | None:
+        """A host that has waited long enough at *now*, of the best class, and its address.
+
+        One in a call: better ones may be missing for a moment, and all would be let go at once.
+        """
+        if now > self._now + _REVIEW_S and self._pages:
+            self._now = now
+            self._set_waits()
+        for at, waiting in enumerate(self._waiting):
+            if waiting and (due := self._front(at)) is not None and due <= now:
+                return heapq.heappop(waiting)[3:]
+        return None
+
+    def next_due(self) -> float | None:
+        """When ``released`` will next give one; None when nobody waits."""
+        dues = [due for at, waiting in enumerate(self._waiting) if waiting and (due := self._front(at)) is not None]
+        return min(dues, default=None)
+
+    def pop_worse(self, rank: int) -> Host | None:
+        """A host of the worst class that waits, if its rank is worse than *rank*; it leaves."""
+        for worse in range(_CLASSES - 1, _KINDS * (rank + 1) - 1, -1):
+            if self._waiting[worse] and self._front(worse) is not None:
+                return heapq.heappop(self._waiting[worse])[3]
+        return None
+
+    def _front(self, at: int) -> float | None:
+        waiting = self._waiting[at]
+        while waiting and waiting[0][2] != waiting[0][3].version:
+            heapq.heappop(waiting)
+        return waiting[0][0] + self._waits_s[at] if waiting else None
+
+    def _class_of(self, host: Host, rank: int) -> int:
+        if not host.account.pages:
+            return _KINDS * rank + _UNREAD
+        return _KINDS * rank + (_OTHER_LANGUAGES if not host.documents and self._is_foreign(host) else _READ)

@@ -58,26 +58,50 @@ def part(name: str) -> Any:
 # -- one function a mechanism; each gives patches that count its decisions, and that switch it off
 
 
-def border(counts: Counts, is_off: bool) -> Patches:
-    """Hosts below Charnov's border are asked the more seldom."""
+def throttle(counts: Counts, is_off: bool) -> Patches:
+    """Classes of hosts below the bar are asked the more seldom."""
+    throttle_class = part("scheduling.throttle").Throttle
+    plain = throttle_class.keeps
 
-    def limited(work: float, most: float) -> float:
-        counts["border"] += most < work
-        return work if is_off else min(work, most)
+    def keeps(self: Any, *given: Any) -> bool:
+        is_kept = not is_off and plain(self, *given)
+        counts["throttle"] += is_kept
+        return is_kept
 
-    old, new = "min(work, (hosts + haste) * ", "limited(work, (hosts + haste) * "
-    yield _rewritten(part("scheduling.holding").Holding, "_hold", old, new, limited=limited)
+    yield patch.object(throttle_class, "keeps", keeps)
 
 
-def poor(counts: Counts, is_off: bool) -> Patches:
-    """Kinds of hosts that give a twelfth of the best, and those of the last rank, get few requests."""
+def idle(counts: Counts, is_off: bool) -> Patches:
+    """The bar is lower while the crawl gets less text a second than it did."""
+    throttle_class = part("scheduling.throttle").Throttle
+    plain = throttle_class._bar
+    highest = [0.0]
 
-    def found(kinds: set[int]) -> set[int]:
-        counts["poor"] += bool(kinds)
-        return set() if is_off else kinds
+    def bar(self: Any) -> float:
+        found: float = plain(self)
+        counts["idle"] += found < highest[0] / 2
+        highest[0] = max(highest[0], found)
+        return found
 
-    old, new = "poor_ones = ", "poor = found(poor)\n        poor_ones = "
-    yield _rewritten(part("scheduling.holding").Holding, "_hold", old, new, found=found)
+    yield patch.object(throttle_class, "_bar", bar)
+    if is_off:
+        yield patch.object(part("scheduling.throttle"), "_LOWEST", 1.0)
+
+
+def unread(counts: Counts, is_off: bool) -> Patches:
+    """Hosts of which nothing is read have a share of the requests."""
+    counts["unread"] = _LEAST_DECISIONS
+    if is_off:
+        yield patch.object(part("scheduling.throttle"), "_UNREAD_SHARE", 0.0)
+        yield patch.object(part("scheduling.throttle"), "_UNREAD_LEAST", 1e-9)
+
+
+def kinds(counts: Counts, is_off: bool) -> Patches:
+    """Hosts that were read are told apart by what they gave and by their languages."""
+    throttle_class = part("scheduling.throttle").Throttle
+    counts["kinds"] = _LEAST_DECISIONS
+    if is_off:
+        yield _rewritten(throttle_class, "_class_of", "if host.documents:", "if True:")
 
 
 def learning(counts: Counts, is_off: bool) -> Patches:
@@ -124,7 +148,7 @@ def fair_draw(counts: Counts, is_off: bool) -> Patches:
 
 def make_room(counts: Counts, is_off: bool) -> Patches:
     """A waiting host gives up its place for a better one of the backlog."""
-    for owner in (part("scheduling.holding").Holding, part("scheduling.workbench").Workbench):
+    for owner in (part("scheduling.throttle").Throttle, part("scheduling.workbench").Workbench):
         yield _counting(owner, "pop_worse", counts, "make-room", lambda host: host is not None)
     if is_off:
         yield patch.object(part("scheduling.schedule").Schedule, "_make_room", lambda self, now: None)
@@ -164,8 +188,10 @@ def host_languages(counts: Counts, is_off: bool) -> Patches:
 
 
 MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
-    "border": border,
-    "poor": poor,
+    "throttle": throttle,
+    "idle": idle,
+    "unread": unread,
+    "kinds": kinds,
     "learning": learning,
     "anchor": _estimator("anchor"),
     "distance": _estimator("distance"),
@@ -176,8 +202,8 @@ MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
     "crowded-addresses": crowded_addresses,
     "host-languages": host_languages,
 }
-OURS = tuple(name for name in MECHANISMS if name != "poor")
-"""Those that are all switched off together: the rules for the poor are known to gain."""
+OURS = tuple(MECHANISMS)[4:]
+"""Those that are all switched off together: not the throttle, by which the strategy stands."""
 
 
 @contextmanager

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-MAX_STEPS = 3
-"""Steps by which the threshold of a reopened host is milder, at most (chosen)."""
-_MILDER = 0.4
-"""Factor on the threshold for each step (chosen: it leads from the profile normal to permissive)."""
+_MILDER = (1.0, 0.4, 0.16, 0.064, 0.0)
+"""Factor on the threshold of a host that was reopened so many times (chosen: the first one leads from the profile
+normal to permissive).  With the last one no host is retired: when there is nothing better, each host that gave text is
+read to its end."""
+MAX_STEPS = len(_MILDER) - 1
+"""Steps by which the threshold of a reopened host is milder, at most."""
 
 
 def threshold(pages: int, factor: float) -> float:
@@ -54,7 +56,7 @@ class RetirementRule:
 
     def milder(self, steps: int) -> RetirementRule:
         """The rule for a reopened host, milder by *steps*."""
-        return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER**steps)
+        return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER[steps])
 
     def steps_for(self, account: YieldAccount, taken: int) -> int | None:
         """The fewest steps, more than those *taken*, with which *account* is not retired; None if there are none."""

@@ -2,7 +2,7 @@
 
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because the rich ones may be asked
 every few seconds only.  So the hosts at work are put into classes: by rank, and by what is known of them (nothing is
-read; text was found; all pages are in other languages).  The crawl measures the yield rate of each class.  The *bar* is
+read; it gave text; it gave none yet; all its pages are in other languages).  The crawl measures the yield rate of each class.  The *bar* is
 a share of the crawl's own yield rate.  Hosts of a class above the bar are asked at every interval; below it, they are
 asked (yield rate of the class / bar)^POWER as often.  Hosts of which nothing is read have a small share of the requests
 whatever they promise, because the crawl learns by them alone.
@@ -25,16 +25,16 @@ BAR = 0.3
 """The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
 _POWER = 3
 """How fast requests to a class fall below the bar (measured)."""
-_LOWEST = 0.3
+_LOWEST = 0.2
 """The lowest bar of idle times / the usual one (measured)."""
 _IDLE_POWER = 2
 """How fast the bar falls with the text a second (measured)."""
 _UNREAD_SHARE = 0.05
 """Requests to hosts of which nothing is read / requests to the other hosts, at least (chosen)."""
+_UNREAD_LEAST = 1.0
+"""The least number of requests to hosts of which nothing is read, in each interval of a host (chosen)."""
 _STEP = 1.7
 """What one rank promises over the next (ranking/worth.py)."""
-_FOREIGN = 0.05
-"""What a host with pages in other languages alone promises / what others of its rank do (chosen)."""
 _PROMISED_BYTES = 200_000
 """Weight of what a class promises, in downloaded bytes (chosen: eight pages)."""
 _REMEMBERED = 10_000
@@ -49,10 +49,13 @@ _REVIEW_S = 5.0
 """Seconds after which the bar is computed anew (chosen: an interval of a host)."""
 _LONGEST_S = 86_400.0
 """Seconds that a host waits at most."""
-_UNREAD, _READ, _OTHER_LANGUAGES = range(3)
-_KINDS = 3
+_PROMISES = (1.0, 1.0, 0.3, 0.05)
+"""What a host promises of which nothing is read, that gave text, that gave none yet, and whose pages are all in other
+languages / what its rank promises (measured; the last two are corrected by what such hosts give)."""
+_UNREAD, _FRUITFUL, _EMPTY, _FOREIGN = range(4)
+_KINDS = len(_PROMISES)
 _CLASSES = _KINDS * RANKS
-_PROMISED = [_STEP ** -(at // _KINDS) * (_FOREIGN if at % _KINDS == _OTHER_LANGUAGES else 1) for at in range(_CLASSES)]
+_PROMISED = [promise * _STEP**-rank for rank in range(RANKS) for promise in _PROMISES]
 
 
 class _Flow:
@@ -168,7 +171,7 @@ class Throttle:
         unread = [at for at in at_work if at % _KINDS == _UNREAD and shares[at] < 1.0]
         if unread:
             others = math.fsum(self._hosts[at] * share for at, share in shares.items() if at not in unread)
-            least = max(1.0, _UNREAD_SHARE * others) / sum(self._hosts[at] for at in unread)
+            least = max(_UNREAD_LEAST, _UNREAD_SHARE * others) / sum(self._hosts[at] for at in unread)
             shares |= {at: min(1.0, max(shares[at], least)) for at in unread}
         for at, share in shares.items():
             self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _LONGEST_S)
@@ -230,4 +233,6 @@ class Throttle:
     def _class_of(self, host: Host, rank: int) -> int:
         if not host.account.pages:
             return _KINDS * rank + _UNREAD
-        return _KINDS * rank + (_OTHER_LANGUAGES if not host.documents and self._is_foreign(host) else _READ)
+        if host.documents:
+            return _KINDS * rank + _FRUITFUL
+        return _KINDS * rank + (_FOREIGN if self._is_foreign(host) else _EMPTY)

@@ -85,7 +85,7 @@ def idle(counts: Counts, is_off: bool) -> Patches:
 
     yield patch.object(throttle_class, "_bar", bar)
     if is_off:
-        yield patch.object(part("scheduling.throttle"), "_LOWEST", 1.0)
+        yield patch.object(part("scheduling.throttle"), "LOWEST", 1.0)
 
 
 def unread(counts: Counts, is_off: bool) -> Patches:

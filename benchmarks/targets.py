@@ -17,10 +17,10 @@ from benchmarks.simulated import Crawls, Job, Point, Result
 from spiderling.simulation.comparison import KNOWN_HOSTS, SHARES
 
 DEFAULT = "spiderling"
-THRIFT = "spiderling:haste=100"
+THRIFT = "spiderling:thrift=3"
 """The default for a line that is paid by the gigabyte."""
 ALL = "spiderling:haste=0"
-"""Asks everybody; its hours are those of BEFORE."""
+"""Asked everybody at commit 2bcee4e; its hours are those of BEFORE."""
 LSWC = tuple(f"lswc:s={s},t={t}" for s in (1, 3) for t in (1, 5))
 RIVALS = ("yield", "heidix", *LSWC, "hard", "soft")
 CHOOSING = (31, 32, 33, 34, 35)

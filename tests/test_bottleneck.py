@@ -21,7 +21,7 @@ def named(monkeypatch):
     def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
-        frontier = SimpleNamespace(held_back=lambda now: (held, 3))
+        frontier = SimpleNamespace(throttled=lambda now: (held, 3))
         clock = SimpleNamespace(now=lambda: 1000.0)
         progress = Progress(SimpleNamespace(engine=engine, signals=SimpleNamespace(connect=lambda *_: None)))
         for at in (0, 1):
@@ -42,7 +42,7 @@ def test_one_that_sleeps_waits_for_something_else(named):
     assert named() == named(cpu_s=53.0) == "politeness"
     assert named(cleaning=4_000_000) == "text workers"
     assert named(is_full=True) == "connections"
-    assert named(held=2) == "haste"
+    assert named(held=2) == "thrift"
     assert named(held=1) == "politeness"
     assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
     assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"

@@ -33,6 +33,7 @@ from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.near_duplicates import NearDuplicateFilter
 from spiderling.frontier import Frontier, Report
+from spiderling.frontier.ranking.strategies import gone_parameters
 from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.seen import DigestSet
 from spiderling.frontier.storage.soundness import noted
@@ -111,7 +112,7 @@ class Crawl:
         """Digests of kept pages and texts; pipeline 400 adds to it."""
         self.documents, notices = usable(media_types.parse(self.options.documents))
         """The kinds of documents that are wanted and can be read here."""
-        for notice in notices:
+        for notice in filter(None, (*notices, gone_parameters(self.options.strategy))):
             logger.warning(notice)
         spelled = spelled_out(self.options, self.accepted, self.documents)
         self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)

@@ -90,9 +90,9 @@ class Progress(Extension):
             return "connections (CONCURRENT_REQUESTS)"
         if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
             return "DNS"
-        held, places = crawl.frontier.held_back(crawl.clock.now())
-        if held > places / 2:
-            return f"haste ({held:,} poor hosts are held back for better ones; more haste asks them sooner)"
+        throttled, places = crawl.frontier.throttled(crawl.clock.now())
+        if throttled > places / 2:
+            return f"thrift ({throttled:,} hosts of little yield wait for better ones; less thrift asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:
             return "politeness (hosts wait for their turn)"
         return "hosts (too few have URLs waiting)"

@@ -262,9 +262,9 @@ class Frontier:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.hosts_at_work())
 
-    def held_back(self, now: float) -> tuple[int, int]:
-        """(hosts held back that would be due at *now*, places in use)."""
-        return self.schedule.held_back(now)
+    def throttled(self, now: float) -> tuple[int, int]:
+        """(hosts that would be due at *now* and wait since they yield little, places in use)."""
+        return self.schedule.throttled(now)
 
     def close_host(self, host: Host, state: HostState) -> int:
         """Give *host* a closed *state*: none of its URLs is handed out; returns how many URLs ended."""

@@ -26,9 +26,9 @@ _TOO_MUCH_LOST = 0.03
 _BOUNDS = {
     "politeness": "It is bound by politeness: hosts wait for their turn while machine and line have room. More hosts "
     "at a time help (more seeds, SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
-    "haste": "It is bound by its own choice: most hosts give little beside the others and are held back. More haste "
-    "(-a strategy=spiderling:haste=1000, if it was 400) fetches more pages, for fewer words a byte; more hosts that "
-    "give text (scrapy seeds) fetch more of both.",
+    "thrift": "It is bound by its own choice: most hosts give little text beside the others and are asked seldom. Less "
+    "thrift (-a strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts "
+    "that give text (scrapy seeds) fetch more of both.",
     "main process": "It is bound by the processor: the main process uses one core wholly. A faster core helps, or two "
     "crawls that share no host (-a tlds=), joined by scrapy dedup.",
     "text workers": "It is bound by the processor: pages wait for text workers. More cores help, or "

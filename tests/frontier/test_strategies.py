@@ -22,7 +22,7 @@ from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink
-from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, parse
+from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, gone_parameters, parse
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.items import Link
@@ -192,6 +192,7 @@ def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, b
     ("text", "says"),
     [
         ("lsvc", "did you mean lswc"), ("", "known are"), ("bfs:t=1", "takes none"), ("lswc:x=1", "takes s, t"),
+        ("bfs:haste=1", "takes none"),
         ("lswc:s", "whole number"), ("lswc:t=0", "from 1 to 7"), ("lswc:t=8", "from 1 to 7"),
         ("lswc:s=1.5", "whole number"), ("cyclic:badness=-1", "0 or more"), ("cyclic:badness=nan", "0 or more"),
     ],
@@ -202,7 +203,10 @@ def test_unknown_strategy_is_told(text: str, says: str) -> None:
 
 
 def test_strategy_with_parameters() -> None:
-    assert parse("spiderling:haste=0").haste == 0
+    assert parse("spiderling:thrift=0").thrift == 0
+    assert parse("spiderling:haste=100,patience=0") == parse("spiderling"), "as in the options of an older crawl"
+    assert "thrift=0 asks all" in gone_parameters("spiderling:haste=0,power=3")
+    assert not gone_parameters("spiderling:thrift=2") and not gone_parameters("bfs")
     assert parse("distance:t=9") == parse("distance")
     assert parse(" lswc: s=3, t=5") == STRATEGIES["lswc"](s=3, t=5)  # type: ignore[call-arg]
 
@@ -239,17 +243,3 @@ def test_random_walk_comes_back_to_what_it_passed_by() -> None:
     assert len(path) == 63
     assert all(path[at] // 2 == path[at - 1] for at in range(1, 6)), "down to a leaf without a turn"
     assert parse("random-walk").weight(8) == 0.125 and parse("bfs").weight(8) == 0
-
-
-@pytest.mark.parametrize(("patience", "profile", "fetched"), [(5, "normal", 5), (0, "normal", 20), (5, "off", 20)])
-def test_patience_with_hosts_of_other_languages(patience: int, profile: str, fetched: int) -> None:
-    """A host with one page in a wanted language is not left, nor are others of its registrable domain."""
-    foreign = {f"http://de.a.cz/{n}": poor() for n in range(20)}
-    mixed = {f"http://b.a.cz/{n}": page() if n == 1 else poor() for n in range(20)}
-    crawl = VirtualCrawl(
-        {**foreign, **mixed},
-        strategy=f"spiderling:patience={patience}",
-        yield_profile=profile,
-        yield_unit="registrable",
-    ).run(*foreign, *mixed)
-    assert (len(crawl.fetched("de.a.cz")), len(crawl.fetched("b.a.cz"))) == (fetched, 20)

@@ -89,8 +89,8 @@ class Schedule:
         """What is known at *now* of the name that *head* needs."""
         return self._names.lookup(name_in(head), now)
 
-    def held_back(self, now: float) -> tuple[int, int]:
-        """See ``Frontier.held_back``."""
+    def throttled(self, now: float) -> tuple[int, int]:
+        """See ``Frontier.throttled``."""
         return self._throttle.number(now), self._places_used
 
     def next_due(self) -> float | None:
@@ -106,7 +106,7 @@ class Schedule:
         self._make_room(now)
         self._fill(now)
         while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
-            pass  # held back again: better hosts have come
+            pass  # it waits again: better hosts have come
         if found is not None:
             host = found[0]  # waiting in the backlog, for its name or for a slow answer does not count as late
             self.crowd.asked(now - max(host.due, host.benched), self.intervals.of(host), self._places_used)
@@ -237,12 +237,12 @@ class Schedule:
             self._bench(host, address, now)
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
-        """Whether *host* is held back; not while another host's site file redirects to it."""
+        """Whether *host* waits in the throttle; not while another host's site file redirects to it."""
         is_awaited = bool(host.robots_requests) and host.robots_requests[0].redirects > 0
         return not is_awaited and self._throttle.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
-        """*host* waits for a file that another host is asked for; no other host is held back for it meanwhile."""
+        """*host* waits for a file that another host is asked for; no other host waits for it meanwhile."""
         host.state = HostState.SNOOZED
         self._throttle.count(host, None)
 

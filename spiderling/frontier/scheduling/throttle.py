@@ -2,10 +2,10 @@
 
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because the rich ones may be asked
 every few seconds only.  So the hosts at work are put into classes: by rank, and by what is known of them (nothing is
-read; it gave text; it gave none yet; all its pages are in other languages).  The crawl measures the yield rate of each class.  The *bar* is
-a share of the crawl's own yield rate.  Hosts of a class above the bar are asked at every interval; below it, they are
-asked (yield rate of the class / bar)^POWER as often.  Hosts of which nothing is read have a small share of the requests
-whatever they promise, because the crawl learns by them alone.
+read; the host gave text; it gave none yet; all its pages are in other languages).  The crawl measures the yield rate
+of each class.  The *bar* is a share of the crawl's own yield rate.  Hosts of a class above the bar are asked at every
+interval; below it, they are asked (yield rate of the class / bar)^POWER as often.  Hosts of which nothing is read have
+a small share of the requests whatever they promise, because the crawl learns by them alone.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
 """
@@ -23,11 +23,11 @@ from spiderling.frontier.hosts.ranks import RANKS
 
 BAR = 0.3
 """The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
-_POWER = 3
+POWER = 3
 """How fast requests to a class fall below the bar (measured)."""
-_LOWEST = 0.2
+LOWEST = 0.2
 """The lowest bar of idle times / the usual one (measured)."""
-_IDLE_POWER = 2
+IDLE_POWER = 2
 """How fast the bar falls with the text a second (measured)."""
 _UNREAD_SHARE = 0.05
 """Requests to hosts of which nothing is read / requests to the other hosts, at least (chosen)."""
@@ -167,7 +167,7 @@ class Throttle:
         interval_s = self._interval_s()
         bar = self._bar()
         best = max(at_work, key=self._rates.__getitem__)
-        shares = {at: 1.0 if at == best else min(1.0, (self._rates[at] / bar) ** _POWER) for at in at_work}
+        shares = {at: 1.0 if at == best else min(1.0, (self._rates[at] / bar) ** POWER) for at in at_work}
         unread = [at for at in at_work if at % _KINDS == _UNREAD and shares[at] < 1.0]
         if unread:
             others = math.fsum(self._hosts[at] * share for at, share in shares.items() if at not in unread)
@@ -181,7 +181,7 @@ class Throttle:
         kept, downloaded = self._totals()
         long = self._long.per_second(self._now)
         busy = min(1.0, self._moment.per_second(self._now) / long) if long else 1.0
-        return self._thrift * BAR * (kept + 1) / (downloaded + _PROMISED_BYTES) * max(_LOWEST, busy**_IDLE_POWER)
+        return self._thrift * BAR * (kept + 1) / (downloaded + _PROMISED_BYTES) * max(LOWEST, busy**IDLE_POWER)
 
     def number(self, now: float) -> int:
         """Hosts that could be asked at *now*, and wait."""

@@ -97,7 +97,7 @@ def _removed_options() -> list[str]:
         "| option | value | because |",
         "|---|---|---|",
     ]
-    lines += [f"| `{name.upper()}` | {fixed.value:.10g} | {fixed.reason} |" for name, fixed in FIXED.items()]
+    lines += [f"| `{name.upper()}` | {fixed.shown} | {fixed.reason} |" for name, fixed in FIXED.items()]
     lines += ["\nThese follow another option now:\n", "| option | value |", "|---|---|"]
     for name, (followed, share) in FOLLOWING.items():
         lines.append(f"| `{name.upper()}` | {share:g} times `{PREFIX}{followed.upper()}` |")

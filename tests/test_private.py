@@ -14,7 +14,6 @@ OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 EXCEPTIONS = {
     "ranking.host_languages._MOST_HOSTS",
     "ranking.worth._SECTIONS",
-    "ranking.weights._SAMPLE",
     "scheduling.names._MAX_NAMES",
     "scheduling.workbench._PRUNE_ABOVE",
 }
@@ -74,7 +73,7 @@ def test_the_exceptions_are_few_and_used() -> None:
         ("os._exit(0)", False),
         ("module.__file__", False),
         ("name.endswith('_s')", False),
-        ("monkeypatch.setattr('spiderling.frontier.ranking.weights._SAMPLE', 100)", False),
+        ("monkeypatch.setattr('spiderling.frontier.ranking.worth._SECTIONS', 100)", False),
     ],
 )
 def test_a_touch_is_found(source: str, is_found: bool) -> None:

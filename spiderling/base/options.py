@@ -60,9 +60,6 @@ class Options:
     estimators: str = _option(
         "", "Weights of the estimators of spiderling and heidix, as host=3,section=0 (docs/strategies.md)."
     )
-    learning: str = _option(
-        "on", "Whether the strategy spiderling learns the weights of its estimators.", choices=("on", "off")
-    )
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
     )

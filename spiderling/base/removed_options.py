@@ -12,10 +12,15 @@ from spiderling.base.option_values import MOST_TRAP_PAGES, PREFIX, converted
 class Fixed(NamedTuple):
     """An option that became a constant."""
 
-    value: float
-    """The constant, which was the option's default."""
+    value: float | str
+    """The constant."""
     reason: str
     """Why nobody has a reason to change it: the end of a sentence."""
+
+    @property
+    def shown(self) -> str:
+        """The constant as a user writes it."""
+        return self.value if isinstance(self.value, str) else f"{self.value:.10g}"
 
 
 class Following(NamedTuple):
@@ -54,6 +59,7 @@ FIXED = {
     "stop_timeout_s": Fixed(10.0, "what is cut off is fetched again when the crawl goes on"),
     "min_cosine": Fixed(0.5, "the method cosine is that of papers, which name this value"),
     "dedup_snapshot_s": Fixed(600.0, "a start after a kill reads the documents since the last snapshot again"),
+    "learning": Fixed("off", "weights that a crawl learnt gave no more text than those that it begins with"),
     "checkpoint_pages": Fixed(64, "SPIDERLING_CHECKPOINT_S says how often checkpoints are made"),
 }
 """Options that became constants."""
@@ -123,8 +129,7 @@ def refusal(values: Mapping[str, Any]) -> str:
 def _advice(name: str, values: Mapping[str, Any]) -> str | None:
     """What to do about the option *name*; None if it is no removed one."""
     if name in FIXED:
-        value, reason = FIXED[name]
-        return f"it is {value:.10g} now, since {reason}; leave it out."
+        return f"it is {FIXED[name].shown} now, since {FIXED[name].reason}; leave it out."
     if name in FOLLOWING:
         followed, share = FOLLOWING[name]
         return f"it is {share:g} times {PREFIX}{followed.upper()} now; leave it out, or change that one."

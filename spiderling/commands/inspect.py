@@ -18,8 +18,6 @@ from spiderling.base.reasons import Reason
 from spiderling.engine.command import SpiderlingCommand, option
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.ranking.strategies import Heidix, parse
-from spiderling.frontier.ranking.strategy import STATE
-from spiderling.frontier.ranking.weights import learnt_of
 from spiderling.frontier.storage.soundness import to_check
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Ended, Inspection, Story
@@ -110,14 +108,8 @@ def overview(crawl: Inspection) -> Iterator[str]:
         if rows:
             yield from (title, *aligned_table(rows), "")
     strategy = parse(crawl.options.strategy)
-    learnt = learnt_of(crawl.meta.get(STATE, ""))
     if isinstance(strategy, Heidix):
-        first = strategy.weights(crawl.options)
-        now = learnt.weights if learnt else {}
-        rows = [
-            {"sign": name, "at first": first.get(name, ""), "now": round(now.get(name, first.get(name, 0)), 2)}
-            for name in first | now
-        ]
+        rows = [{"sign": name, "weight": weight} for name, weight in strategy.weights(crawl.options).items()]
         yield from ("How much each sign of a good link counts, in log-odds; 0: off", *aligned_table(rows), "")
 
 

@@ -76,16 +76,15 @@ class Plain:
         self.fruitful = [3e3, 1e5]
         self.bytes = [27_000.0] * 20
         """Sizes of pages, and of twenty of the usual one."""
-        self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 6)
+        self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 4)
 
     def learn(self, page: LinkingPage, link: FoundLink, kept: int, body: int) -> None:
         section = self.sections[link.host, section_of(link)]
-        values = kept, body, 1, page.reason in (Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND)
-        section[:4] = [old + new for old, new in zip(section, values, strict=False)]
+        section[:2] = [section[0] + kept, section[1] + body]
         self.bytes.append(body)
-        section[5] = 4 * sum(self.bytes) / len(self.bytes)
-        section[4] = max(page.host.account.rate, 1e-3)
-        if section[4] > 1e-3:
+        section[3] = 4 * sum(self.bytes) / len(self.bytes)
+        section[2] = max(page.host.account.rate, 1e-3)
+        if section[2] > 1e-3:
             self.fruitful = [self.fruitful[0] + kept, self.fruitful[1] + body]
         if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:  # no page here is known to be in another one
             self.read[page.is_relevant] += 1
@@ -95,7 +94,7 @@ class Plain:
 
     def values(self, page: LinkingPage, link: FoundLink, usual: float) -> dict[str, float]:
         host = self.frontier.hosts.get(link.host)
-        worth = trust = language = section = novelty = 0.0
+        worth = trust = language = section = 0.0
         if host is not None:
             account, young = host.account, 1.5 * sum(self.bytes) / len(self.bytes)
             worth = beside((account.kept_bytes + young * usual) / (account.downloaded_bytes + young), usual)
@@ -103,16 +102,14 @@ class Plain:
             if (expected := self.languages.expected(host.id)) is not None:
                 language = beside(expected, self.read[True] / self.read.total())
         if told := self.sections.get((link.host, section_of(link))):
-            section, novelty = beside((told[0] + told[5] * told[4]) / (told[1] + told[5]), told[4]), -told[3] / told[2]
+            section = beside((told[0] + told[3] * told[2]) / (told[1] + told[3]), told[2])
         quality = page_quality(page.reason, page.is_relevant, page.badness)
         block, inside = 1 if (link.score or link.text_block) >= 0.5 else -1, link.host == page.host.name
         return {
             "host": worth * trust, "language": language, "section": section,
             "page-inside": quality if inside else 0.0, "page-outside": 0.0 if inside else quality * (1 - trust),
             "block-inside": block if inside else 0.0, "block-outside": 0.0 if inside else block,
-            "anchor": clipped((link.anchor - 15) / 45) if link.anchor else 0.0,
-            "url": self.guess(link, 1 - trust), "distance": -min(page.host.distance, 10) / 10, "novelty": novelty,
-            "hreflang": 0.0,
+            "url": self.guess(link, 1 - trust), "hreflang": 0.0,
         }  # fmt: skip
 
     def guess(self, link: FoundLink, doubt: float) -> float:
@@ -144,7 +141,7 @@ def link_to(frontier: Frontier, link: Link) -> FoundLink:
 def test_a_batch_is_ranked_by_the_formulas(
     pages: list[tuple[str, Reason, bool, int, int]], links: list[Link], name: str, reason: Reason, distance: int
 ) -> None:
-    frontier = Frontier(Options(lang="cs", strategy=name, learning="off"))
+    frontier = Frontier(Options(lang="cs", strategy=name))
     for host in HOSTS:
         frontier.put_seed(f"http://{host}/", 0.0, distance)
     strategy, plain = frontier.strategy, Plain(frontier)
@@ -161,8 +158,8 @@ def test_a_batch_is_ranked_by_the_formulas(
     for link in links:
         said = {WANTED: 1, FOREIGN: -1}.get(link.said, 0)
         values = plain.values(page, link_to(frontier, link), usual) | {"hreflang": said}
-        weighed = [weight * values[name] for name, weight in zip(strategy.worth.names, strategy.worth.weights.values)]  # noqa: B905 - the bias
-        odds = sum(weighed) + strategy.worth.weights.values[-1]
+        weighed = [weight * values[name] for name, weight in strategy.weights(Options()).items()]
+        odds = sum(weighed) + math.log(0.03 / 0.97)
         expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / fruitful)) / math.log(1.7))
     for times in (1, 25):  # a few links are ranked one by one, many side by side
         batch = gathered(links * times)

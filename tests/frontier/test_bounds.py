@@ -25,8 +25,8 @@ FOUND_AGAIN = {
     "robots.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
-LOST = {"ranking.worth._SECTIONS": 5, "ranking.weights._SAMPLE": 8, "ranking.host_languages._MOST_HOSTS": 5}
-"""What is forgotten is known no more; of the watched links, so many pages are learnt from."""
+LOST = {"ranking.worth._SECTIONS": 5, "ranking.host_languages._MOST_HOSTS": 5}
+"""What is forgotten is known no more."""
 
 
 def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]]:
@@ -57,7 +57,6 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     _, sections, _, hosts, *_ = strategy.worth.columns()
     work["scheduling.names._MAX_NAMES"] = crawl.questions.total()
     work["ranking.worth._SECTIONS"] = len(sections) // 8
-    work["ranking.weights._SAMPLE"] = strategy.worth.weights.steps
     work["ranking.host_languages._MOST_HOSTS"] = len(hosts) // 8
     return crawl, work
 

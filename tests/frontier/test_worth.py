@@ -1,12 +1,9 @@
-"""What a link promises by each estimator, how that becomes a rank, and how the crawl learns to weigh it."""
+"""What a link promises by each estimator, and how that becomes a rank."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,18 +23,14 @@ from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality, parse_weights
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
-from spiderling.frontier.ranking.strategies import Heidix, LinkingPage, Spiderling
+from spiderling.frontier.ranking.strategies import Heidix, LinkingPage, Spiderling, parse
 from spiderling.frontier.ranking.url_words import UrlWords
-from spiderling.frontier.ranking.worth import Worth
-from spiderling.frontier.storage.memory import MemoryStore
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
 CUES = st.builds(
-    Cues, st.booleans(), SIGNED, st.integers(0, 99), SHARE, SIGNED, SIGNED, SHARE, SIGNED, SIGNED, SHARE,
-    SIGNED, st.sampled_from([-1, 0, 1]),
+    Cues, st.booleans(), SIGNED, SHARE, SIGNED, SHARE, SIGNED, SIGNED, SIGNED, st.sampled_from([-1, 0, 1]),
 )  # fmt: skip
 WRONG = Reason.WRONG_LANGUAGE
-WEIGHTS = {name: weight for name, (_, weight) in ESTIMATORS.items()}
 
 
 TABLE = re.findall(
@@ -116,13 +109,27 @@ def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_li
 
 def test_weights_are_options() -> None:
     def weights(strategy: str, estimators: str) -> dict[str, float]:
-        worth = Frontier(Options(lang="cs", strategy=strategy, estimators=estimators)).strategy.worth  # type: ignore
-        return dict(zip(worth.names, worth.weights.values, strict=False))
+        given = parse(strategy)
+        assert isinstance(given, Heidix)
+        return {name: weight for name, weight in given.weights(Options(estimators=estimators)).items() if weight}
 
     given_weights = weights("spiderling", "host=5, section=0,hreflang=2.5,")
     assert given_weights["host"] == 5 and given_weights["hreflang"] == 2.5
     assert [*given_weights] == [name for name in ESTIMATORS if name != "section"]
     assert weights("heidix", "section=1").keys() - weights("heidix", "").keys() == {"section"}
+
+
+def test_a_weight_changes_the_rank_of_a_link(frontier: Frontier) -> None:
+    """The link stands in running text, which counts less with a smaller weight, and not at all with 0."""
+
+    def rank(**options: str) -> int:
+        other = Frontier(Options(lang="cs", **options))  # type: ignore[arg-type]
+        other.put_seed("http://a.cz/", 0.0)
+        ranker = other.strategy.ranker(LinkingPage(other.hosts.by_id(1), Reason.BAD_QUALITY))
+        return ranker(found(other, "http://b.cz/x", block=True))
+
+    assert rank(estimators="block-outside=8") < rank() <= rank(estimators="block-outside=0.1")
+    assert rank(estimators="block-outside=0.1") <= rank(estimators="block-outside=0") > rank()
 
 
 @pytest.mark.parametrize(
@@ -190,9 +197,8 @@ def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
 def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> None:
     host, strategy = frontier.hosts.by_id(2), strategy_of(frontier)
     for number, section in enumerate(("forum", "goods", "cs/news") * 9):
-        url = f"http://poor.cz/{section}/{number}"
         reason = Reason.KEPT if section == "forum" else WRONG
-        strategy.worth.learn(LinkingPage(host, reason), f"/{section}/{number}", url, 30_000, 9000)
+        strategy.worth.learn(LinkingPage(host, reason), f"/{section}/{number}", 30_000, 9000)
     links = [
         found(frontier, f"{origin}/{path}", block, score, anchor)
         for origin in (
@@ -211,118 +217,6 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
     assert ranks[: len(links)] == ranks[: len(links) - 1 : -1] == [strategy.ranker(page_of)(link) for link in links]
     assert len(set(ranks)) > 3
     assert all(FoundLink.to(link.target, *link[3:]) == link for link in links)
-    for _ in range(2):
-        for link in links:
-            strategy.worth.learn(page_of, "/", link.target.url, 30_000, 9000)
-        assert strategy.worth.weights.steps == len(links) // 3, "one for each URL that was ranked"
-
-
-def learnt(pays: str, learning: str = "on") -> Worth:
-    """What is learnt from 2000 links: half stand in text, half are long; those that *pays* names lead to text."""
-    frontier = Frontier(Options(lang="cs", learning=learning))
-    frontier.put_seed("http://a.cz/", 0.0)
-    host, strategy = frontier.hosts.by_id(1), strategy_of(frontier)
-    rank_of = strategy.ranker(LinkingPage(host, Reason.KEPT))
-    for number in range(2000):
-        cues = {"block": number % 2 == 0, "anchor": number % 4 < 2}
-        link = found(frontier, f"http://b{number}.cz/", cues["block"], anchor=60 if cues["anchor"] else 3)
-        rank_of(link)
-        kept = 9000 if cues[pays] else 0
-        strategy.worth.learn(LinkingPage(host, Reason.KEPT), "/", link.target.url, 30_000, kept)
-    return strategy.worth
-
-
-def test_weights_follow_what_pays() -> None:
-    def weight(worth: Worth, name: str) -> float:
-        return worth.weights.values[worth.names.index(name)]
-
-    by_block, by_anchor = learnt("block"), learnt("anchor")
-    assert weight(by_block, "block-outside") > 1.5 > 0.5 > weight(by_anchor, "block-outside")
-    assert weight(by_anchor, "anchor") > 1 > weight(by_block, "anchor")
-    assert by_block.weights.errors[0] < 0.7 * by_block.weights.errors[1], "better than to expect the mean of each page"
-    first = learnt("block", learning="off")
-    assert first.weights.values[:-1] == [weight for _, weight in ESTIMATORS.values()]
-
-
-def untaught(weights: Mapping[str, float]) -> Worth:
-    nothing = SimpleNamespace(totals={"kept_bytes": 0, "downloaded_bytes": 0})
-    return Worth(weights, True, nothing)  # type: ignore[arg-type]
-
-
-def test_what_was_learnt_survives_a_restart_and_other_estimators_do_not_take_it() -> None:
-    worth = learnt("block")
-    again = untaught(WEIGHTS)
-    again.weights.restore(worth.weights.state())
-    assert (again.weights.values, again.weights.steps) == (worth.weights.values, worth.weights.steps)
-    assert json.loads(worth.weights.state())["weights"].keys() == {*ESTIMATORS, "bias"}
-    frontier, store = VirtualCrawl({f"http://a.cz/{n}": page(f"http://a.cz/{n + 1}") for n in range(9)}), MemoryStore()
-    frontier.run("http://a.cz/0")
-    store.commit(frontier.frontier.drain(frontier.now))
-    resumed = Frontier(Options(), store=store)
-    resumed.restore(store.load(), frontier.now)
-    assert strategy_of(resumed).worth.weights.values == strategy_of(frontier.frontier).worth.weights.values
-    assert strategy_of(resumed).worth.weights.steps > 5
-    fewer = untaught({"host": 3.0})
-    fewer.weights.restore(worth.weights.state())
-    assert (fewer.names, fewer.weights.steps) == (["host"], 0)
-    other = untaught({name: weight + 1 for name, weight in WEIGHTS.items()})
-    other.weights.restore(worth.weights.state())
-    assert other.weights.steps == 0, "whoever gives other weights means them"
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4) | st.just(10**400),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["host", "bias", "x"]), inner),
-)
-
-
-@given(st.sampled_from(["weights", "gradients", "steps", "errors"]), JSON, st.integers(0, 400))
-def test_what_was_learnt_and_is_damaged_is_learnt_anew(name: str, value: object, cut: int) -> None:
-    """A crawl must not stop for it, nor rank by what is no number."""
-    damaged = json.dumps(json.loads(untaught(WEIGHTS).weights.state()) | {name: value})
-    for state in (damaged, damaged[:cut], damaged[cut:], json.dumps(value), "[" * 100_000):
-        worth = untaught(WEIGHTS)
-        worth.weights.restore(state)
-        assert (
-            all(-8 <= weight <= 8 for weight in worth.weights.values)
-            and len(worth.weights.values) == len(ESTIMATORS) + 1
-        )
-        assert all(0 < gradient < 1e308 for gradient in json.loads(worth.weights.state())["gradients"])
-        assert worth.weights.steps >= 0 and all(0 <= error < 1e308 for error in worth.weights.errors)
-
-
-EXTREMES = st.lists(st.sampled_from([-8.0, 8.0]), min_size=len(WEIGHTS) + 1, max_size=len(WEIGHTS) + 1)
-
-
-@given(EXTREMES, st.booleans(), st.sampled_from([0, 30_000]))
-def test_weights_are_bounded(weights: list[float], block: bool, kept_bytes: int) -> None:
-    """They stand at their bounds, and the next step is a large one."""
-    frontier = Frontier(Options(lang="cs"))
-    frontier.put_seed("http://a.cz/", 0.0)
-    strategy, linking = strategy_of(frontier), LinkingPage(frontier.hosts.by_id(1), Reason.KEPT)
-    worth = strategy.worth
-    extreme = {"weights": dict(zip([*WEIGHTS, "bias"], weights, strict=True)), "gradients": [1e-9] * len(weights)}
-    worth.weights.restore(json.dumps(json.loads(worth.weights.state()) | extreme))
-    assert worth.weights.values == weights
-    link = found(frontier, "http://b.cz/forum/1", block, 0.9, 60)
-    strategy.ranker(linking)(link)
-    worth.learn(linking, "/forum/1", link.target.url, 30_000, kept_bytes)
-    assert worth.weights.steps == 1
-    assert all(-8 <= weight <= 8 for weight in worth.weights.values)
-
-
-def test_the_sample_that_is_watched_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.ranking.weights._SAMPLE", 100)
-    frontier = Frontier(Options(lang="cs"))
-    frontier.put_seed("http://a.cz/", 0.0)
-    rank_of = strategy_of(frontier).ranker(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT))
-    links = [found(frontier, f"http://a.cz/{number}") for number in range(5000)]
-    for link in links:
-        rank_of(link)
-    worth = strategy_of(frontier).worth
-    for link in links:
-        worth.learn(LinkingPage(frontier.hosts.by_id(1), Reason.KEPT), "/", link.target.url, 30_000, 9000)
-    assert 20 < worth.weights.steps <= 100
 
 
 # -- words of URLs
@@ -368,7 +262,7 @@ def test_heidix_uses_the_papers_estimators_only_and_retires_nobody() -> None:
     frontier = Frontier(Options(lang="cs", strategy="heidix"))
     strategy = frontier.strategy
     assert isinstance(strategy, Heidix)
-    assert set(strategy.worth.names) < set(ESTIMATORS)
+    assert set(strategy.weights(Options())) < set(ESTIMATORS)
     assert (strategy.retires, strategy.power) == (False, 1.0)
 
 

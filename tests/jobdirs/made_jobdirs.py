@@ -136,14 +136,14 @@ def outcome(crawl: Crawl) -> dict[str, object]:
 
 
 def is_ready(database: Path) -> bool:
-    """Whether everything that is wanted is in the state: a retired host, one in transit, weights, waiting payloads."""
+    """Whether everything that is wanted is in the state: a retired host, one in transit, notes, waiting payloads."""
     if not database.exists():
         return False
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as state:
         try:
             hosts = dict(state.execute("SELECT name, transit IS NOT NULL FROM host").fetchall())
             states = {row[0] for row in state.execute("SELECT state FROM host")}
-            learnt = state.execute("SELECT 1 FROM meta WHERE key = 'strategy'").fetchone()
+            learnt = state.execute("SELECT 1 FROM meta WHERE key LIKE 'learnt%'").fetchone()
             kept = state.execute("SELECT sum(entries) FROM file WHERE kind = 'corpus'").fetchone()[0]
         except sqlite3.Error:
             return False

@@ -29,14 +29,6 @@ _QUALITY = {
 """Quality of a page, as a cue for its links, by how the page ended (chosen)."""
 _WORST_BADNESS = 40.0
 """Badness from which on a page counts as the worst (chosen)."""
-_USUAL_ANCHOR = 15
-"""Length of a link's text that tells nothing, in characters (chosen)."""
-_LONG_ANCHOR = 60
-"""Length from which on a link's text tells the most, in characters (chosen)."""
-ANCHORS = [0.0] + [max(-1.0, min(1.0, (n - _USUAL_ANCHOR) / (_LONG_ANCHOR - _USUAL_ANCHOR))) for n in range(1, 256)]
-"""``Cues.anchor`` by the number of characters of a link's text, 255 at most."""
-_FAR = 10
-"""Host hops from which on a distance counts as far (chosen)."""
 Signal: TypeAlias = Any
 """A number, or an array of numbers."""
 
@@ -48,12 +40,8 @@ class Cues:
     same_host: Signal = False
     quality: Signal = 0.0
     """``page_quality`` of the linking page."""
-    distance: Signal = 0
-    """Distance of the linking page's host from the seeds, in host hops."""
     block: Signal = 0.0
     """Probability that the link is in running text, 0 to 1."""
-    anchor: Signal = 0.0
-    """Length of the link's text, -1 to 1 (ANCHORS)."""
     host: Signal = 0.0
     """Yield rate of the target's host compared with the whole crawl's, -1 to 1."""
     trust: Signal = 0.0
@@ -62,8 +50,6 @@ class Cues:
     """Share of the target host's pages in a wanted language compared with the whole crawl's, -1 to 1."""
     section: Signal = 0.0
     """Yield rate of the target's section (first part of the path) compared with its host's, -1 to 1."""
-    repeats: Signal = 0.0
-    """Share of the section's pages that repeat others, 0 to 1."""
     url: Signal = 0.0
     """The language guessed from the words of the URL, -1 to 1; the name of a known host counts less (url_words.py)."""
     said: Signal = 0
@@ -89,17 +75,14 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
     "block-inside": (lambda cues: _stands_in_text(cues) * cues.same_host, 0.8),
     "block-outside": (lambda cues: _stands_in_text(cues) * (1.0 - cues.same_host), 0.8),
-    "anchor": (lambda cues: cues.anchor, 0.2),
     "url": (lambda cues: cues.url, 1.5),
     "hreflang": (lambda cues: cues.said, 1.0),
-    "distance": (lambda cues: -min(cues.distance, _FAR) / _FAR, 0.3),
-    "novelty": (lambda cues: -cues.repeats, 1.0),
 }
-"""Name -> estimator, and its weight before anything was learnt, in log-odds (chosen)."""
-OF_HOST = frozenset({"host", "language", "page-inside", "page-outside", "distance"})
+"""Name -> estimator, and its weight in log-odds (chosen)."""
+OF_HOST = frozenset({"host", "language", "page-inside", "page-outside"})
 """Estimators that are the same for all links of a page to one host."""
 HIGHEST_WEIGHT = 8.0
-"""The highest weight that a user may set and that is learnt (chosen)."""
+"""The highest weight that a user may set (chosen)."""
 
 
 def parse_weights(text: str) -> dict[str, float]:

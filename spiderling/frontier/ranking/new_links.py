@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import PREFIXES, CanonicalUrl, name_of, url_hash
-from spiderling.frontier.ranking.estimators import ANCHORS
 
 _SHARES = np.arange(256) / 255
-_ANCHORS = np.array(ANCHORS)
 _SAID = [bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)]
 """Flags of a link -> ``Cues.said``."""
 _SAID_OF = np.array(_SAID)
@@ -87,8 +85,8 @@ class NewLinks:
             path = self.lines[at].decode("ascii")
             yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
 
-    def rows(self) -> Iterator[tuple[int, int, int, float, float, int, Sequence[int]]]:
-        """For each link its ``parts``, then as in Cues block, anchor and said, then the words of its URL."""
+    def rows(self) -> Iterator[tuple[int, int, int, float, int, Sequence[int]]]:
+        """For each link its ``parts``, then as in Cues block and said, then the words of its URL."""
         batch = self._batch
         ids = self._ids
         numbers = self.numbers
@@ -96,7 +94,7 @@ class NewLinks:
         sections = array("I", batch.sections)
         words = array("H", batch.words)
         for at in self.places:
-            cues = batch.scores[at] / 255, ANCHORS[batch.anchors[at]], _SAID[batch.flags[at]]
+            cues = batch.scores[at] / 255, _SAID[batch.flags[at]]
             yield digests[at], ids[numbers[at]], sections[at], *cues, words[WORDS * at : WORDS * (at + 1)]
 
     def parts(self) -> list[tuple[int, int, int]]:
@@ -120,8 +118,3 @@ class NewLinks:
     def said(self) -> NDArray[np.int64]:
         """``Cues.said`` of each link."""
         return _SAID_OF.take(np.frombuffer(self._batch.flags, np.uint8)[self.places])
-
-    @property
-    def anchors(self) -> NDArray[np.float64]:
-        """``Cues.anchor`` of each link."""
-        return _ANCHORS.take(np.frombuffer(self._batch.anchors, np.uint8)[self.places])

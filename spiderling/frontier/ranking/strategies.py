@@ -24,7 +24,7 @@ from spiderling.frontier.ranking.draws import chance
 from spiderling.frontier.ranking.estimators import ESTIMATORS, parse_weights
 from spiderling.frontier.ranking.linking_page import LinkingPage as LinkingPage
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
-from spiderling.frontier.ranking.strategy import DROPPED, STATE, USUAL_RANK, BatchRanker, Ranker, Strategy
+from spiderling.frontier.ranking.strategy import DROPPED, USUAL_RANK, BatchRanker, Ranker, Strategy
 from spiderling.frontier.ranking.worth import Worth
 
 if TYPE_CHECKING:
@@ -75,17 +75,15 @@ class Heidix(Strategy):
         "block-outside",
         "url",
     )
-    learns: ClassVar[bool] = False
     ranks_hosts = True
 
     def weights(self, options: Options) -> dict[str, float]:
-        """Weights of the estimators before anything was learnt."""
+        """Weights of the estimators."""
         return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
-        learns = self.learns and options.learning == "on"
         tlds = parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
-        self.worth = Worth(self.weights(options), learns, crawl, options.lang.split(","), tlds)
+        self.worth = Worth(self.weights(options), crawl, options.lang.split(","), tlds)
 
     def ranker(self, page: LinkingPage) -> Ranker:
         return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]
@@ -97,24 +95,22 @@ class Heidix(Strategy):
         return self.worth.host_rank(host_id, account, head)
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
-        self.worth.learn(page, target.path, target.url, outcome.body_bytes, outcome.kept_bytes)
+        self.worth.learn(page, target.path, outcome.body_bytes, outcome.kept_bytes)
 
     def state(self) -> dict[str, str]:
-        return ({STATE: self.worth.weights.state()} if self.worth.weights.steps else {}) | self.worth.notes.entries()
+        return self.worth.notes.entries()
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        self.worth.weights.restore(meta.get(STATE, ""))
         self.worth.notes.restore(meta)
 
 
 @dataclass
 class Spiderling(Heidix):
-    """Ranks by all estimators, with weights that the crawl learns; retires hosts of low yield rate."""
+    """Ranks by all estimators, asks hosts of little yield more seldom, and retires those of low yield rate."""
 
     power: float = _parameter(20.0, most=100)
     thrift: float = _parameter(1.0, most=100)
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
-    learns: ClassVar[bool] = True
     retires = True
 
     def is_foreign(self, host: Host) -> bool:

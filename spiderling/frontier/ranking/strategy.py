@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spiderling.frontier.hosts.yields import YieldAccount
 
 
-STATE = "strategy"
-"""Key in the store's ``meta`` of the weights that a strategy learnt."""
 DROPPED = -1
 """Instead of a rank: the link is refused (``unpromising``); the URL may be accepted when it is found elsewhere."""
 USUAL_RANK = 5

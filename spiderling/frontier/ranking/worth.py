@@ -1,4 +1,4 @@
-"""What a link and a host are worth: the sum of the estimators (estimators.py), each with its weight (weights.py).
+"""What a link and a host are worth: the sum of the estimators (estimators.py), each with its weight.
 
 The sum is a log-odds, whose probability is the yield rate that the link's page promises.  Compared with the yield rate
 of the hosts that gave text, it makes the rank.
@@ -10,7 +10,6 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from operator import mul
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,12 @@ import numpy as np
 
 from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
-from spiderling.base.urls import name_of, url_hash
+from spiderling.base.urls import name_of
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.ranking.estimators import ESTIMATORS, OF_HOST, Cues, page_quality
 from spiderling.frontier.ranking.host_languages import HostLanguages
 from spiderling.frontier.ranking.notes import Note, Notes
 from spiderling.frontier.ranking.url_words import UrlWords
-from spiderling.frontier.ranking.weights import Weights
 
 if TYPE_CHECKING:
     from spiderling.frontier.hosts.yields import YieldAccount
@@ -32,9 +30,10 @@ if TYPE_CHECKING:
     from spiderling.frontier.ranking.strategies import LinkingPage
     from spiderling.frontier.ranking.strategy import CrawlView
 
-_REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
 _USUAL_RATE = 0.03
 """Yield rate that a crawl is taken to have before it has downloaded anything (chosen)."""
+_BIAS = math.log(_USUAL_RATE / (1 - _USUAL_RATE))
+"""The log-odds of `_USUAL_RATE`, from which the estimators raise or lower a link."""
 _USUAL_BYTES = 1_000_000
 """Weight of `_USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)."""
 _FRUITFUL_RATE = 0.001
@@ -53,6 +52,8 @@ _SECTIONS = 50_000
 """Sections that are remembered (chosen); the one that came first is forgotten first."""
 _SCALE = 3.0
 """The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
+_OLD_COLUMNS = 6
+"""Columns of a section as older crawls have it: also the share and number of repeated pages, and the pages."""
 _MOST = 2**50
 """More bytes or pages than any crawl has; larger numbers in a state are damage."""
 _BEST = math.log(6.0)
@@ -63,21 +64,14 @@ _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
 _FEW = 24
 """Links of a page up to which they are ranked one by one; with more, numpy is faster (measured)."""
-_Hosts = dict[int, tuple[bool, float, float, list[float]]]
-"""Id of a host -> what is the same for all links of a page to it.
-
-That is ``same_host`` and ``trust`` of Cues, the weighted sum of the estimators in OF_HOST and the bias, and what each
-estimator says, with 0 for those that are not in OF_HOST.
-"""
-_SECTION = Struct("=6d")
-"""A section: ``section`` and ``repeats`` of Cues, kept and downloaded bytes, pages, pages that repeat others."""
-_CUES = Struct("=2d")
-"""The first two values of `_SECTION`."""
+_Hosts = dict[int, tuple[bool, float, float]]
+"""Id of a host -> what is the same for all links of a page to it: ``same_host`` and ``trust`` of Cues, and the weighted
+sum of the estimators in OF_HOST and the bias."""
+_SECTION = Struct("=3d")
+"""A section: ``section`` of Cues, kept and downloaded bytes."""
+_CUE = Struct("=d")
+"""The first value of `_SECTION`."""
 _NOTHING = bytes(_SECTION.size)
-
-
-def _logit(share: float) -> float:
-    return math.log(share / (1.0 - share))
 
 
 class Worth:
@@ -86,24 +80,19 @@ class Worth:
     def __init__(
         self,
         weights: Mapping[str, float],
-        learns: bool,
         crawl: CrawlView,
         languages: Iterable[str] = (),
         top_level_domains: Iterable[str] = (),
     ) -> None:
-        """*weights*: those to begin with; an estimator without a weight is switched off.
+        """*weights*: in log-odds; an estimator without a weight is switched off.
 
         *languages*: codes of the wanted ones; a URL that has one as a word, or that is under one of
         *top_level_domains*, is guessed to be in a wanted language.
         """
         self._crawl = crawl
-        self._learns = learns
-        self.names = [name for name in ESTIMATORS if weights.get(name)]
-        estimators = [(at, ESTIMATORS[name][0]) for at, name in enumerate(self.names)]
-        self._of_hosts = [(at, of) for at, of in estimators if self.names[at] in OF_HOST]
-        self._of_links = [(at, of) for at, of in estimators if self.names[at] not in OF_HOST]
-        first = [*(weights[name] for name in self.names), _logit(_USUAL_RATE)]
-        self.weights = Weights(self.names, first)
+        weighed = [(name, weights[name], ESTIMATORS[name][0]) for name in ESTIMATORS if weights.get(name)]
+        self._of_hosts = [(weight, of) for name, weight, of in weighed if name in OF_HOST]
+        self._of_links = [(weight, of) for name, weight, of in weighed if name not in OF_HOST]
         self._known = tuple(languages), tuple(top_level_domains)
         self.forget()
         self.notes = Notes(self)
@@ -150,7 +139,7 @@ class Worth:
     def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
         """The ranks of *links*, which are those of *page*."""
         quality = page_quality(page.reason, page.is_relevant, page.badness)
-        cues = Cues(quality=quality, distance=page.host.distance)
+        cues = Cues(quality=quality)
         hosts: _Hosts = {}
         usual = self.usual
         for _, host_id, _ in links.parts():
@@ -158,45 +147,32 @@ class Worth:
                 cues.same_host = host_id == page.host.id
                 cues.language = self._of_language(host_id)
                 cues.host, cues.trust = self._of_host(host_id, usual)
-                said = [0.0] * len(self.names)
-                for at, estimator in self._of_hosts:
-                    said[at] = estimator(cues)
-                odds = math.fsum(map(mul, self.weights.values, said)) + self.weights.values[-1]
-                hosts[host_id] = cues.same_host, cues.trust, odds, said
+                odds = _BIAS + math.fsum(weight * estimator(cues) for weight, estimator in self._of_hosts)
+                hosts[host_id] = cues.same_host, cues.trust, odds
         rank = self._singly if len(links) <= _FEW else self._side_by_side
         return rank(links, cues, hosts, self.fruitful)
 
     def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         guess = self._words.guesser()
         ranks = []
-        estimators = [of for _, of in self._of_links]
-        weights = [self.weights.values[at] for at, _ in self._of_links]
-        for key, host_id, section, cues.block, cues.anchor, cues.said, words in links.rows():
-            cues.same_host, cues.trust, odds, of_host = hosts[host_id]
-            cues.section, cues.repeats = _CUES.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
+        for _, host_id, section, cues.block, cues.said, words in links.rows():
+            cues.same_host, cues.trust, odds = hosts[host_id]
+            (cues.section,) = _CUE.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
             cues.url = guess(words, 1.0 - cues.trust)
-            said = [estimator(cues) for estimator in estimators]
-            if self._learns and not key % self.weights.every:
-                self._remember(key, of_host, said)
-            odds += math.fsum(map(mul, weights, said))
+            odds += math.fsum([weight * estimator(cues) for weight, estimator in self._of_links])
             ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
         return ranks
 
     def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         keys = links.parts()
-        of_hosts = [cue for _, host_id, _ in keys for cue in hosts[host_id][:3]]
+        of_hosts = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
         cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
         told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
-        cues.section, cues.repeats = np.frombuffer(told).reshape(-1, 6)[:, :2].T
+        cues.section = np.frombuffer(told).reshape(-1, 3)[:, 0]
         cues.block = links.blocks
-        cues.anchor = links.anchors
         cues.said = links.said
         cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
-        said = np.array([estimator(cues) for _, estimator in self._of_links]).reshape(-1, len(keys))
-        for at, (key, host_id, _) in enumerate(keys if self._learns else ()):
-            if not key % self.weights.every:
-                self._remember(key, hosts[host_id][3], said[:, at].tolist())
-        odds = odds + np.array([self.weights.values[at] for at, _ in self._of_links]) @ said
+        odds = odds + sum(weight * estimator(cues) for weight, estimator in self._of_links)
         return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 
     def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
@@ -220,22 +196,14 @@ class Worth:
 
     # -- learning
 
-    def learn(self, page: LinkingPage, path: str, url: str, body_bytes: int, kept_bytes: int) -> None:
-        """Learn from what the page at *url* gave."""
+    def learn(self, page: LinkingPage, path: str, body_bytes: int, kept_bytes: int) -> None:
+        """Learn from what the page at *path* gave."""
         host = page.host
         rate = max(host.account.rate, _FRUITFUL_RATE)
         is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
         line = path.encode("utf-8", "surrogatepass")
         words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
-        repeats = page.reason in _REPEATS
-        self.notes.add(Note(host.id, section_of(line), rate, kept_bytes, body_bytes, repeats, is_wanted, words))
-        self.weights.learn(url_hash(url), body_bytes, kept_bytes, self.usual)
-
-    def _remember(self, key: int, of_host: list[float], of_link: list[float]) -> None:
-        said = of_host.copy()
-        for (at, _), value in zip(self._of_links, of_link, strict=True):
-            said[at] = value
-        self.weights.remember(key, said)
+        self.notes.add(Note(host.id, section_of(line), rate, kept_bytes, body_bytes, is_wanted, words))
 
     # -- tables of what pages gave
 
@@ -250,12 +218,12 @@ class Worth:
     def take(self, note: Note) -> None:
         """Count what a page gave."""
         key = note.host_id << 32 | note.section
-        _, _, kept, downloaded, pages, repeats = _SECTION.unpack(self._sections.get(key, _NOTHING))
-        given = kept + note.kept_bytes, downloaded + note.body_bytes, pages + 1.0, repeats + note.repeats
+        _, kept, downloaded = _SECTION.unpack(self._sections.get(key, _NOTHING))
+        given = kept + note.kept_bytes, downloaded + note.body_bytes
         self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
         prior = _SECTION_PAGES * self.page_bytes
         expected = (given[0] + prior * note.rate) / (given[1] + prior)
-        self._sections[key] = _SECTION.pack(_beside(expected, note.rate), given[3] / given[2], *given)
+        self._sections[key] = _SECTION.pack(_beside(expected, note.rate), *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if note.rate > _FRUITFUL_RATE:
@@ -278,17 +246,18 @@ class Worth:
         """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
         kinds = (np.uint64, np.uint64, np.float64)
         sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
-        rows = values.reshape(len(keys), 6)
-        about = rows[:, :2]
-        given = rows[:, 2:]
-        if not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
+        rows = values.reshape(len(keys), -1)
+        if rows.shape[1] == _OLD_COLUMNS:
+            rows = rows[:, [0, 2, 3]]
+        about, given = rows[:, :1], rows[:, 1:]
+        if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
             raise ValueError("sections that are none")
         if len(sums) != 4 or sums.max() >= _MOST:
             raise ValueError("sums that are none")
         self._fruitful = sums[:2].tolist()
         self._read = sums[2:].tolist()
         size = _SECTION.size
-        packed = bytes(columns[2])
+        packed = rows.tobytes()
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
         self._languages.fill(columns[3:6])
         self._words.fill(columns[6:])

@@ -88,7 +88,7 @@ def _copy(documents: Iterable[StoredDocument], sink: Parts | Shuffle, plan: Plan
 def _manifest(
     corpus: Corpus, plan: Plan, dropped: int, tally: Tally, files: Iterable[Written], parts: Iterable[str]
 ) -> Manifest:
-    found = {
+    found: Manifest = {
         "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
         "version": __version__,
         "software": software(),
@@ -107,6 +107,8 @@ def _manifest(
             for name, entries, size in files
         ],
     }
+    if plan.format_name == "vertical":
+        found["registries"] = [plan.registry(part).name for part in parts]
     return found | ({"configs": _configs(parts)} if plan.is_dataset else {})
 
 

@@ -132,12 +132,12 @@ class Parts:
             sync_file(shard.temporary)
         for shard in self._complete:
             shard.temporary.replace(shard.path)
-        for path in self._former - {shard.path for shard in self._complete}:
+        for name in self.names if plan.format_name == "vertical" else ():
+            files = [shard.path.name for shard in self._complete if shard.part == name]
+            write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), files))
+        ours = {shard.path for shard in self._complete} | {plan.registry(name) for name in self.names}
+        for path in self._former - ours:
             path.unlink(missing_ok=True)
-        if plan.format_name == "vertical":
-            for name, registry in self._registries.items():
-                files = [shard.path.name for shard in self._complete if shard.part == name]
-                write_whole(plan.registry(name), registry.text(plan.corpus_name(name), files))
         sync_directory(self._complete[0].path.parent)
         found = ((shard.path, shard.entries) for shard in self._complete)
         names = ((path.relative_to(plan.directory), entries, path.stat().st_size) for path, entries in found)

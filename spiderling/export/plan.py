@@ -106,7 +106,10 @@ class Plan:
         if not self.is_forced:
             return set()
         directory = self.data_file("", 1).parent
-        paths = (self.directory / file["name"] for file in files_in(read_manifest(self.manifest)))
+        manifest = read_manifest(self.manifest)
+        names = [file["name"] for file in files_in(manifest)]
+        names += [f"{name}" for name in manifest.get("registries", ())]
+        paths = (self.directory / name for name in names)
         return {path for path in paths if path.parent == directory and path.is_file()}
 
     @property

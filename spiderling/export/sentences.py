@@ -1,9 +1,9 @@
 """Divides the documents of an export into sentences and shuffles them.
 
-Whoever may not copy whole texts may often publish single sentences: shuffled over the whole corpus, without addresses,
-they cannot be put together again (so Schäfer & Bildhauer publish COW, Goldhahn et al. the Leipzig Corpora).  The
-memory does not grow with the corpus: sentences go to buckets on disk by a hash of their number, and each bucket is
-sorted by it.
+Whoever may not copy whole texts may often publish single sentences, shuffled over the whole corpus: so do Schäfer 2015
+(COW) and Goldhahn et al. 2012 (Leipzig Corpora).  They keep the address of each sentence; here it goes, so that the
+texts cannot be put together again.  The memory does not grow with the corpus: sentences go to buckets on disk by a
+hash of their number, and each bucket is sorted by it.
 """
 
 from __future__ import annotations

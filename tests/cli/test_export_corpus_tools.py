@@ -116,6 +116,14 @@ def test_the_registry_declares_what_is_written_and_nothing_else(corpus, tmp_path
     assert "g" not in declared_in((tmp_path / names[2]).read_text("utf-8"))
 
 
+def test_force_replaces_registries_too(corpus, tmp_path):
+    export(corpus, tmp_path / "c.vert", "--split", "lang")
+    export(corpus, tmp_path / "c.vert", "--force")
+    assert {path.name for path in tmp_path.glob("c*vert*")} == {
+        "c.vert", "c.vert.json", "c.vert.README.md", "c.vert.registry",
+    }  # fmt: skip
+
+
 def test_the_registry_of_shards_names_them_all(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("spiderling.export.formats.FRAME_CHARS", 1)
     found = corpus_of([str(corpus)])
